@@ -1,0 +1,456 @@
+"""Typed configuration keys, each declared once: parsing, validation, REST answers and reference pages follow from it.
+
+Declare a class, read attributes::
+
+    @config
+    class HttpSinkConfig:
+        url: str = key("http.url", doc="Where records are posted.", importance="high")
+        batch_max: int = key("batch.max", default=500, check=at_least(1), doc="Records per request.")
+
+    settings = parse(HttpSinkConfig, {"http.url": "http://127.0.0.1/"})
+    settings.batch_max
+
+Value syntax and error texts are those of Kafka's ``ConfigDef``, because clients of Connect match on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal, TypeVar, dataclass_transform
+
+from tidegate.kit.errors import ConfigError, Problem
+
+__all__ = [
+    "HIDDEN",
+    "REQUIRED",
+    "Check",
+    "Importance",
+    "Key",
+    "KeyType",
+    "KeyValue",
+    "Password",
+    "at_least",
+    "between",
+    "config",
+    "families_of",
+    "family",
+    "key",
+    "keys_of",
+    "matches",
+    "nearest_key",
+    "non_empty",
+    "one_of",
+    "parse",
+    "unknown_keys",
+    "valid_regex",
+    "validate",
+]
+
+HIDDEN: Final = "[hidden]"
+"""What stands for a secret wherever one would be shown."""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+"""The default of a key that has none: leaving it out is a problem."""
+
+Importance = Literal["high", "medium", "low"]
+Check = Callable[[Any], str | None]
+"""Returns what is wrong with a parsed value, or None. Called with parsed values only, never with None."""
+
+
+class KeyType(Enum):
+    """Kafka's names for the types of configuration values (``ConfigDef.Type``)."""
+
+    BOOLEAN = "BOOLEAN"
+    STRING = "STRING"
+    INT = "INT"
+    SHORT = "SHORT"
+    LONG = "LONG"
+    DOUBLE = "DOUBLE"
+    LIST = "LIST"
+    CLASS = "CLASS"
+    PASSWORD = "PASSWORD"
+
+
+class Password(str):
+    """A secret: it prints as ``[hidden]``; ``.reveal()`` is the value, and the only way to it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, spec: str) -> str:
+        return HIDDEN
+
+    def reveal(self) -> str:
+        return "".join(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key as declared. ``attribute`` is where a parsed configuration holds its value."""
+
+    name: str
+    type: KeyType
+    default: Any
+    doc: str
+    attribute: str = ""
+    importance: Importance = "medium"
+    check: Check | None = None
+    valid: str = ""
+    """The allowed values in words, for reference pages; taken from ``check`` where it has a description."""
+    group: str = ""
+    display_name: str = ""
+    width: str = "MEDIUM"
+    aliases: tuple[str, ...] = ()
+    """Older or foreign names of the same key, read when the name itself is absent, in this order."""
+    recommended: tuple[Any, ...] = ()
+    deprecated: str = ""
+    """Why not to use it any more, and what instead; empty for a current key."""
+    dependents: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def secret(self) -> bool:
+        return self.type is KeyType.PASSWORD
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """All keys under a prefix, taken as they are."""
+
+    prefix: str
+    doc: str
+    attribute: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """What came of one key: its declaration, the parsed value (None where it could not be parsed) and the problems."""
+
+    key: Key
+    value: Any
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A key as written in the class body, before its attribute and type are known."""
+
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _DeclaredFamily:
+    prefix: str
+    doc: str
+
+
+def key(
+    name: str,
+    *,
+    doc: str,
+    default: Any = REQUIRED,
+    type: KeyType | None = None,  # noqa: A002 - the field's own word
+    importance: Importance = "medium",
+    check: Check | None = None,
+    group: str = "",
+    display_name: str = "",
+    width: str = "MEDIUM",
+    aliases: Sequence[str] = (),
+    recommended: Sequence[Any] = (),
+    deprecated: str = "",
+    dependents: Sequence[str] = (),
+) -> Any:
+    """Declare a key in the body of a ``@config`` class.
+
+    The type follows from the annotation (bool, int, float, str, ``list[str]``, ``Password``; ``| None`` allows an
+    absent value with ``default=None``). Give ``type`` for what an annotation cannot say: SHORT, INT (an ``int`` is
+    LONG otherwise), CLASS.
+    """
+    arguments = {name_: value for name_, value in locals().items()}
+    for name_ in ("aliases", "recommended", "dependents"):
+        arguments[name_] = tuple(arguments[name_])
+    return _Declared(arguments)
+
+
+def family(prefix: str, *, doc: str) -> Any:
+    """Declare a family of keys: a ``dict[str, str]`` of every given key that starts with ``prefix``, prefix removed."""
+    return _DeclaredFamily(prefix, doc)
+
+
+C = TypeVar("C")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(key, family))
+def config(cls: type[C]) -> type[C]:
+    """Make a class of keys: a frozen, keyword-only dataclass with a default for each key that has one.
+
+    Classes may inherit from one another; the keys of the parents come first. A method ``problems(self)`` may yield
+    ``Problem``s that concern several keys together; it runs when every key by itself is right.
+    """
+    hints = typing.get_type_hints(cls)
+    keys: dict[str, Key] = {}
+    families: dict[str, _Family] = {}
+    for base in reversed(cls.__mro__[1:]):
+        keys.update(base.__dict__.get("__config_keys__", {}))
+        families.update(base.__dict__.get("__config_families__", {}))
+    for attribute in list(cls.__dict__.get("__annotations__", {})):
+        declared = cls.__dict__.get(attribute)
+        if isinstance(declared, _Declared):
+            made = _make_key(attribute, hints[attribute], declared.arguments)
+            keys[attribute] = made
+            default = dataclasses.MISSING if made.required else made.default
+            factory: Any = dataclasses.MISSING
+            if isinstance(default, list):
+                factory, default = (lambda value=default: list(value)), dataclasses.MISSING
+            setattr(cls, attribute, dataclasses.field(default=default, default_factory=factory))
+        elif isinstance(declared, _DeclaredFamily):
+            families[attribute] = _Family(declared.prefix, declared.doc, attribute)
+            setattr(cls, attribute, dataclasses.field(default_factory=dict))
+    made_class = dataclass(frozen=True, kw_only=True)(cls)
+    made_class.__config_keys__ = keys  # type: ignore[attr-defined]
+    made_class.__config_families__ = families  # type: ignore[attr-defined]
+    return made_class
+
+
+def _make_key(attribute: str, annotation: Any, arguments: Mapping[str, Any]) -> Key:
+    given = dict(arguments)
+    kind = given.pop("type") or _type_of(annotation)
+    default = given["default"]
+    if kind is KeyType.PASSWORD and isinstance(default, str):
+        given["default"] = Password(default)
+    return Key(
+        attribute=attribute,
+        type=kind,
+        valid=getattr(given["check"], "valid", ""),
+        **given,
+    )
+
+
+_TYPES: Final = {
+    bool: KeyType.BOOLEAN,
+    int: KeyType.LONG,
+    float: KeyType.DOUBLE,
+    str: KeyType.STRING,
+    Password: KeyType.PASSWORD,
+}
+
+
+def _type_of(annotation: Any) -> KeyType:
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        annotation = members[0]
+    if typing.get_origin(annotation) is list:
+        return KeyType.LIST
+    if typing.get_origin(annotation) is Literal:
+        return KeyType.STRING
+    return _TYPES[annotation]
+
+
+def keys_of(cls: type) -> tuple[Key, ...]:
+    """The keys of a ``@config`` class in the order of their declaration, parents' first."""
+    return tuple(cls.__config_keys__.values())  # type: ignore[attr-defined]
+
+
+def families_of(cls: type) -> tuple[tuple[str, str], ...]:
+    """The key families of a ``@config`` class as (prefix, doc)."""
+    families: Iterable[_Family] = cls.__config_families__.values()  # type: ignore[attr-defined]
+    return tuple((family_.prefix, family_.doc) for family_ in families)
+
+
+def validate(cls: type, given: Mapping[str, Any]) -> list[KeyValue]:
+    """Judge each key by itself and, if all are right, all together; never raises for what is in ``given``."""
+    results = [_judge(declared, given) for declared in keys_of(cls)]
+    if any(result.errors for result in results):
+        return results
+    together: dict[str, list[str]] = {}
+    for problem in _cross_check(_build(cls, results, given)):
+        together.setdefault(problem.key, []).append(problem.message)
+    return [dataclasses.replace(result, errors=tuple(together.get(result.key.name, ()))) for result in results]
+
+
+def parse(cls: type[C], given: Mapping[str, Any]) -> C:
+    """Make a configuration from text values; keys that the class does not declare are ignored.
+
+    Raises ConfigError with every problem at once.
+    """
+    results = [_judge(declared, given) for declared in keys_of(cls)]
+    problems = [Problem(result.key.name, error) for result in results for error in result.errors]
+    if problems:
+        raise ConfigError(problems)
+    built = _build(cls, results, given)
+    problems = list(_cross_check(built))
+    if problems:
+        raise ConfigError(problems)
+    return built
+
+
+def _build(cls: type[C], results: Iterable[KeyValue], given: Mapping[str, Any]) -> C:
+    values: dict[str, Any] = {result.key.attribute: result.value for result in results}
+    families: Mapping[str, _Family] = cls.__config_families__  # type: ignore[attr-defined]
+    for family_ in families.values():
+        values[family_.attribute] = {
+            name.removeprefix(family_.prefix): str(value)
+            for name, value in given.items()
+            if name.startswith(family_.prefix)
+        }
+    return cls(**values)
+
+
+def _cross_check(built: Any) -> Iterable[Problem]:
+    check = getattr(built, "problems", None)
+    return check() if callable(check) else ()
+
+
+def _judge(declared: Key, given: Mapping[str, Any]) -> KeyValue:
+    name = next((n for n in (declared.name, *declared.aliases) if n in given), None)
+    if name is None:
+        if declared.required:
+            missing = f'Missing required configuration "{declared.name}" which has no default value.'
+            return KeyValue(declared, None, (missing,))
+        return KeyValue(declared, declared.default, ())
+    raw = given[name]
+    try:
+        value = _read(declared.type, raw)
+    except ValueError as error:
+        shown = HIDDEN if declared.secret else raw
+        return KeyValue(declared, None, (f"Invalid value {shown} for configuration {declared.name}: {error}",))
+    if value is None and declared.required:
+        return KeyValue(declared, None, (f"Invalid value null for configuration {declared.name}: must not be null",))
+    if value is not None and declared.check is not None:
+        wrong = declared.check(value)
+        if wrong is not None:
+            shown = HIDDEN if declared.secret else raw
+            return KeyValue(declared, value, (f"Invalid value {shown} for configuration {declared.name}: {wrong}",))
+    return KeyValue(declared, value, ())
+
+
+_INT_RANGES: Final = {
+    KeyType.SHORT: 1 << 15,
+    KeyType.INT: 1 << 31,
+    KeyType.LONG: 1 << 63,
+}
+
+
+def _read(kind: KeyType, raw: Any) -> Any:
+    """Text to value by Kafka's rules (``ConfigDef.parseType``); None stays None."""
+    if raw is None:
+        return None
+    if kind is KeyType.PASSWORD:
+        return raw if isinstance(raw, Password) else Password(raw)
+    if kind is KeyType.LIST:
+        if isinstance(raw, list | tuple):
+            return [str(item) for item in raw]
+        text = str(raw).strip()
+        return [item.strip() for item in text.split(",")] if text else []
+    if isinstance(raw, bool):
+        raw = "true" if raw else "false"
+    text = str(raw).strip() if not isinstance(raw, Password) else raw.reveal()
+    if kind is KeyType.BOOLEAN:
+        lowered = text.lower()
+        if lowered not in ("true", "false"):
+            raise ValueError("Expected value to be either true or false")
+        return lowered == "true"
+    if kind in _INT_RANGES:
+        return _read_integer(kind, text)
+    if kind is KeyType.DOUBLE:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError("Not a number of type DOUBLE") from None
+    return text
+
+
+def _read_integer(kind: KeyType, text: str) -> int:
+    bound = _INT_RANGES[kind]
+    if re.fullmatch(r"[+-]?[0-9]{1,20}", text) and -bound <= (number := int(text)) < bound:
+        return number
+    raise ValueError(f"Not a number of type {kind.value}")
+
+
+def unknown_keys(given: Iterable[str], known: Iterable[Key], prefixes: Iterable[str] = ()) -> list[str]:
+    """The given names that no key, alias or prefix claims, in the given order."""
+    names = {name for declared in known for name in (declared.name, *declared.aliases)}
+    starts = tuple(prefixes)
+    return [name for name in given if name not in names and not (starts and name.startswith(starts))]
+
+
+def nearest_key(name: str, known: Iterable[Key]) -> str | None:
+    """The known key name most like ``name``, or None where nothing is near."""
+    return next(iter(difflib.get_close_matches(name, [declared.name for declared in known], n=1)), None)
+
+
+def _described(check: Check, valid: str) -> Check:
+    check.valid = valid  # type: ignore[attr-defined]
+    return check
+
+
+def at_least(bound: float) -> Check:
+    return _described(lambda value: None if value >= bound else f"Value must be at least {bound}", f"[{bound},...]")
+
+
+def between(low: float, high: float) -> Check:
+    def check(value: Any) -> str | None:
+        if value < low:
+            return f"Value must be at least {low}"
+        return None if value <= high else f"Value must be no more than {high}"
+
+    return _described(check, f"[{low},...,{high}]")
+
+
+def one_of(*allowed: str, ignore_case: bool = False) -> Check:
+    """A string, or every item of a list, is one of ``allowed``."""
+    accepted = {value.lower() for value in allowed} if ignore_case else set(allowed)
+    words = f"String must be one of{' (case insensitive)' if ignore_case else ''}: {', '.join(allowed)}"
+
+    def check(value: Any) -> str | None:
+        items = value if isinstance(value, list) else [value]
+        return None if all((item.lower() if ignore_case else item) in accepted for item in items) else words
+
+    return _described(check, f"{'(case insensitive) ' if ignore_case else ''}[{', '.join(allowed)}]")
+
+
+def non_empty(value: Any) -> str | None:
+    """A string or list with something in it."""
+    return None if len(value) else "String must be non-empty"
+
+
+non_empty.valid = "non-empty string"  # type: ignore[attr-defined]
+
+
+def matches(pattern: str, words: str) -> Check:
+    """A string that ``pattern`` matches whole; ``words`` say what it should look like."""
+    compiled = re.compile(pattern)
+    return _described(lambda value: None if compiled.fullmatch(value) else f"String must be {words}", words)
+
+
+def valid_regex(value: str) -> str | None:
+    """A regular expression that compiles."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"Must be a valid regex: {error}"
+    return None
+
+
+valid_regex.valid = "valid regex"  # type: ignore[attr-defined]

@@ -1,0 +1,222 @@
+"""The one HTTP face: Starlette on uvicorn, with metrics, bounded bodies and errors that never show a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.logs import logger
+from tidegate.kit.metrics import CONTENT_TYPE, Metrics
+
+__all__ = ["ErrorRenderer", "HttpServer", "InvalidBody", "TlsFiles", "face", "json_body", "json_response", "listen"]
+
+log = logger(__name__)
+
+ErrorRenderer = Callable[[Request, TidegateError | HTTPException], Response]
+"""Makes an error answer in the words of one API. An unforeseen exception reaches it as a TidegateError without detail."""
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+
+
+class InvalidBody(UsageError):
+    """The body of a request is not the JSON it should be."""
+
+
+class BodyTooLarge(UsageError):
+    http_status = 413
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files of a server: its certificate chain and its key."""
+
+    certificate: Path
+    private_key: Path
+
+
+def json_response(value: Any, status: int = 200, *, media_type: str = "application/json", **headers: str) -> Response:
+    """A compact JSON answer; header names are given with ``_`` for ``-``."""
+    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return Response(body, status, named, media_type)
+
+
+async def json_body(request: Request) -> Any:
+    """The JSON value of a request; raises InvalidBody with the place where it stops being JSON."""
+    body = await request.body()
+    try:
+        return json.loads(body)
+    except json.JSONDecodeError as error:
+        raise InvalidBody(f"The request body is not valid JSON: {error}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InvalidBody("The request body is not valid JSON: it is not UTF-8 or is nested too deep") from error
+
+
+def face(
+    routes: Sequence[BaseRoute],
+    *,
+    name: str,
+    metrics: Metrics,
+    render_error: ErrorRenderer,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    lifespan: Callable[[Starlette], Any] | None = None,
+) -> ASGIApp:
+    """Make the application of a component from its routes; adds ``GET /metrics``.
+
+    ``name`` prefixes the request metrics: ``<name>_http_requests_total`` and ``<name>_http_request_seconds``.
+    """
+    requests = metrics.counter(f"{name}_http_requests", "Requests answered.", ("method", "status"))
+    seconds = metrics.histogram(f"{name}_http_request_seconds", "Time from request to answer.", ("method",))
+
+    async def show_metrics(_: Request) -> Response:
+        return Response(metrics.render(), media_type=CONTENT_TYPE)
+
+    async def on_error(request: Request, error: Exception) -> Response:
+        if isinstance(error, TidegateError | HTTPException):
+            return render_error(request, error)
+        if isinstance(error, ClientDisconnect):
+            return Response(status_code=499)
+        log.error("unforeseen error in a request", path=request.url.path, exc_info=error)
+        return render_error(request, TidegateError(f"Internal error ({type(error).__name__}); the log has the details"))
+
+    app = Starlette(
+        routes=[*routes, Route("/metrics", show_metrics)],
+        exception_handlers={TidegateError: on_error, HTTPException: on_error, ClientDisconnect: on_error},
+        lifespan=lifespan or _no_lifespan,
+    )
+    app.router.redirect_slashes = False
+    return _Edge(app, on_error, requests, seconds, max_body_bytes)
+
+
+@contextlib.asynccontextmanager
+async def _no_lifespan(_: Starlette) -> AsyncIterator[None]:
+    yield
+
+
+class _Edge:
+    """Counts and times requests, bounds bodies and answers what the routes let slip."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        on_error: Callable[[Request, Exception], Any],
+        requests: Any,
+        seconds: Any,
+        max_body_bytes: int,
+    ) -> None:
+        self._app, self._on_error, self._max_body_bytes = app, on_error, max_body_bytes
+        self._requests, self._seconds = requests, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status, received = time.perf_counter(), 0, 0
+
+        async def counted_receive() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._max_body_bytes:
+                raise BodyTooLarge(f"The request body is larger than {self._max_body_bytes} bytes")
+            return message
+
+        async def noted_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, counted_receive, noted_send)
+        except Exception as error:
+            if status:
+                log.error("an answer broke off", path=scope["path"], exc_info=error)
+                raise
+            response = await self._on_error(Request(scope), error)
+            await response(scope, receive, noted_send)
+        finally:
+            self._requests.labels(scope["method"], status).inc()
+            self._seconds.labels(scope["method"]).observe(time.perf_counter() - began)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; port 0 takes a free one. Raises UsageError when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(2048)
+    except OSError as error:
+        sock.close()
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another address") from error
+    sock.setblocking(False)
+    return sock
+
+
+class HttpServer:
+    """An application served on one address. ``start`` returns once requests are answered; ``stop`` lets running ones end."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int, *, tls: TlsFiles | None = None, grace_s: float = 5) -> None:
+        self._host, self._port, self._tls = host, port, tls
+        settings = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(grace_s),
+            ssl_certfile=str(tls.certificate) if tls else None,
+            ssl_keyfile=str(tls.private_key) if tls else None,
+        )
+        self._server = _Quiet(settings)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """``http(s)://host:port`` with the real port, once started."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{'https' if self._tls else 'http'}://{host}:{self._port}"
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    async def start(self) -> None:
+        sock = listen(self._host, self._port)
+        self._port = sock.getsockname()[1]
+        self._task = asyncio.create_task(self._server.serve(sockets=[sock]), name=f"http {self._port}")
+        while not self._server.started:
+            if self._task.done():
+                self._task.result()
+                raise TidegateError(f"the HTTP server on {self._host}:{self._port} ended at its start")
+            await asyncio.sleep(0.005)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._server.should_exit = True
+            await self._task
+
+
+class _Quiet(uvicorn.Server):
+    """uvicorn without its own signal handling: the process that runs the service handles signals."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield

@@ -1,0 +1,57 @@
+"""Structured logs: one event a line, JSON where a machine reads and columns where a person does, always on standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+__all__ = ["Format", "configure", "logger"]
+
+Format = Literal["json", "console"]
+
+
+def configure(level: str = "INFO", format: Format | None = None) -> None:  # noqa: A002
+    """Set up logging for this process, once, at its start; libraries' ``logging`` records take the same way out.
+
+    ``format`` defaults to columns on a terminal and JSON elsewhere.
+    """
+    chosen = format or ("console" if sys.stderr.isatty() else "json")
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.processors.format_exc_info,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer() if chosen == "json" else structlog.dev.ConsoleRenderer()
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.processors.format_exc_info],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+
+
+def logger(name: str) -> structlog.stdlib.BoundLogger:
+    """The logger of a module: ``log = logger(__name__)``, then ``log.info("what happened", connector=name)``."""
+    bound: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    return bound
