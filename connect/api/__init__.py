@@ -1,0 +1,80 @@
+"""What the author of a connector, a converter or a transform sees; everything is importable from here.
+
+pyarrow is imported when a batch is made or read, not before.
+"""
+
+from connect.api.batch import MAX_BATCH_BYTES, Header, Origin, Record, RecordBatch, TopicPartition
+from connect.api.connector import (
+    Connector,
+    ConnectorContext,
+    ErrantRecordReporter,
+    JobTask,
+    OffsetRange,
+    SinkConnector,
+    SinkTask,
+    SinkTaskContext,
+    SourceConnector,
+    SourceTask,
+    SourceTaskContext,
+    Task,
+    TaskContext,
+)
+from connect.api.converter import Converted, Converter, ConverterContext
+from connect.api.errors import ConnectError, DataError, RetriableConnectError
+from connect.api.hookspecs import hookimpl
+from connect.api.plugins import Plugin, PluginType
+from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
+from connect.api.transform import Predicate, Transformation
+from tidegate.kit.config import Password, at_least, between, config, family, key, non_empty, one_of, valid_regex
+from tidegate.kit.errors import Problem
+
+__all__ = [
+    "DATE",
+    "DECIMAL",
+    "MAX_BATCH_BYTES",
+    "TIME",
+    "TIMESTAMP",
+    "ConnectError",
+    "Connector",
+    "ConnectorContext",
+    "Converted",
+    "Converter",
+    "ConverterContext",
+    "DataError",
+    "ErrantRecordReporter",
+    "Field",
+    "Header",
+    "JobTask",
+    "OffsetRange",
+    "Origin",
+    "Password",
+    "Plugin",
+    "PluginType",
+    "Predicate",
+    "Problem",
+    "Record",
+    "RecordBatch",
+    "RetriableConnectError",
+    "Schema",
+    "SchemaType",
+    "SinkConnector",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceConnector",
+    "SourceTask",
+    "SourceTaskContext",
+    "Task",
+    "TaskContext",
+    "TopicPartition",
+    "Transformation",
+    "at_least",
+    "between",
+    "config",
+    "family",
+    "hookimpl",
+    "key",
+    "non_empty",
+    "one_of",
+    "schema_from_arrow",
+    "valid_regex",
+]

@@ -1,0 +1,278 @@
+"""What a connector is: a class with typed keys that plans tasks, and a task class that moves batches.
+
+A source that reads a directory of numbers, whole::
+
+    @config
+    class CounterConfig:
+        topic: str = key("topic", doc="Topic to write to.")
+
+    class CounterTask(SourceTask[CounterConfig]):
+        def start(self) -> None:
+            self.n = (self.context.offset({"counter": 1}) or {"n": 0})["n"]
+
+        def poll(self) -> Sequence[RecordBatch]:
+            self.n += 1
+            row = Record(self.config.topic, self.n, Schema(SchemaType.INT64))
+            return [RecordBatch.from_records([row], source_partition={"counter": 1}, source_offset={"n": self.n})]
+
+    class CounterSource(SourceConnector[CounterConfig]):
+        config_class, task_class = CounterConfig, CounterTask
+
+Contract, for connectors and tasks alike
+    Everything is synchronous. A connector and each of its tasks is made in its worker, gets ``start`` once, then its
+    other calls one at a time from one thread, then ``stop``. Only ``stop`` comes from another thread, possibly while
+    ``poll`` or ``put`` runs: it should make that call return soon (``context.stopping`` is set before it).
+    An exception fails the task and its message becomes the trace that ``status`` shows; a RetriableConnectError lets the
+    same call be made again after a pause; a DataError is the records' fault and goes where ``errors.*`` says.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from connect.api.batch import Record, RecordBatch, TopicPartition
+from tidegate.kit.errors import Problem
+
+if TYPE_CHECKING:
+    from broker.client import ClientConfig
+    from registry.client import RegistryClient
+
+__all__ = [
+    "Connector",
+    "ConnectorContext",
+    "ErrantRecordReporter",
+    "JobTask",
+    "OffsetRange",
+    "SinkConnector",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceConnector",
+    "SourceTask",
+    "SourceTaskContext",
+    "Task",
+    "TaskContext",
+]
+
+ConfigT = TypeVar("ConfigT")
+
+
+class ConnectorContext(Protocol):
+    """What the runtime gives a connector."""
+
+    @property
+    def name(self) -> str:
+        """The connector's name."""
+        ...
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The position committed for a source partition, None where there is none."""
+        ...
+
+    def request_task_reconfiguration(self) -> None:
+        """Ask to be planned anew, since ``task_properties`` would answer differently now. From any thread."""
+        ...
+
+
+class TaskContext(Protocol):
+    """What the runtime gives every task. All of it may be used from the task's own thread; ``stopping`` from any."""
+
+    @property
+    def connector(self) -> str: ...
+
+    @property
+    def task(self) -> int:
+        """The task's number, from 0."""
+        ...
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The task's configuration as text, placeholders resolved; holds secrets."""
+        ...
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when the task is to stop: wait on it instead of sleeping."""
+        ...
+
+    @property
+    def kafka(self) -> ClientConfig:
+        """How the worker reaches the log."""
+        ...
+
+    def registry(self) -> RegistryClient:
+        """A client of the worker's schema registry; raises ConnectError where the worker has none."""
+        ...
+
+    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
+        """Tell how far a long piece of work is; shown by the worker until the next call."""
+        ...
+
+
+class SourceTaskContext(TaskContext, Protocol):
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The position committed for a source partition, None where there is none."""
+        ...
+
+
+class ErrantRecordReporter(Protocol):
+    def report(self, record: Record, error: Exception) -> None:
+        """Give one record to ``errors.*`` (dead letter queue, log) and go on; raises where errors are not tolerated (KIP-610)."""
+        ...
+
+
+class SinkTaskContext(TaskContext, Protocol):
+    @property
+    def assignment(self) -> frozenset[TopicPartition]: ...
+
+    @property
+    def errant_records(self) -> ErrantRecordReporter: ...
+
+    def rewind(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Deliver again from these offsets, before the next ``put``."""
+        ...
+
+    def pause(self, *partitions: TopicPartition) -> None: ...
+
+    def resume(self, *partitions: TopicPartition) -> None: ...
+
+    def request_commit(self) -> None:
+        """Ask for a commit of offsets soon rather than at ``offset.flush.interval.ms``."""
+        ...
+
+
+class Task(ABC, Generic[ConfigT]):
+    """The part of a connector that moves data. ``config`` is parsed from the properties that the connector planned."""
+
+    def __init__(self, config: ConfigT, context: Any) -> None:
+        self.config = config
+        self.context = context
+
+    def start(self) -> None:
+        """Open what the task needs."""
+
+    def stop(self) -> None:
+        """Make a running call return soon and release everything. Called once, also after a failure."""
+
+
+class SourceTask(Task[ConfigT]):
+    """Reads from an external system."""
+
+    context: SourceTaskContext
+
+    @abstractmethod
+    def poll(self) -> Sequence[RecordBatch]:
+        """The next batches, in order; an empty list when there is nothing now (wait a little first, on ``context.stopping``).
+
+        Each batch says its ``source_partition`` and ``source_offset``: that position is committed once every row of
+        the batch, and all before it, is acknowledged by the log or given to ``errors.*``.
+        """
+
+    def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        """Positions (partition, offset) that are now durable: a source that acknowledges upstream does it here."""
+
+
+class SinkTask(Task[ConfigT]):
+    """Writes to an external system."""
+
+    context: SinkTaskContext
+
+    def open(self, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions are now this task's."""
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """These are not any more: finish them. Offsets that ``pre_commit`` returned before still get committed."""
+
+    @abstractmethod
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        """Take the next batches, in offset order within each partition; may be called with none, so that time passes.
+
+        May return before the data is safe: only what ``pre_commit`` returns is committed.
+        """
+
+    def flush(self) -> None:
+        """Make everything put so far safe."""
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The positions that may be committed, given those delivered so far (each the next offset to read).
+
+        By default flushes and returns all. A partition left out is not committed now.
+        """
+        self.flush()
+        return positions
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Records of one topic-partition from ``start`` to before ``stop``; may hold fewer than their difference."""
+
+    partition: TopicPartition
+    start: int
+    stop: int
+
+
+class JobTask(Task[ConfigT]):
+    """A sink whose work an outside engine does: it reads ranges of the log itself instead of being handed batches.
+
+    The runtime plans ranges from the committed offsets of the sink's group to the ends of the partitions, calls ``run``
+    and commits the ranges' ends when it returns. A worker killed in between runs the same start again, with a stop that
+    may be later: a job must replace what an unfinished run from the same start left.
+    """
+
+    context: TaskContext
+
+    @abstractmethod
+    def run(self, ranges: Sequence[OffsetRange]) -> None:
+        """Do the job and return when its result is safe; report ``context.progress`` on the way.
+
+        Raises when it failed; when ``context.stopping`` is set it should cancel the job and raise or return soon: a
+        return then must mean that the job is done.
+        """
+
+
+class Connector(ABC, Generic[ConfigT]):
+    """Plans the tasks of one configured connector."""
+
+    config_class: ClassVar[type[Any]]
+    """A ``@config`` class with the connector's own keys (the runtime adds those of every connector)."""
+    task_class: ClassVar[type[Task[Any]]]
+    task_config_class: ClassVar[type[Any] | None] = None
+    """Where a task has keys that the connector computes; else ``config_class``."""
+
+    def __init__(self, config: ConfigT, properties: Mapping[str, str], context: ConnectorContext) -> None:
+        self.config = config
+        self.properties = properties
+        self.context = context
+
+    @classmethod
+    def check(cls, config: ConfigT) -> Iterable[Problem]:
+        """Problems that only a look at the outside world shows (a wrong password, a missing table), by key.
+
+        Called by ``validate`` when every key by itself is right; may open connections, within 10 s.
+        """
+        return ()
+
+    def start(self) -> None:
+        """Open what planning needs; may start a thread that watches for changes."""
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """The properties of each task, at most ``max_tasks`` of them. One task with the connector's own by default."""
+        return [self.properties]
+
+    def stop(self) -> None:
+        """Release what ``start`` opened."""
+
+
+class SourceConnector(Connector[ConfigT]):
+    """A connector whose tasks are SourceTasks."""
+
+
+class SinkConnector(Connector[ConfigT]):
+    """A connector whose tasks are SinkTasks or JobTasks. By default every task has the same properties, since the group
+    protocol deals out the partitions."""
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [self.properties] * (1 if issubclass(self.task_class, JobTask) else max_tasks)

@@ -1,0 +1,83 @@
+"""Transforms map a batch to batches; predicates say which rows one applies to."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connect.api.batch import Record, RecordBatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Predicate", "Transformation"]
+
+
+class Transformation(ABC):
+    """Override ``apply`` to work on columns, or ``apply_record`` to work row by row (an order of magnitude slower)."""
+
+    config_class: ClassVar[type[Any]]
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
+        """Batches with the same rows in the same order, changed; a row may be left out.
+
+        Keep ``origin``, ``offsets`` and the source position (``batch.replace`` and ``batch.filter`` do).
+        Raises DataError for rows that cannot be transformed.
+        """
+        kept, rows = [], []
+        for row, record in enumerate(batch.records()):
+            made = self.apply_record(record)
+            if made is not None:
+                kept.append(made)
+                rows.append(row)
+        return _rebatch(batch, kept, rows)
+
+    def apply_record(self, record: Record) -> Record | None:
+        """The changed record, or None to drop it."""
+        raise NotImplementedError(f"{type(self).__name__} overrides neither apply nor apply_record")
+
+    def close(self) -> None:
+        """Release what the transform holds."""
+
+
+class Predicate(ABC):
+    """A condition on records."""
+
+    config_class: ClassVar[type[Any]]
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    def mask(self, batch: RecordBatch) -> pa.Array:
+        """A boolean column, true where the condition holds, no nulls. By default asks ``test`` row by row."""
+        import pyarrow as pa
+
+        return pa.array([self.test(record) for record in batch.records()], pa.bool_())
+
+    def test(self, record: Record) -> bool:
+        raise NotImplementedError(f"{type(self).__name__} overrides neither mask nor test")
+
+
+def _rebatch(batch: RecordBatch, records: list[Record], rows: list[int]) -> list[RecordBatch]:
+    """Batches of ``records``, split where topic or schema changes, with the position of ``batch`` at the end."""
+    if not records:
+        return [batch.slice(0, 0).replace(source_offset=batch.source_offset)]
+    made: list[RecordBatch] = []
+    position = 0
+    for _, group in groupby(records, key=lambda r: (r.topic, r.key_schema, r.value_schema)):
+        members = list(group)
+        position += len(members)
+        offset = batch.source_offset
+        per_row = None
+        if batch.source_offsets is not None:
+            per_row = [batch.source_offsets[row] for row in rows[position - len(members) : position]]
+        if position < len(records):
+            offset = per_row[-1] if per_row else None
+        more = {"origin": batch.origin, "source_partition": batch.source_partition}
+        made.append(RecordBatch.from_records(members, source_offset=offset, source_offsets=per_row, **more))
+    return made
