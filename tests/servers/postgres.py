@@ -1,0 +1,126 @@
+"""PostgreSQL with logical replication: the system's binaries, else those of a wheel, always run as an ordinary user."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.servers.fetch import ServerMissing, folder, require
+from tests.servers.process import ServerFailed, ServerProcess, as_user, free_ports
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresServer", "system_binaries"]
+
+_SETTINGS = """\
+listen_addresses = '127.0.0.1'
+wal_level = logical
+max_wal_senders = 10
+max_replication_slots = 10
+fsync = off
+"""
+
+
+def system_binaries() -> Path | None:
+    """The folder of the newest installed PostgreSQL server, or None."""
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if installed:
+        return installed[-1].parent
+    found = shutil.which("initdb")
+    return Path(found).resolve().parent if found else None
+
+
+def _binaries() -> Path:
+    if (system := system_binaries()) is not None:
+        return system
+    require("postgres")
+    found = next(folder("postgres").rglob("bin/initdb"), None)
+    if found is None:
+        raise ServerMissing(f"there is no initdb below {folder('postgres')}: remove the folder and fetch it again")
+    return found.parent
+
+
+def _ordinary_user() -> str | None:
+    """Whom to step down to when we are root, as PostgreSQL refuses to run as root; else None."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+class PostgresServer:
+    """A database cluster of its own with the superuser and database ``tidegate``, no password from loopback.
+
+    The data lies in a temporary folder, not below pytest's: those are closed to other users.
+    """
+
+    user = database = "tidegate"
+
+    def __init__(self) -> None:
+        binaries, user = _binaries(), _ordinary_user()
+        self._folder = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
+        if user is not None:
+            shutil.chown(self._folder, user)
+        data = self._folder / "data"
+        command = [binaries / "initdb", "-D", data, "-U", self.user, "-A", "trust", "-E", "UTF8", "--locale=C"]
+        made = subprocess.run(command, capture_output=True, text=True, cwd=self._folder, **as_user(user))
+        if made.returncode:
+            raise ServerFailed(f"initdb ended with status {made.returncode}: {made.stdout}{made.stderr}")
+        (self.port,) = free_ports(1)
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(f"{_SETTINGS}port = {self.port}\nunix_socket_directories = '{self._folder}'\n")
+        self.process = ServerProcess(
+            "PostgreSQL",
+            [str(binaries / "postgres"), "-D", str(data)],
+            log=self._folder / "server.log",
+            ready=self._answers,
+            user=user,
+            stop_signal=signal.SIGINT,  # SIGTERM would wait for every client to leave
+        )
+
+    @property
+    def dsn(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user={self.user} dbname={self.database}"
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{self.user}@127.0.0.1:{self.port}/{self.database}"
+
+    @property
+    def jdbc_url(self) -> str:
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/{self.database}?user={self.user}"
+
+    def connect(self, database: str | None = None, **options: Any) -> psycopg.Connection:
+        """A connection in autocommit mode, through psycopg."""
+        import psycopg
+
+        dsn = self.dsn if database is None else self.dsn.replace(f"dbname={self.database}", f"dbname={database}")
+        return psycopg.connect(dsn, autocommit=True, connect_timeout=5, **options)
+
+    def start(self) -> None:
+        self.process.start()
+        with self.connect("postgres") as connection:
+            known = connection.execute("select 1 from pg_database where datname = %s", (self.database,)).fetchone()
+            if known is None:
+                connection.execute(f'create database "{self.database}"')
+
+    def stop(self) -> None:
+        """Stop for good and remove the data."""
+        self.process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        import psycopg
+
+        try:
+            with self.connect("postgres"):
+                return True
+        except psycopg.OperationalError:
+            return False

@@ -1,0 +1,127 @@
+"""A server process of ours: started in a session of its own with its output in a file, ended by its pid at the latest when we exit."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ServerFailed", "ServerProcess", "free_ports", "as_user", "wait_until"]
+
+
+class ServerFailed(Exception):
+    """A server did not come up; the message ends with the last lines of its log."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that were free a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60, pause_s: float = 0.02) -> None:
+    """Ask ``condition`` until it is true; raises TimeoutError that names ``what``."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {timeout_s:g} s")
+        time.sleep(pause_s)
+
+
+def as_user(name: str | None) -> dict[str, Any]:
+    """Arguments for ``subprocess`` that step down to a user; none for None. Only root may step down."""
+    if name is None:
+        return {}
+    entry = pwd.getpwnam(name)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+class ServerProcess:
+    """One process with a readiness check. ``start`` may follow ``stop`` or ``kill``: the same command runs again."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        ready: Callable[[], bool],
+        environment: Mapping[str, str] | None = None,
+        user: str | None = None,
+        stop_signal: signal.Signals = signal.SIGTERM,
+        timeout_s: float = 90,
+    ) -> None:
+        self.name, self.log = name, log
+        self._command, self._ready, self._timeout_s = list(command), ready, timeout_s
+        self._identity, self._stop_signal = as_user(user), stop_signal
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start and wait until ready; raises ServerFailed with the end of the log, the process gone."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+                **self._identity,
+            )
+        atexit.register(self.kill)
+        try:
+            wait_until(self._ready_or_dead, f"{self.name} ready", self._timeout_s)
+        except TimeoutError as error:
+            self.kill()
+            raise ServerFailed(f"{error}\n{self._tail()}") from None
+        if not self.running:
+            status = self._process.returncode
+            raise ServerFailed(f"{self.name} ended with status {status} at its start\n{self._tail()}")
+
+    def _ready_or_dead(self) -> bool:
+        return not self.running or self._ready()
+
+    def stop(self, timeout_s: float = 20) -> None:
+        """Ask it to end, and end it if it does not."""
+        self._end(self._stop_signal, timeout_s)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would."""
+        self._end(signal.SIGKILL, 10)
+
+    def _end(self, number: signal.Signals, timeout_s: float) -> None:
+        atexit.unregister(self.kill)
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(number)
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _tail(self, lines: int = 15) -> str:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return f"--- end of {self.log}\n" + "\n".join(text.splitlines()[-lines:])
