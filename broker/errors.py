@@ -134,21 +134,21 @@ class BrokerError(TidegateError):
         super().__init__(message or type(self).__doc__)
 
 
-class Retry(BrokerError, RetriableError):
+class Retry(BrokerError, RetriableError):  # noqa: N818 - a branch, not an error to raise
     """The same request may succeed later."""
 
 
-class Refused(BrokerError, UsageError):
+class Refused(BrokerError, UsageError):  # noqa: N818 - a branch, not an error to raise
     """The request has to change before it can succeed."""
 
 
-class Fenced(BrokerError, UsageError):
+class Fenced(BrokerError, UsageError):  # noqa: N818 - a branch, not an error to raise
     """The caller has to begin again: with a new member id, epoch or generation."""
 
     http_status = 409
 
 
-class Failed(BrokerError, FatalError):
+class Failed(BrokerError, FatalError):  # noqa: N818 - a branch, not an error to raise
     """Nothing the caller can do."""
 
 

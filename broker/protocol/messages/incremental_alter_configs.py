@@ -1,0 +1,112 @@
+# Generated from kio 0.6.5's Kafka schema by `python -m broker.protocol.codegen`. Do not edit.
+# ruff: noqa: RUF023 - slots stand in the order of the wire
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from broker.protocol.schema import Field, Message, Request, Response
+
+__all__ = [
+    "AlterConfigsResource",
+    "AlterConfigsResourceResponse",
+    "AlterableConfig",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
+]
+
+
+class AlterableConfig(Message):
+    __slots__ = (
+        "name",
+        "config_operation",
+        "value",
+    )
+    FIELDS: ClassVar = (
+        Field(name="name", kind="string"),
+        Field(name="config_operation", kind="int8"),
+        Field(name="value", kind="string", null_since=0),
+    )
+
+    def __init__(self, *, name: str = "", config_operation: int = 0, value: str | None = "") -> None:
+        self.name = name
+        self.config_operation = config_operation
+        self.value = value
+
+
+class AlterConfigsResource(Message):
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "configs",
+    )
+    FIELDS: ClassVar = (
+        Field(name="resource_type", kind="int8"),
+        Field(name="resource_name", kind="string"),
+        Field(name="configs", kind=AlterableConfig, array=True),
+    )
+
+    def __init__(
+        self, *, resource_type: int = 0, resource_name: str = "", configs: Sequence[AlterableConfig] = ()
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = configs
+
+
+class IncrementalAlterConfigsRequest(Request):
+    __slots__ = (
+        "resources",
+        "validate_only",
+    )
+    API_KEY = 44
+    FLEXIBLE_SINCE = 1
+    FIELDS: ClassVar = (
+        Field(name="resources", kind=AlterConfigsResource, array=True),
+        Field(name="validate_only", kind="bool"),
+    )
+
+    def __init__(self, *, resources: Sequence[AlterConfigsResource] = (), validate_only: bool = False) -> None:
+        self.resources = resources
+        self.validate_only = validate_only
+
+
+class AlterConfigsResourceResponse(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+    )
+    FIELDS: ClassVar = (
+        Field(name="error_code", kind="int16"),
+        Field(name="error_message", kind="string", null_since=0),
+        Field(name="resource_type", kind="int8"),
+        Field(name="resource_name", kind="string"),
+    )
+
+    def __init__(
+        self, *, error_code: int = 0, error_message: str | None = "", resource_type: int = 0, resource_name: str = ""
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+
+
+class IncrementalAlterConfigsResponse(Response):
+    __slots__ = (
+        "throttle_time_ms",
+        "responses",
+    )
+    API_KEY = 44
+    FLEXIBLE_SINCE = 1
+    FIELDS: ClassVar = (
+        Field(name="throttle_time_ms", kind="int32"),
+        Field(name="responses", kind=AlterConfigsResourceResponse, array=True),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, responses: Sequence[AlterConfigsResourceResponse] = ()) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = responses
