@@ -1,0 +1,96 @@
+"""Keys of the Spark sink. Scheduling keys (``job.*``) are the runtime's, common to all job sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from connect.api import Problem, config, family, key, non_empty, one_of
+
+__all__ = ["SparkSinkConfig"]
+
+
+@config
+class SparkSinkConfig:
+    """What to read, what to make of it, where to write it, and on which Spark."""
+
+    path: str = key(
+        "spark.output.path",
+        doc="Folder to write to, as Spark takes it: a local path, file:, hdfs: or s3a: URI. ${topic} stands for the topic.",
+        importance="high",
+        check=non_empty,
+        group="Output",
+    )
+    format: str = key(
+        "spark.output.format",
+        default="parquet",
+        doc="Format of the files.",
+        check=one_of("parquet", "orc", "json"),
+        group="Output",
+    )
+    partition_by: list[str] = key(
+        "spark.output.partition.by",
+        default=[],
+        doc="Columns that become folders (column=value), in this order.",
+        group="Output",
+    )
+    files: int = key(
+        "spark.output.files",
+        default=0,
+        doc="Number of files a job writes per folder at most; 0 leaves it to Spark.",
+        group="Output",
+    )
+    metadata_columns: bool = key(
+        "spark.metadata.columns",
+        default=False,
+        doc="Add the columns __topic, __partition, __offset and __timestamp of each record.",
+        group="Output",
+    )
+    sql: str | None = key(
+        "spark.sql",
+        default=None,
+        doc="A query over the topics, each a view of its own name (characters other than letters and digits become _). "
+        "Without it every topic is written as it is.",
+        importance="high",
+        group="Transform",
+    )
+    lookup_topics: list[str] = key(
+        "spark.lookup.topics",
+        default=[],
+        doc="Topics that spark.sql joins with, read whole in every job rather than from where the last one ended.",
+        group="Transform",
+    )
+    value_format: str = key(
+        "spark.value.format",
+        default="avro",
+        doc="What the records' values are: avro (in the registry's framing), json (give spark.value.schema) or string.",
+        check=one_of("avro", "json", "string"),
+        group="Input",
+    )
+    value_schema: str | None = key(
+        "spark.value.schema",
+        default=None,
+        doc="The columns of JSON values in Spark's DDL: 'id BIGINT, name STRING'.",
+        group="Input",
+    )
+    master: str = key(
+        "spark.master",
+        default="local[*]",
+        doc="The Spark to run on: local[N], spark://host:port, yarn, k8s://...",
+        importance="high",
+        group="Spark",
+    )
+    jars: list[str] = key(
+        "spark.jars.extra",
+        default=[],
+        doc="Further jars for the job (the ones for Kafka and Avro come by themselves).",
+        group="Spark",
+    )
+    conf: dict[str, str] = family("spark.conf.", doc="Passed to Spark's configuration, prefix removed.")
+
+    def problems(self) -> Iterable[Problem]:
+        if self.value_format == "json" and not self.value_schema:
+            yield Problem("spark.value.schema", 'spark.value.format "json" needs spark.value.schema, e.g. "id BIGINT, name STRING"')
+        if self.sql and "${topic}" in self.path:
+            yield Problem("spark.output.path", "with spark.sql there is one result: spark.output.path cannot hold ${topic}")
+        if not self.sql and self.lookup_topics:
+            yield Problem("spark.lookup.topics", "spark.lookup.topics is used by spark.sql, which is not set")

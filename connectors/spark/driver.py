@@ -1,0 +1,264 @@
+"""The Spark driver of one bulk load, run in a process of its own: reads a job description, prints progress as JSON lines.
+
+``python -m connectors.spark.driver JOB.json``, where JOB.json is a ``Job``. Standard output carries one JSON object a
+line: ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, then
+``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "..."}``; Spark's own words go
+to standard error. SIGTERM cancels the job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["Input", "Job", "main"]
+
+MAX_POLL_RECORDS: Final = 20_000
+"""Spark's Kafka reader takes 500 records a poll by default; this was half as fast again in reference measurements."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A topic to read: offsets by partition, and the writers' schemas by registry id, newest last."""
+
+    topic: str
+    starts: dict[str, int]
+    stops: dict[str, int]
+    value_format: str
+    value_schema: str | None = None
+    writer_schemas: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def view(self) -> str:
+        return re.sub(r"\W", "_", self.topic)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything the driver needs. ``identity`` is the same for a job that starts at the same offsets: what an
+    unfinished run of it left is replaced."""
+
+    identity: str
+    name: str
+    inputs: list[Input]
+    sql: str | None
+    path: str
+    format: str
+    partition_by: list[str]
+    files: int
+    metadata_columns: bool
+    master: str
+    jars: list[str]
+    conf: dict[str, str]
+    kafka: dict[str, str]
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+        path.chmod(0o600)  # the Kafka settings may hold a password
+
+    @classmethod
+    def load(cls, path: Path) -> Job:
+        found = json.loads(path.read_text())
+        found["inputs"] = [Input(**given) for given in found["inputs"]]
+        return cls(**found)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job; exit status 0 when its result is in place."""
+    job = Job.load(Path(arguments[0]))
+    spark = _session(job)
+    signal.signal(signal.SIGTERM, lambda *_: (spark.sparkContext.cancelAllJobs(), sys.exit(143)))
+    watching = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, watching), daemon=True)
+    watcher.start()
+    try:
+        rows, files = _run(spark, job)
+    except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
+        _say(event="failed", message=_first_words(error))
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        watching.set()
+        watcher.join()
+    _say(event="done", rows=rows, files=files)
+    spark.stop()
+    return 0
+
+
+def _say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def _first_words(error: Exception) -> str:
+    description = getattr(error, "desc", None) or str(error)
+    lines = [line.strip() for line in str(description).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return " | ".join([lines[0] if lines else type(error).__name__, *causes[-1:]])[:2000]
+
+
+def _session(job: Job) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.driver.host": "127.0.0.1" if job.master.startswith("local") else None,
+        "spark.driver.bindAddress": "127.0.0.1" if job.master.startswith("local") else None,
+        "spark.jars": ",".join(job.jars),
+    }
+    builder = SparkSession.builder.appName(job.name).master(job.master)
+    for name, value in (defaults | job.conf).items():
+        if value is not None:
+            builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def _watch(spark: SparkSession, ended: threading.Event) -> None:
+    """Tell twice a second how many of the active stages' tasks are done."""
+    tracker = spark.sparkContext.statusTracker()
+    said = None
+    while not ended.wait(0.5):
+        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
+        if not stages:
+            continue
+        done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+        note = ", ".join(s.name.split(" at ")[0] for s in stages)
+        if said != (done, total, note):
+            said = (done, total, note)
+            _say(event="progress", done=done, total=total, unit="tasks", note=note)
+
+
+def _run(spark: SparkSession, job: Job) -> tuple[dict[str, int], int]:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    counts: dict[str, Observation] = {}
+    frames: dict[str, DataFrame] = {}
+    for given in job.inputs:
+        counts[given.topic] = Observation(given.topic)
+        frames[given.topic] = _read(spark, job, given).observe(counts[given.topic], f.count(f.lit(1)).alias("rows"))
+        frames[given.topic].createOrReplaceTempView(given.view)
+    if job.sql:
+        files = _write(spark, job, spark.sql(job.sql), job.path)
+    else:
+        files = sum(_write(spark, job, frame, job.path.replace("${topic}", topic)) for topic, frame in frames.items())
+    return {topic: int(observation.get["rows"]) for topic, observation in counts.items()}, files
+
+
+def _read(spark: SparkSession, job: Job, given: Input) -> DataFrame:
+    """The records of one topic as columns; tombstones are left out."""
+    from pyspark.sql import functions as f
+
+    reader = spark.read.format("kafka").option("kafka.max.poll.records", MAX_POLL_RECORDS)
+    for name, value in job.kafka.items():
+        reader = reader.option(f"kafka.{name}", value)
+    records = (
+        reader.option("assign", json.dumps({given.topic: [int(p) for p in given.starts]}))
+        .option("startingOffsets", json.dumps({given.topic: given.starts}))
+        .option("endingOffsets", json.dumps({given.topic: given.stops}))
+        .option("failOnDataLoss", "true")
+        .load()
+        .where(f.col("value").isNotNull())
+    )
+    value = _value(given)
+    if given.value_format == "string":
+        columns: list[Column | str] = [value.alias("value")]
+    else:
+        records = records.withColumn("__value", value)
+        columns = ["__value.*"]
+    if job.metadata_columns:
+        columns += [f.col(name).alias(f"__{name}") for name in ("topic", "partition", "offset", "timestamp")]
+    return records.select(*columns)
+
+
+def _value(given: Input) -> Column:
+    from pyspark.sql import functions as f
+
+    if given.value_format == "string":
+        return f.col("value").cast("string")
+    if given.value_format == "json":
+        return f.from_json(f.col("value").cast("string"), given.value_schema or "", {"mode": "FAILFAST"})
+    return _avro_value(given)
+
+
+def _avro_value(given: Input) -> Column:
+    """Decode by the writer's schema that each record names, into the newest one."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import from_avro
+
+    reader = given.writer_schemas[-1][1]
+    body = f.expr("substring(value, 6)")
+    schema_id = f.expr("CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS INT)")
+    unknown = f.raise_error(
+        f.concat(
+            f.lit("topic "), f.col("topic"), f.lit(" partition "), f.col("partition"), f.lit(" offset "), f.col("offset"),
+            f.lit(": schema id "), schema_id, f.lit(" is not among the subject's versions"),
+        )
+    )  # fmt: skip
+    decoded = unknown
+    for id_, schema in reversed(given.writer_schemas):
+        value = from_avro(body, schema, {"avroSchema": reader, "mode": "FAILFAST"})
+        decoded = f.when(schema_id == id_, value).otherwise(decoded)
+    return decoded
+
+
+def _write(spark: SparkSession, job: Job, frame: DataFrame, path: str) -> int:
+    """Write to a folder aside, then move the files to their places under names that begin with the job's identity.
+
+    A run that was killed left files of the same identity at most: they are deleted before the new ones move in.
+    """
+    staging = f"{path}/.staging-{job.identity}"
+    if job.files:
+        frame = frame.repartition(job.files, *job.partition_by)
+    elif job.partition_by:
+        frame = frame.repartition(*job.partition_by)
+    frame.write.mode("overwrite").format(job.format).partitionBy(*job.partition_by).save(staging)
+    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    root = hadoop.Path(path)
+    system = root.getFileSystem(spark._jsc.hadoopConfiguration())
+    stem = f"part-{job.identity}-"
+    for old in _files(system, root):
+        if old.getName().startswith(stem) and staging not in old.toString():
+            system.delete(old, False)
+    moved = 0
+    base = hadoop.Path(staging)
+    prefix = system.makeQualified(base).toString()
+    for file in _files(system, base):
+        if not file.getName().startswith("part-"):
+            continue
+        inner = file.getParent().toString().removeprefix(prefix).strip("/")
+        target = hadoop.Path(root, inner) if inner else root
+        system.mkdirs(target)
+        ending = file.getName().partition(".")[2]
+        if not system.rename(file, hadoop.Path(target, f"{stem}{moved:05d}.{ending}")):
+            raise RuntimeError(f"could not move {file} to {target}: is there a file of that name?")
+        moved += 1
+    system.delete(base, True)
+    return moved
+
+
+def _files(system: Any, folder: Any) -> list[Any]:
+    if not system.exists(folder):
+        return []
+    found, entries = [], system.listFiles(folder, True)
+    while entries.hasNext():
+        found.append(entries.next().getPath())
+    return found
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    sys.exit(main(sys.argv[1:]))

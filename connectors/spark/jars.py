@@ -1,0 +1,81 @@
+"""The jars that Spark's Kafka and Avro support needs beside pip's pyspark: fetched once, by the Ivy that pyspark ships."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from connect.api import ConnectError
+from connectors.spark.java import trust_options
+
+__all__ = ["PACKAGES", "fetch_jars"]
+
+PACKAGES: Final = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.spark", "spark-avro_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.0"),
+    ("org.apache.commons", "commons-pool2", "2.12.0"),
+)
+"""Exactly these and none of what they name themselves: the rest is in pyspark."""
+
+
+def cache_folder() -> Path:
+    """Where fetched jars stay: ``$TIDEGATE_CACHE``, else the user's cache folder."""
+    given = os.environ.get("TIDEGATE_CACHE")
+    base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
+    return base / "spark-jars"
+
+
+def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
+    """The jars of ``PACKAGES``, fetched when not there yet. Raises ConnectError with Ivy's words when that fails."""
+    folder = cache_folder()
+    wanted = [folder / f"{module}-{revision}.jar" for _, module, revision in PACKAGES]
+    if all(jar.is_file() for jar in wanted):
+        return wanted
+    folder.mkdir(parents=True, exist_ok=True)
+    arriving = Path(tempfile.mkdtemp(prefix=".arriving-", dir=folder))
+    description = scratch / "ivy.xml"
+    description.write_text(_ivy_file())
+    command = [
+        java_home / "bin" / "java",
+        *trust_options(java_home, scratch),
+        "-jar", _ivy_jar(),
+        "-cache", scratch / "ivy-cache",
+        "-ivy", description,
+        "-confs", "default",
+        "-retrieve", f"{arriving}/[artifact]-[revision].[ext]",
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ConnectError("fetching Spark's Kafka and Avro jars took longer than 300 s; is the network there?") from error
+    for jar in arriving.glob("*.jar"):
+        jar.replace(folder / jar.name)  # whole or not at all: another job may look for it now
+    shutil.rmtree(arriving)
+    missing = [jar.name for jar in wanted if not jar.is_file()]
+    if done.returncode or missing:
+        words = "\n".join(line for line in done.stdout.splitlines() if "WARN" in line or "ERROR" in line)[-1500:]
+        raise ConnectError(f"could not fetch {', '.join(missing) or 'jars'} for Spark:\n{words}{done.stderr[-500:]}")
+    return wanted
+
+
+def _ivy_jar() -> Path:
+    import pyspark
+
+    return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+
+
+def _ivy_file() -> str:
+    rows = "".join(
+        f'<dependency org="{org}" name="{module}" rev="{revision}" conf="default->master" transitive="false"/>'
+        for org, module, revision in PACKAGES
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="tidegate" module="spark-jars"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{rows}</dependencies></ivy-module>'
+    )

@@ -1,0 +1,95 @@
+"""The Spark sink: topic ranges in, files out, each range exactly once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from connect.api import ConnectError, JobTask, OffsetRange, SinkConnector
+from connectors.spark.client import run_job
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.driver import Input, Job
+
+__all__ = ["SparkSinkConnector", "SparkSinkTask"]
+
+
+class SparkSinkTask(JobTask[SparkSinkConfig]):
+    """Hands each job to Spark and waits for it."""
+
+    def run(self, ranges: Sequence[OffsetRange]) -> None:
+        inputs = [self._input(topic, of_topic) for topic, of_topic in _by_topic(ranges).items()]
+        inputs += [self._lookup(topic) for topic in self.config.lookup_topics]
+        done = run_job(self._job(inputs, ranges), stopping=self.context.stopping, on_progress=self._tell)
+        rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
+        self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files")
+
+    def _tell(self, said: Any) -> None:
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])
+
+    def _job(self, inputs: list[Input], ranges: Sequence[OffsetRange]) -> Job:
+        config = self.config
+        starts = sorted((r.partition.topic, r.partition.partition, r.start) for r in ranges)
+        identity = hashlib.sha256(repr((self.context.connector, starts)).encode()).hexdigest()[:16]
+        return Job(
+            identity=identity,
+            name=f"tidegate {self.context.connector}",
+            inputs=inputs,
+            sql=config.sql,
+            path=config.path,
+            format=config.format,
+            partition_by=config.partition_by,
+            files=config.files,
+            metadata_columns=config.metadata_columns,
+            master=config.master,
+            jars=config.jars,
+            conf=config.conf,
+            kafka={"bootstrap.servers": self.context.kafka.bootstrap_servers, **self.context.kafka.properties},
+        )
+
+    def _input(self, topic: str, ranges: Sequence[OffsetRange]) -> Input:
+        return Input(
+            topic=topic,
+            starts={str(r.partition.partition): r.start for r in ranges},
+            stops={str(r.partition.partition): r.stop for r in ranges},
+            value_format=self.config.value_format,
+            value_schema=self.config.value_schema,
+            writer_schemas=self._writer_schemas(topic) if self.config.value_format == "avro" else [],
+        )
+
+    def _lookup(self, topic: str) -> Input:
+        from broker.client.blocking import Admin
+
+        with Admin(self.context.kafka) as admin:
+            starts, stops = admin.beginning_offsets_of(topic), admin.end_offsets_of(topic)
+        return Input(
+            topic=topic,
+            starts={str(p): offset for p, offset in starts.items()},
+            stops={str(p): offset for p, offset in stops.items()},
+            value_format=self.config.value_format,
+            value_schema=self.config.value_schema,
+            writer_schemas=self._writer_schemas(topic) if self.config.value_format == "avro" else [],
+        )
+
+    def _writer_schemas(self, topic: str) -> list[tuple[int, str]]:
+        """Every version of the topic's value subject as (id, schema text), oldest first."""
+        registry = self.context.registry()
+        subject = f"{topic}-value"
+        found = [registry.version(subject, number) for number in registry.versions(subject)]
+        if not found:
+            raise ConnectError(f"topic {topic} has no schema under subject {subject}; for other values set spark.value.format")
+        return [(registered.id, registered.schema) for registered in found]
+
+
+class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
+    """Topics to files through Spark, as jobs that the worker starts, watches and can cancel."""
+
+    config_class = SparkSinkConfig
+    task_class = SparkSinkTask
+
+
+def _by_topic(ranges: Sequence[OffsetRange]) -> dict[str, list[OffsetRange]]:
+    found: dict[str, list[OffsetRange]] = {}
+    for given in ranges:
+        found.setdefault(given.partition.topic, []).append(given)
+    return found

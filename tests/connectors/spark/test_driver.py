@@ -1,0 +1,104 @@
+"""The Spark driver against a real broker and real Spark in local mode."""
+
+import json
+import struct
+import threading
+import uuid
+
+import fastavro
+import io
+import pyarrow.dataset as ds
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect.api import ConnectError
+from connectors.spark.client import run_job
+from connectors.spark.driver import Input, Job
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+OLD = {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}, {"name": "month", "type": "int"}]}
+NEW = OLD | {"fields": [*OLD["fields"], {"name": "carrier", "type": ["null", "string"], "default": None}]}
+CARRIER = {"type": "record", "name": "Carrier", "fields": [{"name": "code", "type": "string"}, {"name": "name", "type": "string"}]}
+
+
+def framed(schema_id, schema, value):
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, schema, value)
+    return b"\x00" + struct.pack(">I", schema_id) + body.getvalue()
+
+
+def fill(bootstrap, topic, values, partitions=2):
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until its future is done
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for n, value in enumerate(values):
+        producer.produce(topic, value, partition=n % partitions)
+    assert producer.flush(30) == 0
+
+
+def make_job(bootstrap, inputs, path, **changes):
+    job = dict(
+        identity="abc", name="test", inputs=inputs, sql=None, path=str(path), format="parquet", partition_by=[], files=0,
+        metadata_columns=False, master="local[2]", jars=[], conf={}, kafka={"bootstrap.servers": bootstrap},
+    )
+    return Job(**(job | changes))
+
+
+def run(job, stopping=None):
+    said = []
+    done = run_job(job, stopping=stopping or threading.Event(), on_progress=said.append)
+    return done, said
+
+
+@pytest.fixture(scope="module")
+def flights(apache_kafka):
+    topic, carriers = f"flights-{uuid.uuid4().hex[:6]}", f"carriers_{uuid.uuid4().hex[:6]}"
+    old = [framed(7, OLD, {"id": n, "month": n % 3 + 1}) for n in range(100)]
+    new = [framed(9, NEW, {"id": n, "month": n % 3 + 1, "carrier": "AA"}) for n in range(100, 200)]
+    fill(apache_kafka.bootstrap_servers, topic, [*old, *new])
+    fill(apache_kafka.bootstrap_servers, carriers, [framed(3, CARRIER, {"code": "AA", "name": "American"})], 1)
+    schemas = [(7, json.dumps(OLD)), (9, json.dumps(NEW))]
+    return (
+        Input(topic, {"0": 0, "1": 0}, {"0": 100, "1": 100}, "avro", None, schemas),
+        Input(carriers, {"0": 0}, {"0": 1}, "avro", None, [(3, json.dumps(CARRIER))]),
+    )
+
+
+def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(apache_kafka, flights, tmp_path):
+    job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out", partition_by=["month"])
+    done, said = run(job)
+    assert done["rows"] == {flights[0].topic: 200}
+    run(job)
+    table = ds.dataset(tmp_path / "out", partitioning="hive", format="parquet").to_table()
+    assert sorted(table["id"].to_pylist()) == list(range(200))
+    assert table["carrier"].to_pylist().count("AA") == 100
+    assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
+    assert said[0]["note"] == "starting Spark"
+
+
+def test_sql_joins_a_lookup_topic(apache_kafka, flights, tmp_path):
+    views = [given.view for given in flights]
+    sql = f"SELECT c.name, count(*) AS n FROM {views[0]} f JOIN {views[1]} c ON f.carrier = c.code GROUP BY c.name"
+    run(make_job(apache_kafka.bootstrap_servers, list(flights), tmp_path / "out", sql=sql))
+    assert ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist() == [{"name": "American", "n": 100}]
+
+
+def test_an_unknown_schema_id_fails_the_job_and_names_the_record(apache_kafka, flights, tmp_path):
+    known = Input(**(vars(flights[0]) | {"writer_schemas": [flights[0].writer_schemas[0]]}))
+    with pytest.raises(ConnectError, match=r"offset \d+: schema id 9 is not among"):
+        run(make_job(apache_kafka.bootstrap_servers, [known], tmp_path / "out"))
+    assert not list((tmp_path / "out").glob("part-*"))
+
+
+def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights, tmp_path):
+    stopping = threading.Event()
+    job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out")
+
+    def stop_early(said):
+        stopping.set()
+
+    with pytest.raises(ConnectError, match="cancelled"):
+        run_job(job, stopping=stopping, on_progress=stop_early)
+    assert not list((tmp_path / "out").glob("part-*"))

@@ -1,0 +1,158 @@
+"""A supervisor of processes: starts them together, waits until each says it is ready, restarts what dies, stops in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["ChildFailed", "ChildSpec", "ChildState", "Supervisor"]
+
+log = logger(__name__)
+
+_FIRST_BACKOFF_S: Final = 0.2
+_LAST_BACKOFF_S: Final = 10.0
+_STABLE_S: Final = 30.0
+"""A child that ran this long counts as healthy: its next restart waits the first backoff again."""
+
+
+class ChildFailed(TidegateError):
+    """A child ended before it was ready the first time; the message carries the last lines of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """A process to keep running. It is given ``--ready-file PATH`` and must write it when ready (``kit.service.run``),
+    and it must stop when its standard input ends."""
+
+    name: str
+    command: Sequence[str]
+    stop_timeout_s: float = 30.0
+
+
+@dataclass(slots=True)
+class ChildState:
+    """What became of one child; ``addresses`` is empty until it was ready once."""
+
+    spec: ChildSpec
+    pid: int | None = None
+    ready: bool = False
+    restarts: int = 0
+    addresses: dict[str, str] = field(default_factory=dict)
+
+
+class Supervisor:
+    """Keeps children running. Children are stopped in the reverse of their order, each given its time to end.
+
+    ``on_change`` is called after every change of a child's state. Logs go to ``<log_dir>/<name>.log``.
+    """
+
+    def __init__(
+        self,
+        children: Sequence[ChildSpec],
+        *,
+        run_dir: Path,
+        log_dir: Path,
+        on_change: Callable[[Sequence[ChildState]], None] = lambda _: None,
+    ) -> None:
+        self.states = [ChildState(spec) for spec in children]
+        self._run_dir, self._log_dir, self._on_change = run_dir, log_dir, on_change
+        self._keepers: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    async def start(self, timeout_s: float = 60.0) -> None:
+        """Start all children; returns when each is ready. Raises ChildFailed when one ends before that."""
+        self._run_dir.mkdir(parents=True, exist_ok=True)
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+        firsts = [asyncio.get_running_loop().create_future() for _ in self.states]
+        for state, first in zip(self.states, firsts, strict=True):
+            keeper = asyncio.create_task(self._keep(state, first), name=f"keep {state.spec.name}")
+            self._keepers.append(keeper)
+        try:
+            await asyncio.wait_for(asyncio.gather(*firsts), timeout_s)
+        except TimeoutError:
+            waiting = ", ".join(state.spec.name for state in self.states if not state.ready)
+            raise ChildFailed(f"not ready after {timeout_s:.0f} s: {waiting}; see {self._log_dir}") from None
+
+    async def stop(self) -> None:
+        """Stop the children, last first: SIGTERM, then SIGKILL to one that does not end in its time."""
+        self._stopping = True
+        for state, keeper in reversed(list(zip(self.states, self._keepers, strict=False))):
+            if state.pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(state.pid, signal.SIGTERM)
+            done, _ = await asyncio.wait({keeper}, timeout=state.spec.stop_timeout_s)
+            if not done and state.pid is not None:
+                log.warning("killed a child that did not stop", child=state.spec.name, pid=state.pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(state.pid, signal.SIGKILL)
+            await asyncio.wait({keeper})
+
+    async def _keep(self, state: ChildState, first: asyncio.Future[None]) -> None:
+        backoff = _FIRST_BACKOFF_S
+        while not self._stopping:
+            began = time.monotonic()
+            status = await self._run_once(state, first)
+            if self._stopping:
+                return
+            if not first.done():
+                first.set_exception(ChildFailed(f"{state.spec.name} {_ending(status)} at its start:\n{self._tail(state)}"))
+                return
+            backoff = _FIRST_BACKOFF_S if time.monotonic() - began > _STABLE_S else min(backoff * 2, _LAST_BACKOFF_S)
+            state.restarts += 1
+            log.warning("a child ended and is restarted", child=state.spec.name, how=_ending(status), in_s=backoff)
+            self._on_change(self.states)
+            await asyncio.sleep(backoff)
+
+    async def _run_once(self, state: ChildState, first: asyncio.Future[None]) -> int:
+        ready_file = self._run_dir / f"{state.spec.name}.ready"
+        ready_file.unlink(missing_ok=True)
+        with (self._log_dir / f"{state.spec.name}.log").open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *state.spec.command,
+                "--ready-file",
+                str(ready_file),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        state.pid = process.pid
+        ended = asyncio.create_task(process.wait())
+        try:
+            while not ended.done() and not state.ready:
+                self._note_ready(state, ready_file, first)
+                await asyncio.wait({ended}, timeout=0.02)
+            return await ended
+        finally:
+            state.pid, state.ready = None, False
+            self._on_change(self.states)
+
+    def _note_ready(self, state: ChildState, ready_file: Path, first: asyncio.Future[None]) -> None:
+        try:
+            said: Mapping[str, Mapping[str, str]] = json.loads(ready_file.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return
+        state.ready = True
+        state.addresses = dict(said["addresses"])
+        if not first.done():
+            first.set_result(None)
+        self._on_change(self.states)
+
+    def _tail(self, state: ChildState, lines: int = 5) -> str:
+        path = self._log_dir / f"{state.spec.name}.log"
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+
+
+def _ending(status: int) -> str:
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
