@@ -1,0 +1,221 @@
+"""The worker's configuration: Kafka Connect's distributed worker keys, under their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tidegate.kit.config import KeyType, at_least, config, family, key, one_of
+from tidegate.kit.errors import Problem, UsageError
+
+__all__ = ["WorkerConfig", "client_properties", "read_properties"]
+
+_LISTENER = re.compile(r"http://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]*):(?P<port>\d{1,5})/?")
+
+
+@config
+class WorkerConfig:
+    """What a worker needs to know. Keys of the Kafka client (``security.protocol``, ``sasl.*``, ``ssl.*`` ...) may stand
+    beside these, and with the prefixes ``producer.``, ``consumer.`` and ``admin.`` for one kind of client."""
+
+    bootstrap_servers: list[str] = key("bootstrap.servers", importance="high", doc="Brokers to start from, host:port.")
+    group_id: str = key(
+        "group.id",
+        default="tidegate-connect",
+        importance="high",
+        doc="Name of the Connect cluster that this worker belongs to.",
+    )
+    config_topic: str = key(
+        "config.storage.topic", default="connect-configs", importance="high", doc="Topic that holds connectors."
+    )
+    config_replication: int = key(
+        "config.storage.replication.factor", default=3, type=KeyType.SHORT, importance="low", doc="Its replicas."
+    )
+    offset_topic: str = key(
+        "offset.storage.topic", default="connect-offsets", importance="high", doc="Topic that holds source offsets."
+    )
+    offset_replication: int = key(
+        "offset.storage.replication.factor", default=3, type=KeyType.SHORT, importance="low", doc="Its replicas."
+    )
+    offset_partitions: int = key(
+        "offset.storage.partitions", default=25, type=KeyType.INT, importance="low", doc="Its partitions."
+    )
+    status_topic: str = key(
+        "status.storage.topic", default="connect-status", importance="high", doc="Topic that holds states."
+    )
+    status_replication: int = key(
+        "status.storage.replication.factor", default=3, type=KeyType.SHORT, importance="low", doc="Its replicas."
+    )
+    status_partitions: int = key(
+        "status.storage.partitions", default=5, type=KeyType.INT, importance="low", doc="Its partitions."
+    )
+    replication_fit: bool = key(
+        "replication.factor.fit",
+        default=False,
+        importance="low",
+        doc="Lower a replication factor above the number of brokers to that number, with a warning, where the worker "
+        "creates a topic; otherwise the broker's error stands.",
+    )
+    key_converter: str = key(
+        "key.converter",
+        default="io.confluent.connect.avro.AvroConverter",
+        type=KeyType.CLASS,
+        importance="high",
+        doc="Converter of record keys, for connectors that name none.",
+    )
+    value_converter: str = key(
+        "value.converter",
+        default="io.confluent.connect.avro.AvroConverter",
+        type=KeyType.CLASS,
+        importance="high",
+        doc="Converter of record values, for connectors that name none.",
+    )
+    schema_registry_url: str | None = key(
+        "schema.registry.url",
+        default=None,
+        aliases=["value.converter.schema.registry.url"],
+        doc="The schema registry for tasks and for converters whose own keys name none.",
+    )
+    listeners: list[str] = key(
+        "listeners",
+        default=["http://127.0.0.1:8083"],
+        importance="low",
+        doc="Where the REST face listens; one URL, port 0 takes a free one.",
+    )
+    advertised_host: str | None = key(
+        "rest.advertised.host.name", default=None, importance="low", doc="Host name by which others reach this worker."
+    )
+    advertised_port: int | None = key(
+        "rest.advertised.port", default=None, type=KeyType.INT, importance="low", doc="Port likewise."
+    )
+    task_stop_timeout_ms: int = key(
+        "task.shutdown.graceful.timeout.ms",
+        default=5000,
+        check=at_least(0),
+        importance="low",
+        doc="How long a task may take to stop before its host process is replaced.",
+    )
+    offset_flush_interval_ms: int = key(
+        "offset.flush.interval.ms", default=60_000, check=at_least(1), importance="low", doc="Time between commits."
+    )
+    offset_flush_timeout_ms: int = key(
+        "offset.flush.timeout.ms",
+        default=5000,
+        check=at_least(0),
+        importance="low",
+        doc="How long a stopping task waits for the log to acknowledge what it sent.",
+    )
+    topic_creation: bool = key(
+        "topic.creation.enable", default=True, importance="low", doc="Whether source connectors may create topics."
+    )
+    topic_tracking: bool = key(
+        "topic.tracking.enable", default=True, importance="low", doc="Whether the topics a connector uses are recorded."
+    )
+    override_policy: str = key(
+        "connector.client.config.override.policy",
+        default="All",
+        check=one_of("All", "None", "Principal"),
+        doc="Which client settings a connector may override: All, None, or Principal (security settings only).",
+    )
+    host_processes: int = key(
+        "task.host.processes",
+        default=0,
+        type=KeyType.INT,
+        check=at_least(0),
+        importance="low",
+        doc="Task-host processes that share the tasks; 0 means one per processor core.",
+    )
+    max_in_flight_bytes: int = key(
+        "task.max.in.flight.bytes",
+        default=32 * 1024 * 1024,
+        check=at_least(1),
+        importance="low",
+        doc="Bytes that one source task may have sent without acknowledgement before it waits.",
+    )
+    producer: dict[str, str] = family("producer.", doc="Client settings of producers only.")
+    consumer: dict[str, str] = family("consumer.", doc="Client settings of consumers only.")
+    admin: dict[str, str] = family("admin.", doc="Client settings of admin clients only.")
+
+    def problems(self) -> Iterable[Problem]:
+        for listener in self.listeners:
+            if not _LISTENER.fullmatch(listener):
+                yield Problem(
+                    "listeners", f"Invalid value {listener} for configuration listeners: use http://HOST:PORT"
+                )
+        if len(self.listeners) != 1:
+            yield Problem(
+                "listeners", f"Invalid value {','.join(self.listeners)} for configuration listeners: give one"
+            )
+
+    @property
+    def listen(self) -> tuple[str, int]:
+        """Host and port of the REST face; an empty host is every interface, as in Kafka Connect."""
+        found = _LISTENER.fullmatch(self.listeners[0])
+        assert found is not None
+        return found["host"].strip("[]") or "0.0.0.0", int(found["port"])
+
+
+_OWN_PREFIXES = (
+    "producer.",
+    "consumer.",
+    "admin.",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "offset.",
+    "config.",
+    "status.",
+    "task.",
+    "topic.",
+    "rest.",
+    "plugin.",
+    "connector.client.",
+)
+_OWN_NAMES = frozenset({"group.id", "listeners", "replication.factor.fit", "schema.registry.url", "bootstrap.servers"})
+
+
+def client_properties(
+    worker: Mapping[str, str], kind: str, overrides: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Settings of a Kafka client of one kind (``producer``, ``consumer``, ``admin``): the worker's plain ones, then those
+    under the kind's prefix, then a connector's overrides."""
+    plain = {
+        name: value for name, value in worker.items() if name not in _OWN_NAMES and not name.startswith(_OWN_PREFIXES)
+    }
+    prefix = f"{kind}."
+    prefixed = {name.removeprefix(prefix): value for name, value in worker.items() if name.startswith(prefix)}
+    return plain | prefixed | dict(overrides or {})
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """A Java properties file as text values: ``=`` or ``:`` between, ``#`` and ``!`` comments, ``\\`` continues a line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+    values: dict[str, str] = {}
+    pending = ""
+    for line in text.splitlines():
+        stripped = line.strip() if not pending else line.lstrip()
+        if not pending and (not stripped or stripped[0] in "#!"):
+            continue
+        pending += stripped
+        trailing = len(pending) - len(pending.rstrip("\\"))
+        if trailing % 2:
+            pending = pending[:-1]
+            continue
+        found = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:\s]?\s*(.*)", pending, re.DOTALL)
+        assert found is not None
+        values[_unescaped(found[1])] = _unescaped(found[2]).strip()
+        pending = ""
+    return values
+
+
+def _unescaped(text: str) -> str:
+    named = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+
+    def replacement(found: re.Match[str]) -> str:
+        return chr(int(found[1], 16)) if found[1] else named.get(found[2], found[2])
+
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", replacement, text, flags=re.DOTALL)

@@ -1,0 +1,144 @@
+"""JSON, with each record's schema in an envelope or without schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from connect.api import Converted, Converter, DataError, Schema, config, key, one_of
+from connect.converters.json_schema import schema_from_json, schema_to_json
+from connect.converters.json_text import from_json, json_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JsonConfig", "JsonConverter"]
+
+
+@config
+class JsonConfig:
+    """Keys of JsonConverter."""
+
+    schemas: bool = key(
+        "schemas.enable",
+        default=True,
+        importance="high",
+        doc="Include schemas within each of the serialized values and keys.",
+        display_name="Enable Schemas",
+    )
+    cache_size: int = key(
+        "schemas.cache.size", default=1000, doc="The maximum number of schemas that can be cached in this converter."
+    )
+    decimal_format: str = key(
+        "decimal.format",
+        default="BASE64",
+        check=one_of("BASE64", "NUMERIC", ignore_case=True),
+        importance="low",
+        doc="Whether decimals are written as base64 of their unscaled bytes or as numbers. Both are read.",
+        display_name="Decimal Format",
+    )
+
+
+class JsonConverter(Converter):
+    """Kafka Connect's JSON: ``{"schema":...,"payload":...}``, or the payload alone with ``schemas.enable=false``.
+
+    Without a schema a column holds JSON texts, which pass through unparsed on the way out and checked on the way in.
+    """
+
+    config_class = JsonConfig
+    config: JsonConfig
+
+    def __init__(self, config: Any, context: Any) -> None:
+        super().__init__(config, context)
+        self._envelopes: dict[Schema, str] = {}
+        self._schemas: dict[bytes, Schema | None] = {}
+        self._numeric = self.config.decimal_format.upper() == "NUMERIC"
+
+    def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:  # noqa: ARG002
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = values if schema is None else json_texts(schema, values, numeric_decimals=self._numeric)
+        if self.config.schemas:
+            before = '{"schema":null,"payload":' if schema is None else self._envelope(schema)
+            texts = pc.binary_join_element_wise(before, texts, "}", "")
+        return texts.cast(pa.binary())
+
+    def _envelope(self, schema: Schema) -> str:
+        if schema not in self._envelopes:
+            if len(self._envelopes) >= self.config.cache_size:
+                self._envelopes.clear()
+            form = orjson.dumps(schema_to_json(schema, numeric_decimals=self._numeric)).decode()
+            self._envelopes[schema] = f'{{"schema":{form},"payload":'
+        return self._envelopes[schema]
+
+    def to_connect(self, topic: str, data: pa.Array) -> Sequence[Converted]:
+        import pyarrow as pa
+
+        where = f"a {'key' if self.context.is_key else 'value'} of {topic}"
+        parsed = [None if text is None else _parse(text, row, where) for row, text in enumerate(data.to_pylist())]
+        if not self.config.schemas:
+            return [Converted(None, data.cast(pa.string()))]
+        runs = self._runs(parsed, where)
+        converted, start = [], 0
+        for schema, rows in runs:
+            payloads = [None if row is None else row["payload"] for row in rows]
+            try:
+                column = _column(schema, payloads, where)
+            except DataError as error:
+                raise DataError(str(error), rows=[start + row for row in error.rows]) from error
+            converted.append(Converted(schema, column))
+            start += len(rows)
+        return converted
+
+    def _runs(self, parsed: list[Any], where: str) -> list[tuple[Schema | None, list[Any]]]:
+        """Neighbours of one schema together; a null (tombstone) belongs to the run it stands in."""
+        forms: list[bytes] = []
+        for row, value in enumerate(parsed):
+            if value is None:
+                forms.append(forms[-1] if forms else b"")
+            elif not isinstance(value, dict) or set(value) != {"schema", "payload"}:
+                raise DataError(
+                    f'{where}: JsonConverter with schemas.enable requires "schema" and "payload" fields and may not '
+                    "contain additional fields. If you are trying to deserialize plain JSON data, set "
+                    "schemas.enable=false in your converter configuration.",
+                    rows=[row],
+                )
+            else:
+                forms.append(orjson.dumps(value["schema"]))
+                self._learn(forms[-1], value["schema"], row, where)
+        first = next((form for form in forms if form), b"")
+        forms = [form or first for form in forms]
+        runs: list[tuple[Schema | None, list[Any]]] = []
+        for form, members in groupby(range(len(parsed)), key=forms.__getitem__):
+            runs.append((self._schemas[form] if form else None, [parsed[row] for row in members]))
+        return runs
+
+    def _learn(self, form: bytes, value: Any, row: int, where: str) -> None:
+        if form in self._schemas:
+            return
+        try:
+            schema = None if value is None else schema_from_json(value)
+        except DataError as error:
+            raise DataError(f"{where}: {error}", rows=[row]) from error
+        # A tombstone among records is a null in a column, whatever the schema says.
+        self._schemas[form] = schema
+
+
+def _parse(text: bytes, row: int, where: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"{where} is not JSON: {error}", rows=[row]) from error
+
+
+def _column(schema: Schema | None, payloads: list[Any], where: str) -> pa.Array:
+    import pyarrow as pa
+
+    if schema is None:
+        return pa.array([None if p is None else orjson.dumps(p).decode() for p in payloads], pa.string())
+    # A required value may still be a tombstone, and a payload of null stands for one.
+    return from_json(schema.as_optional(), payloads, where)

@@ -1,0 +1,82 @@
+"""Errors of the worker and its REST face, with the texts that clients of Kafka Connect match on.
+
+TidegateError
+├── UsageError
+│   ├── BadRequest              400  the request must change
+│   │   ├── InvalidConnector    400  one or more keys of a connector are wrong
+│   │   └── UnknownPlugin       400  (404 where the plugin is the resource asked for)
+│   ├── NotFound                404  no such connector, task or plugin
+│   └── AlreadyExists           409
+└── RetriableError
+    ├── Conflict                409  a concurrent change; the same request may succeed soon
+    └── HostDied                500  the process that ran a task or a check is gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tidegate.kit.errors import RetriableError, TidegateError, UsageError
+
+__all__ = [
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "HostDied",
+    "InvalidConnector",
+    "NotFound",
+    "RemoteError",
+    "UnknownPlugin",
+]
+
+
+class BadRequest(UsageError):
+    """The request cannot be carried out as it stands."""
+
+
+class InvalidConnector(BadRequest):
+    """A connector's configuration has errors; ``errors`` are their texts in the order of the keys."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        lines = "\n".join(errors)
+        super().__init__(
+            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{lines}\n"
+            "You can also find the above list of errors at the endpoint "
+            "`/connector-plugins/{connectorType}/config/validate`"
+        )
+        self.errors = tuple(errors)
+
+
+class UnknownPlugin(BadRequest):
+    """No plugin has that name."""
+
+
+class NotFound(UsageError):
+    http_status = 404
+
+
+class AlreadyExists(UsageError):
+    http_status = 409
+
+
+class Conflict(RetriableError):
+    """Another change is under way."""
+
+    http_status = 409
+
+
+class HostDied(RetriableError):
+    """The process that was to answer has ended."""
+
+    http_status = 500
+
+
+class RemoteError(TidegateError):
+    """What failed in a task host, carried to the process that asked; ``status`` is what a REST face answers."""
+
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str, status: int = 500) -> None:
+        super().__init__(message)
+        self.http_status = status  # type: ignore[misc]

@@ -1,0 +1,160 @@
+"""Which plugins there are and by which names a configuration may call them. Nothing is imported until it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import pluggy
+
+from connect.api import hookspecs
+from connect.api.plugins import Plugin, PluginType
+from connect.errors import UnknownPlugin
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["BUILT_IN", "CONNECTORS", "PluginRegistry", "load_plugins", "short_names"]
+
+log = logger(__name__)
+
+BUILT_IN: Final = ("connect.converters", "connect.transforms")
+"""Modules of this package with a ``register_plugins`` hook; the platform adds those of the connectors."""
+
+CONNECTORS: Final = (PluginType.SINK, PluginType.SOURCE)
+_ORDER: Final = (
+    PluginType.SINK,
+    PluginType.SOURCE,
+    PluginType.TRANSFORMATION,
+    PluginType.PREDICATE,
+    PluginType.CONVERTER,
+    PluginType.HEADER_CONVERTER,
+)
+_SUFFIXES: Final = {
+    PluginType.SINK: "Connector",
+    PluginType.SOURCE: "Connector",
+    PluginType.TRANSFORMATION: "Transformation",
+    PluginType.PREDICATE: "Predicate",
+    PluginType.CONVERTER: "Converter",
+    PluginType.HEADER_CONVERTER: "HeaderConverter",
+}
+
+
+def load_plugins(modules: Sequence[str] = (), *, entry_points: bool = True) -> PluginRegistry:
+    """The plugins of the given modules (import paths), of this package and of installed distributions."""
+    manager = pluggy.PluginManager("tidegate")
+    manager.add_hookspecs(hookspecs)
+    for module in dict.fromkeys((*BUILT_IN, *modules)):
+        manager.register(importlib.import_module(module), name=module)
+    if entry_points:
+        manager.load_setuptools_entrypoints("tidegate")
+    declared: list[Plugin] = []
+    for owner, hook in _hooks(manager):
+        try:
+            declared.extend(hook())
+        except Exception as error:  # noqa: BLE001 - a foreign distribution must not take the worker down
+            log.error(
+                "plugins left out: their hook failed", distribution=owner, error=f"{type(error).__name__}: {error}"
+            )
+    return PluginRegistry(declared)
+
+
+def _hooks(manager: pluggy.PluginManager) -> list[tuple[str, Any]]:
+    found = manager.hook.register_plugins.get_hookimpls()
+    return [(implementation.plugin_name, implementation.function) for implementation in found]
+
+
+def short_names(plugin: Plugin) -> list[str]:
+    """The names derived from the full ones, as Kafka Connect's ``PluginUtils`` does: simple, and without its type's word."""
+    names: list[str] = list(plugin.short_names)
+    for full in plugin.names:
+        simple = full.replace(":", ".").rpartition(".")[2]
+        names.append(simple)
+        cut = simple.rfind(_SUFFIXES[plugin.type])
+        if cut > 0:
+            names.append(simple[:cut])
+    return list(dict.fromkeys(names))
+
+
+class PluginRegistry:
+    """All declared plugins. The first declaration of a full name wins; a short name claimed twice goes to Confluent's,
+    else to Apache's, else to nobody."""
+
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        self.plugins: tuple[Plugin, ...] = tuple(plugins)
+
+    @cached_property
+    def _by_full_name(self) -> dict[tuple[PluginType, str], Plugin]:
+        found: dict[tuple[PluginType, str], Plugin] = {}
+        for plugin in self.plugins:
+            for name in (*plugin.names, plugin.path, plugin.path.replace(":", ".")):
+                found.setdefault((plugin.type, name), plugin)
+        return found
+
+    @cached_property
+    def _by_short_name(self) -> dict[tuple[PluginType, str], Plugin]:
+        claims: dict[tuple[PluginType, str], list[Plugin]] = {}
+        for plugin in self.plugins:
+            for name in short_names(plugin):
+                claims.setdefault((plugin.type, name), []).append(plugin)
+        won = {claim: _winner(claimants) for claim, claimants in claims.items()}
+        return {claim: plugin for claim, plugin in won.items() if plugin is not None}
+
+    def listed(self, types: Sequence[PluginType] = _ORDER) -> list[Plugin]:
+        """Plugins of these types, in Kafka Connect's order of types, by name within one."""
+        wanted = [t for t in _ORDER if t in types]
+        return sorted(
+            (plugin for plugin in self.plugins if plugin.type in wanted),
+            key=lambda plugin: (wanted.index(plugin.type), plugin.name),
+        )
+
+    def find(self, name: str, *types: PluginType) -> Plugin | None:
+        """The plugin of one of these types (any, if none is given) that goes by ``name``."""
+        for index in (self._by_full_name, self._by_short_name):
+            for kind in types or _ORDER:
+                if (kind, name) in index:
+                    return index[kind, name]
+        return None
+
+    def connector(self, name: str) -> Plugin:
+        """The connector of that name; raises UnknownPlugin with Kafka Connect's text and the connectors there are."""
+        found = self.find(name, *CONNECTORS) or _by_path(name)
+        if found is None:
+            described = ", ".join(_described(plugin) for plugin in self.listed(CONNECTORS))
+            raise UnknownPlugin(
+                "Failed to find any class that implements Connector and which name matches "
+                f"{name}, available connectors are: {described}"
+            )
+        return found
+
+
+def _winner(claimants: list[Plugin]) -> Plugin | None:
+    if len({plugin.path for plugin in claimants}) == 1:
+        return claimants[0]
+    for owner in ("io.confluent.", "org.apache.kafka."):
+        owned = [plugin for plugin in claimants if plugin.name.startswith(owner)]
+        if len({plugin.path for plugin in owned}) == 1:
+            return owned[0]
+    return None
+
+
+def _described(plugin: Plugin) -> str:
+    return f"PluginDesc{{class={plugin.name}, type={plugin.type.value}, version='{plugin.version}'}}"
+
+
+def _by_path(name: str) -> Plugin | None:
+    """A connector that no distribution declares, called ``module:Class``: for an author who is just trying it out."""
+    module, colon, attribute = name.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        return None
+    from connect.api.connector import SourceConnector
+
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except TidegateError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the module does when it is imported
+        raise UnknownPlugin(f"connector {name} cannot be imported: {type(error).__name__}: {error}") from error
+    kind = PluginType.SOURCE if issubclass(found, SourceConnector) else PluginType.SINK
+    return Plugin(kind, name, (name,), getattr(found, "version", "0"))

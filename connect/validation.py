@@ -1,0 +1,292 @@
+"""Judges a connector's configuration and answers as Kafka Connect's ``config/validate`` does (``ConfigInfos``).
+
+Runs where plugins may be imported: in a task host, not in the process of the REST face.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from connect.api.connector import JobTask
+from connect.api.plugins import Plugin, PluginType
+from connect.connector_config import (
+    JobConfig,
+    SinkConfig,
+    SourceConfig,
+    TopicGroup,
+    TransformConfig,
+    override_properties,
+    sub_properties,
+    topic_groups,
+)
+from connect.errors import BadRequest
+from connect.plugins import PluginRegistry
+from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, key, keys_of, parse, validate
+from tidegate.kit.errors import Problem, TidegateError
+
+__all__ = ["CHECK_TIMEOUT_S", "ConfigInfos", "key_infos", "validate_connector"]
+
+CHECK_TIMEOUT_S: Final = 10.0
+"""How long a connector's ``check`` may look at the outside world."""
+
+_GROUPS: Final = (
+    "Common",
+    "Transforms",
+    "Predicates",
+    "Error Handling",
+    "Topic Creation",
+    "Exactly Once Support",
+    "offsets.topic",
+)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One key of the answer."""
+
+    key: Key
+    order: int
+    value: Any
+    errors: list[str]
+
+
+@dataclass(slots=True)
+class ConfigInfos:
+    """The answer for one configuration. ``type`` is the connector's, for the caller's use only."""
+
+    name: str
+    type: PluginType
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    groups: list[str] = field(default_factory=lambda: list(_GROUPS))
+
+    @property
+    def errors(self) -> list[str]:
+        return [error for entry in self.entries.values() for error in entry.errors]
+
+    def to_json(self) -> dict[str, Any]:
+        configs = [
+            {
+                "definition": _definition(entry.key, entry.order),
+                "value": {
+                    "name": entry.key.name,
+                    "value": _text(entry.value),
+                    "recommended_values": [_text(value) for value in entry.key.recommended],
+                    "errors": entry.errors,
+                    "visible": True,
+                },
+            }
+            for entry in self.entries.values()
+        ]
+        return {"name": self.name, "error_count": len(self.errors), "groups": self.groups, "configs": configs}
+
+    def add(self, results: Iterable[KeyValue], *, prefix: str = "", group: str | None = None) -> None:
+        """Take over judged keys, named with ``prefix``; the first of a name stays. ``group`` replaces their own."""
+        positions: dict[str, int] = {}
+        for result in results:
+            declared = replace(result.key, name=prefix + result.key.name, group=group or result.key.group)
+            positions[declared.group] = order = positions.get(declared.group, 0) + 1
+            if declared.name in self.entries:
+                continue
+            errors = [error.replace(f" {result.key.name}:", f" {declared.name}:") for error in result.errors]
+            errors = [error.replace(f'"{result.key.name}"', f'"{declared.name}"') for error in errors]
+            self.entries[declared.name] = _Entry(declared, order if declared.group else -1, result.value, errors)
+            if declared.group and declared.group not in self.groups:
+                self.groups.append(declared.group)
+
+    def blame(self, problem: Problem) -> None:
+        """Add a problem to its key, or to ``connector.class`` where the answer has no such key."""
+        found = problem.key in self.entries
+        text = problem.message if found or not problem.key else f"{problem.key}: {problem.message}"
+        self.entries[problem.key if found else "connector.class"].errors.append(text)
+
+
+def key_infos(cls: type) -> list[dict[str, Any]]:
+    """A plugin's own keys, as ``GET /connector-plugins/{plugin}/config`` shows them."""
+    infos = ConfigInfos("", PluginType.SOURCE)
+    infos.add(KeyValue(declared, None, ()) for declared in keys_of(cls))
+    return [_definition(entry.key, entry.order) for entry in infos.entries.values()]
+
+
+def validate_connector(
+    plugins: PluginRegistry, properties: Mapping[str, str | None], *, check: bool = True
+) -> ConfigInfos:
+    """Judge a configuration as a whole; with ``check`` the connector looks at the outside world, if all else is right.
+
+    Raises BadRequest without ``connector.class``, UnknownPlugin where no connector goes by its value.
+    """
+    given = {name: value for name, value in properties.items() if value is not None}
+    class_name = given.get("connector.class", "").strip()
+    if not class_name:
+        raise BadRequest(f"Connector config {_shown(properties)} contains no connector type")
+    plugin = plugins.connector(class_name)
+    infos = ConfigInfos(class_name, plugin.type)
+    infos.add(validate(SourceConfig if plugin.type is PluginType.SOURCE else SinkConfig, properties))
+    _judge_plugin_keys(plugins, infos, given)
+    if plugin.type is PluginType.SOURCE:
+        _judge_topic_groups(infos, given)
+    connector = _load(plugin, infos)
+    if connector is not None:
+        infos.add(validate(connector.config_class, properties))
+        if issubclass(connector.task_class, JobTask):
+            infos.add(validate(JobConfig, properties))
+    _add_overrides(infos, given)
+    if check and connector is not None and not infos.errors:
+        for problem in _check_outside(connector, given):
+            infos.blame(problem)
+    return infos
+
+
+def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mapping[str, str]) -> None:
+    """Transformations, predicates and converters that the configuration names, with their own keys."""
+    for alias in _aliases(infos, "transforms"):
+        prefix, group = f"transforms.{alias}.", f"Transforms: {alias}"
+        values = sub_properties(given, prefix)
+        _judge_named(plugins, infos, PluginType.TRANSFORMATION, prefix, group, values)
+        infos.add(validate(TransformConfig, values), prefix=prefix, group=group)
+        predicate = values.get("predicate")
+        if predicate and predicate not in _aliases(infos, "predicates"):
+            text = f"Invalid value {predicate} for configuration {prefix}predicate: no such alias in predicates"
+            infos.entries[f"{prefix}predicate"].errors.append(text)
+    for alias in _aliases(infos, "predicates"):
+        prefix = f"predicates.{alias}."
+        values = sub_properties(given, prefix)
+        _judge_named(plugins, infos, PluginType.PREDICATE, prefix, f"Predicates: {alias}", values)
+    for name in ("key.converter", "value.converter", "header.converter"):
+        class_name = infos.entries[name].value
+        if class_name is None:
+            continue
+        types = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
+        found = plugins.find(class_name, *(types if name != "header.converter" else types[::-1]))
+        if found is None:
+            infos.entries[name].errors.append(_not_found(class_name, name))
+            continue
+        loaded = _load(found, infos, name)
+        if loaded is not None and name != "header.converter":
+            infos.add(validate(loaded.config_class, sub_properties(given, f"{name}.")), prefix=f"{name}.")
+
+
+def _judge_named(
+    plugins: PluginRegistry, infos: ConfigInfos, kind: PluginType, prefix: str, group: str, values: Mapping[str, str]
+) -> None:
+    """The ``type`` key of a transformation or predicate and, if that names one, its own keys."""
+    named = key("type", doc=f"Class for the {group.split(': ')[1]!r} {kind.value}.", importance="high")
+    declared = Key(**{**named.arguments, "type": KeyType.CLASS, "group": group, "width": "LONG"})
+    class_name = values.get("type")
+    if class_name is None:
+        missing = f'Missing required configuration "{prefix}type" which has no default value.'
+        infos.add([KeyValue(declared, None, (missing,))], prefix=prefix)
+        return
+    found = plugins.find(class_name.strip(), kind)
+    errors = () if found else (_not_found(class_name, f"{prefix}type"),)
+    infos.add([KeyValue(declared, class_name, errors)], prefix=prefix)
+    if found is not None:
+        loaded = _load(found, infos, f"{prefix}type")
+        if loaded is not None:
+            infos.add(validate(loaded.config_class, values), prefix=prefix, group=group)
+
+
+def _judge_topic_groups(infos: ConfigInfos, given: Mapping[str, str]) -> None:
+    groups = topic_groups(given, _aliases(infos, "topic.creation.groups"))
+    for name, values in groups.items():
+        prefix = f"topic.creation.{name}."
+        infos.add(validate(TopicGroup, values), prefix=prefix, group=f"Topic Creation: {name}")
+        if not values.get("include"):
+            text = f'Missing required configuration "{prefix}include" which has no default value.'
+            infos.entries[f"{prefix}include"].errors.append(text)
+
+
+def _add_overrides(infos: ConfigInfos, given: Mapping[str, str]) -> None:
+    for kind in ("producer", "consumer", "admin"):
+        for name, value in override_properties(given, kind).items():
+            secret = name.endswith(("password", "jaas.config", "secret"))
+            declared = Key(
+                name=f"{kind}.override.{name}",
+                type=KeyType.PASSWORD if secret else KeyType.STRING,
+                default=None,
+                doc=f"The setting {name} of this connector's {kind} clients.",
+                width="NONE",
+            )
+            infos.add([KeyValue(declared, Password(value) if secret else value, ())])
+
+
+def _aliases(infos: ConfigInfos, name: str) -> list[str]:
+    entry = infos.entries.get(name)
+    return list(dict.fromkeys(entry.value or [])) if entry is not None else []
+
+
+def _load(plugin: Plugin, infos: ConfigInfos, key_name: str = "connector.class") -> Any:
+    """The plugin's class, or None and an error at the key that names it."""
+    try:
+        return plugin.load()
+    except (TidegateError, ImportError, AttributeError) as error:
+        infos.entries[key_name].errors.append(
+            f"Invalid value {infos.entries[key_name].value} for configuration {key_name}: {error}"
+        )
+        return None
+
+
+def _check_outside(connector: Any, given: Mapping[str, str]) -> list[Problem]:
+    """What ``connector.check`` finds; a check that fails or does not end is a problem itself."""
+    found: list[Problem] = []
+
+    def run() -> None:
+        try:
+            found.extend(connector.check(parse(connector.config_class, given)))
+        except TidegateError as error:
+            found.append(Problem("", str(error)))
+        except Exception as error:  # noqa: BLE001 - a connector's own code: whatever it raises is told to its user
+            found.append(Problem("", f"the connector's check failed: {type(error).__name__}: {error}"))
+
+    _run_for(run, CHECK_TIMEOUT_S, lambda: found.append(Problem("", f"no answer within {CHECK_TIMEOUT_S:g} s")))
+    return found
+
+
+def _run_for(work: Callable[[], None], timeout_s: float, on_timeout: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work, name="connector check", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if thread.is_alive():
+        on_timeout()
+
+
+def _not_found(class_name: str, key_name: str) -> str:
+    return f"Invalid value {class_name} for configuration {key_name}: Class {class_name} could not be found."
+
+
+def _shown(properties: Mapping[str, Any]) -> str:
+    """Property names only: a value may be a secret, and without a connector's class nobody knows which."""
+    return "{" + ", ".join(f"{name}=..." for name in properties) + "}"
+
+
+def _definition(declared: Key, order: int) -> dict[str, Any]:
+    return {
+        "name": declared.name,
+        "type": declared.type.value,
+        "required": declared.required,
+        "default_value": None if declared.required else _text(declared.default),
+        "importance": declared.importance.upper(),
+        "documentation": declared.doc,
+        "group": declared.group or None,
+        # Kafka Connect called it "order" up to 4.1 and "order_in_group" since.
+        "order": order,
+        "order_in_group": order,
+        "width": declared.width,
+        "display_name": declared.display_name or declared.name,
+        "dependents": list(declared.dependents),
+    }
+
+
+def _text(value: Any) -> str | None:
+    """A value as Kafka's ``ConfigDef.convertToString`` writes it."""
+    if value is None:
+        return None
+    if isinstance(value, Password):
+        return HIDDEN
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(str(item) for item in value)
+    return str(value)
