@@ -1,0 +1,148 @@
+"""What a record batch must be to enter a log, and what is done to it on the way in. Headers only, except where keys matter."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge
+from broker.log.config import LogConfig
+from broker.protocol.compression import Codec
+from broker.protocol.records import (
+    NO_PRODUCER_ID,
+    BatchHeader,
+    batches,
+    crc_is_right,
+    decode_batch,
+    encode_batch,
+    with_append_time,
+)
+
+__all__ = ["checked_batches", "prepared"]
+
+_PATCH: Final = struct.Struct(">qii")
+"""Base offset, length and leader epoch: what stands in front of the checksum's part and the magic byte."""
+
+
+def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_client: bool) -> list[BatchHeader]:
+    """The headers of the batches in ``view``, all of them found good.
+
+    Raises CorruptMessage, InvalidRecord, InvalidTimestamp or MessageTooLarge. Without ``from_client`` the batches are the
+    broker's own: size, timestamps and control batches are not questioned.
+    """
+    headers = []
+    for position, header in batches(view):
+        if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+            raise InvalidRecord(
+                f"a batch of {header.record_count} records says its last offset delta is {header.last_offset_delta}"
+            )
+        if not crc_is_right(view, position, header):
+            raise CorruptMessage(
+                f"a batch of {header.size} bytes does not have the checksum {header.crc:#010x} it states"
+            )
+        if from_client:
+            _check_client_batch(header, config, now_ms)
+            if config.compacted:
+                _check_keys(view[position : position + header.size])
+        headers.append(header)
+    if not headers:
+        raise InvalidRecord("there is no record batch to append")
+    return headers
+
+
+def _check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    if header.size > config.max_message_bytes:
+        raise MessageTooLarge(
+            f"a batch of {header.size} bytes is larger than max.message.bytes, {config.max_message_bytes}"
+        )
+    if header.is_control:
+        raise InvalidRecord("clients must not write control records")
+    if header.codec > Codec.ZSTD:
+        raise InvalidRecord(f"a batch names compression codec {header.codec}; 0 to 4 are known")
+    if header.has_append_time:
+        raise InvalidTimestamp("a batch from a producer claims to have the time of its append")
+    if header.producer_id != NO_PRODUCER_ID and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise InvalidRecord(
+            f"a batch of producer {header.producer_id} has epoch {header.producer_epoch} and sequence {header.base_sequence}"
+        )
+    if header.is_transactional and header.producer_id == NO_PRODUCER_ID:
+        raise InvalidRecord("a transactional batch names no producer")
+    if config.message_timestamp_type == "CreateTime":
+        _check_timestamps(header, config, now_ms)
+
+
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """The first and the largest timestamp; those between are inside compressed data that nobody looks into."""
+    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise InvalidTimestamp(
+            f"timestamp {header.max_timestamp} is more than message.timestamp.after.max.ms, "
+            f"{config.message_timestamp_after_max_ms} ms, after the broker's {now_ms}"
+        )
+    if now_ms - header.base_timestamp > config.message_timestamp_before_max_ms:
+        raise InvalidTimestamp(
+            f"timestamp {header.base_timestamp} is more than message.timestamp.before.max.ms, "
+            f"{config.message_timestamp_before_max_ms} ms, before the broker's {now_ms}"
+        )
+
+
+def _check_keys(batch: memoryview) -> None:
+    for index, record in enumerate(decode_batch(batch)):
+        if record.key is None:
+            raise InvalidRecord(f"record {index} of a batch has no key, which a compacted topic needs")
+
+
+def prepared(
+    view: memoryview, headers: Sequence[BatchHeader], config: LogConfig, base_offset: int, now_ms: int
+) -> tuple[list[bytes | memoryview], list[BatchHeader]]:
+    """The buffers to write and the headers in them: offsets from ``base_offset`` on, leader epoch 0, and where the topic
+    asks for it another codec or the append time. Batches are not copied unless they change.
+    """
+    buffers: list[bytes | memoryview] = []
+    placed = []
+    position = 0
+    for original in headers:
+        batch = view[position : position + original.size]
+        position += original.size
+        header = original
+        if config.compression_type != "producer" or config.message_timestamp_type == "LogAppendTime":
+            batch = memoryview(_rewritten(batch, original, config, now_ms))
+            header = BatchHeader.parse(batch)
+        buffers.append(_PATCH.pack(base_offset, header.length, 0))
+        buffers.append(batch[_PATCH.size :])
+        placed.append(BatchHeader(base_offset, header.length, 0, *header[3:]))
+        base_offset += header.last_offset_delta + 1
+    return buffers, placed
+
+
+def _rewritten(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> bytes:
+    wanted = _wanted_codec(config, header.codec)
+    changed = bytes(batch)
+    if wanted != header.codec:
+        changed = encode_batch(
+            decode_batch(batch),
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            compression=wanted,
+            compression_level=_level(config, wanted),
+            transactional=header.is_transactional,
+            control=header.is_control,
+        )
+    if config.message_timestamp_type == "LogAppendTime" and not header.is_control:
+        changed = with_append_time(memoryview(changed), now_ms)
+    return changed
+
+
+def _wanted_codec(config: LogConfig, present: int) -> Codec:
+    if config.compression_type == "producer":
+        return Codec(present)
+    return Codec.NONE if config.compression_type == "uncompressed" else Codec[config.compression_type.upper()]
+
+
+def _level(config: LogConfig, codec: Codec) -> int | None:
+    return {
+        Codec.GZIP: None if config.compression_gzip_level < 0 else config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }.get(codec)

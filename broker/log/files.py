@@ -1,0 +1,86 @@
+"""Files that are whole or absent after a crash, descriptors that live as long as their readers, and errors with a path."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from broker.errors import KafkaStorageError
+
+__all__ = ["FileHandle", "storage_errors", "sync_data", "sync_directory", "write_all", "write_atomically"]
+
+_BUFFERS_AT_ONCE: Final = 512
+"""Below IOV_MAX (1024 on Linux and macOS)."""
+
+
+class FileHandle:
+    """An open file that closes with its last reference: a slow reader may finish after the file's deletion."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path: Path) -> None:
+        self.fd = -1
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+@contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn an OSError into KafkaStorageError that says ``what`` could not be done and why."""
+    try:
+        yield
+    except OSError as error:
+        raise KafkaStorageError(f"cannot {what}: {error.strerror or error}") from error
+
+
+def write_all(fd: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
+    """Write all buffers one after the other at ``position``; raises OSError, with some of it written or none."""
+    for start in range(0, len(buffers), _BUFFERS_AT_ONCE):
+        part = buffers[start : start + _BUFFERS_AT_ONCE]
+        total = sum(map(len, part))
+        written = os.pwritev(fd, part, position)
+        if written < total:
+            _write_rest(fd, b"".join(part), position, written)
+        position += total
+
+
+def _write_rest(fd: int, data: bytes, position: int, written: int) -> None:
+    """Go on after a short write: what stopped it raises now, or was temporary."""
+    view = memoryview(data)
+    while written < len(view):
+        written += os.pwrite(fd, view[written:], position + written)
+
+
+def sync_data(fd: int) -> None:
+    """Bring a file's content to the disk itself; on macOS fsync alone leaves it in the drive's cache."""
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(fd)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory (new, renamed, removed files) durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file by one with ``data``; after a crash it is the old one or the new one."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        sync_data(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)

@@ -1,0 +1,246 @@
+"""What a partition remembers of its idempotent and transactional producers (KIP-98), and the ``.snapshot`` files it is kept in.
+
+Of each producer: its epoch, the last five batches (so that a repeated one is answered with the offsets it already
+has), and the transaction it is in.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import crc32c
+
+from broker.errors import (
+    CorruptMessage,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+from broker.log.files import write_atomically
+from broker.protocol.records import BatchHeader
+
+__all__ = ["REMEMBERED_BATCHES", "CompletedTransaction", "ProducerBatch", "ProducerState", "read_snapshot"]
+
+REMEMBERED_BATCHES: Final = 5
+"""A producer may have this many requests in flight; any of them may come again."""
+
+_SNAPSHOT_VERSION: Final = 1
+_SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
+_SNAPSHOT_CRC_FROM: Final = 6
+_SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
+_SEQUENCE_MASK: Final = 0x7FFFFFFF
+
+
+class ProducerBatch(NamedTuple):
+    """One batch of a producer as it lies in the log."""
+
+    first_sequence: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction that ended with the marker at ``last_offset``."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+@dataclass(slots=True)
+class _Producer:
+    epoch: int
+    coordinator_epoch: int = -1
+    last_timestamp: int = -1
+    transaction_start: int | None = None
+    batches: deque[ProducerBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+
+
+class ProducerState:
+    """The producers of one partition. ``where`` names the partition in errors."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._producers: dict[int, _Producer] = {}
+        self._open: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def clear(self) -> None:
+        self._producers.clear()
+        self._open.clear()
+
+    @property
+    def first_open_transaction(self) -> int | None:
+        """The first offset of the oldest transaction that has not ended; None without one."""
+        return min(self._open.values()) if self._open else None
+
+    def check(self, header: BatchHeader) -> ProducerBatch | None:
+        """Whether a client's batch may be appended: None if so, the batch in the log if this one repeats it.
+
+        Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. A producer not known here may begin with any
+        sequence: its records may have been deleted.
+        """
+        known = self._producers.get(header.producer_id)
+        if known is None:
+            return None
+        who = f"producer {header.producer_id} in {self._where}"
+        if header.producer_epoch < known.epoch:
+            raise InvalidProducerEpoch(f"{who} sent epoch {header.producer_epoch}, but epoch {known.epoch} is current")
+        if header.producer_epoch > known.epoch:
+            if header.base_sequence != 0:
+                raise OutOfOrderSequence(
+                    f"{who} must begin epoch {header.producer_epoch} with sequence 0, not {header.base_sequence}"
+                )
+        elif known.batches:
+            for batch in known.batches:
+                if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
+                    return batch
+            expected = (known.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
+            if header.base_sequence != expected:
+                raise OutOfOrderSequence(f"{who} sent sequence {header.base_sequence} where {expected} is next")
+        if known.transaction_start is not None and not header.is_transactional:
+            raise InvalidTxnState(
+                f"{who} sent a batch outside of its transaction that began at offset {known.transaction_start}"
+            )
+        return None
+
+    def update(self, header: BatchHeader) -> None:
+        """Remember a data batch that is in the log, with its real offsets."""
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            producer = self._producers[header.producer_id] = _Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        last_offset = header.base_offset + header.last_offset_delta
+        producer.batches.append(
+            ProducerBatch(
+                header.base_sequence, header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
+            )
+        )
+        producer.last_timestamp = header.max_timestamp
+        if header.is_transactional and producer.transaction_start is None:
+            producer.transaction_start = self._open[header.producer_id] = header.base_offset
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """Whether the transaction coordinator may end this producer's transaction; raises what fences it off."""
+        known = self._producers.get(producer_id)
+        if known is None:
+            return
+        who = f"a marker for producer {producer_id} in {self._where}"
+        if epoch < known.epoch:
+            raise InvalidProducerEpoch(f"{who} has epoch {epoch}, but epoch {known.epoch} is current")
+        if coordinator_epoch < known.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"{who} comes from coordinator epoch {coordinator_epoch}, but {known.coordinator_epoch} is current"
+            )
+
+    def end_transaction(
+        self, header: BatchHeader, coordinator_epoch: int, *, aborted: bool
+    ) -> CompletedTransaction | None:
+        """Take a marker that is in the log into account; None if the producer had no open transaction here."""
+        producer = self._producers.setdefault(header.producer_id, _Producer(header.producer_epoch))
+        if producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        producer.coordinator_epoch = coordinator_epoch
+        producer.last_timestamp = header.max_timestamp
+        start, producer.transaction_start = producer.transaction_start, None
+        self._open.pop(header.producer_id, None)
+        return None if start is None else CompletedTransaction(header.producer_id, start, header.base_offset, aborted)
+
+    def fill_history(self, headers: Iterable[BatchHeader]) -> None:
+        """Learn the batches before the last one, which a snapshot does not hold, from the end of the log.
+
+        ``headers`` go up to the log's end. Without this a producer that repeats an older batch after a restart would be told
+        that its sequence is out of order.
+        """
+        seen: dict[int, deque[ProducerBatch]] = {}
+        for header in headers:
+            known = self._producers.get(header.producer_id)
+            if known is None or header.is_control or header.producer_epoch != known.epoch:
+                continue
+            seen.setdefault(header.producer_id, deque(maxlen=REMEMBERED_BATCHES)).append(
+                ProducerBatch(
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.last_offset,
+                    header.last_offset_delta,
+                    header.max_timestamp,
+                )
+            )
+        for producer_id, found in seen.items():
+            known = self._producers[producer_id]
+            if known.batches and found[-1].last_offset == known.batches[-1].last_offset:
+                known.batches = found
+
+    def expire(self, older_than_ms: int) -> None:
+        """Forget producers whose last batch is older, unless they are in a transaction."""
+        for producer_id in [
+            producer_id
+            for producer_id, producer in self._producers.items()
+            if producer.transaction_start is None and producer.last_timestamp < older_than_ms
+        ]:
+            del self._producers[producer_id]
+
+    def save(self, path: Path) -> None:
+        """Write Kafka's snapshot file (version 1), which holds the last batch of each producer."""
+        body = b"".join(_entry(producer_id, producer) for producer_id, producer in self._producers.items())
+        counted = struct.pack(">i", len(self._producers)) + body
+        write_atomically(path, struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(counted)) + counted)
+
+    def load(self, path: Path) -> None:
+        """Take the place of what is known; raises CorruptMessage for a damaged file, OSError for an unreadable one."""
+        producers = dict(read_snapshot(path.read_bytes()))
+        self._producers = producers
+        self._open = {
+            key: entry.transaction_start for key, entry in producers.items() if entry.transaction_start is not None
+        }
+
+
+def _entry(producer_id: int, producer: _Producer) -> bytes:
+    last = producer.batches[-1] if producer.batches else ProducerBatch(-1, -1, -1, 0, -1)
+    start = -1 if producer.transaction_start is None else producer.transaction_start
+    return _SNAPSHOT_ENTRY.pack(
+        producer_id, producer.epoch, last.last_sequence, last.last_offset, last.offset_delta, producer.last_timestamp,
+        producer.coordinator_epoch, start,
+    )  # fmt: skip
+
+
+def read_snapshot(data: bytes) -> list[tuple[int, _Producer]]:
+    """The producers in a snapshot file; raises CorruptMessage where it is not whole or its checksum is wrong."""
+    if len(data) < _SNAPSHOT_HEAD.size:
+        raise CorruptMessage(f"a producer snapshot has {len(data)} bytes, fewer than its head")
+    version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
+    if version != _SNAPSHOT_VERSION:
+        raise CorruptMessage(f"a producer snapshot has version {version}; version {_SNAPSHOT_VERSION} is known")
+    if (
+        crc != crc32c.crc32c(data[_SNAPSHOT_CRC_FROM:])
+        or len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size
+    ):
+        raise CorruptMessage("a producer snapshot does not have the checksum or the length it states")
+    producers = []
+    for producer_id, epoch, sequence, offset, delta, timestamp, coordinator, start in _SNAPSHOT_ENTRY.iter_unpack(
+        data[_SNAPSHOT_HEAD.size :]
+    ):
+        producer = _Producer(epoch, coordinator, timestamp, start if start >= 0 else None)
+        if offset >= 0:
+            first = (sequence - delta) & _SEQUENCE_MASK if sequence >= 0 else sequence
+            producer.batches.append(ProducerBatch(first, sequence, offset, delta, timestamp))
+        producers.append((producer_id, producer))
+    return producers

@@ -1,0 +1,84 @@
+"""The compression codecs of record batches, by Kafka's numbers; the library behind them is imported with the first use."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import CorruptMessage, UnsupportedCompressionType
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["Codec", "compress", "decompress"]
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = struct.pack(">8sii", _XERIAL_MAGIC, 1, 1)
+_XERIAL_BLOCK: Final = 32 * 1024
+_LENGTH: Final = struct.Struct(">i")
+
+
+class Codec(IntEnum):
+    """The lowest three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def _cramjam() -> ModuleType:
+    import cramjam
+
+    return cramjam
+
+
+def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
+    """Compress as Kafka's Java client does: snappy in xerial's framing, lz4 in frames. ``level`` None is the codec's own."""
+    if codec is Codec.NONE:
+        return data
+    cramjam = _cramjam()
+    if codec is Codec.SNAPPY:
+        blocks = [data[start : start + _XERIAL_BLOCK] for start in range(0, len(data), _XERIAL_BLOCK)]
+        packed = [bytes(cramjam.snappy.compress_raw(block)) for block in blocks]
+        return _XERIAL_HEADER + b"".join(_LENGTH.pack(len(block)) + block for block in packed)
+    module = {Codec.GZIP: cramjam.gzip, Codec.LZ4: cramjam.lz4, Codec.ZSTD: cramjam.zstd}[codec]
+    return bytes(module.compress(data) if level is None else module.compress(data, level=level))
+
+
+def decompress(codec: int, data: bytes | memoryview) -> bytes | memoryview:
+    """The records of a batch. Raises UnsupportedCompressionType for a number that is no codec, CorruptMessage for bad data."""
+    if codec == Codec.NONE:
+        return data
+    try:
+        known = Codec(codec)
+    except ValueError:
+        raise UnsupportedCompressionType(
+            f"compression codec {codec} is none of 0 to 4 (none, gzip, snappy, lz4, zstd)"
+        ) from None
+    cramjam = _cramjam()
+    try:
+        if known is Codec.SNAPPY:
+            return _unsnappy(cramjam, bytes(data))
+        module = {Codec.GZIP: cramjam.gzip, Codec.LZ4: cramjam.lz4, Codec.ZSTD: cramjam.zstd}[known]
+        return bytes(module.decompress(data))
+    except (cramjam.DecompressionError, struct.error, OverflowError) as error:
+        raise CorruptMessage(f"the records of a batch are not valid {known.name.lower()} data: {error}") from error
+
+
+def _unsnappy(cramjam: ModuleType, data: bytes) -> bytes:
+    """Either one raw block (librdkafka and others) or xerial's sequence of blocks with lengths (the Java client)."""
+    if not data.startswith(_XERIAL_MAGIC):
+        return bytes(cramjam.snappy.decompress_raw(data))
+    blocks = []
+    position = len(_XERIAL_HEADER)
+    while position < len(data):
+        (length,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if not 0 <= length <= len(data) - position:
+            raise CorruptMessage(f"a snappy block claims {length} bytes where {len(data) - position} are left")
+        blocks.append(bytes(cramjam.snappy.decompress_raw(data[position : position + length])))
+        position += length
+    return b"".join(blocks)

@@ -1,0 +1,353 @@
+"""Record batches v2 (KIP-98), the one format of records on the wire and on disk: a header of 61 bytes, then the records.
+
+The broker looks at headers only; records are decoded where Kafka's semantics ask for it (time lookups, compaction,
+internal topics). The checksum covers everything from the attributes on, so base offset and leader epoch may be
+patched without touching it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import crc32c
+
+from broker.errors import CorruptMessage
+from broker.protocol.compression import Codec, compress, decompress
+
+__all__ = [
+    "ATTRIBUTES_AT",
+    "HEADER_SIZE",
+    "LOG_OVERHEAD",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "BatchHeader",
+    "Record",
+    "batches",
+    "crc_is_right",
+    "decode_batch",
+    "decode_marker",
+    "encode_batch",
+    "encode_marker",
+    "with_append_time",
+]
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = HEADER.size
+LOG_OVERHEAD: Final = 12
+"""Bytes of base offset and batch length, which the length does not count."""
+ATTRIBUTES_AT: Final = 21
+"""Where the part covered by the checksum begins."""
+MAGIC: Final = 2
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+
+_CODEC_MASK: Final = 0x07
+_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+_DELETE_HORIZON: Final = 0x40
+
+
+class Record(NamedTuple):
+    """One record. Offsets are absolute; a header value may be None."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int = NO_TIMESTAMP
+    offset: int = -1
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes in front of a batch's records, in their order. ``length`` counts what follows itself."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @classmethod
+    def parse(cls, view: memoryview | bytes, position: int = 0) -> BatchHeader:
+        """Read the header at ``position``; raises CorruptMessage where fewer than 61 bytes are left."""
+        try:
+            return cls._make(HEADER.unpack_from(view, position))
+        except struct.error:
+            raise CorruptMessage(f"a batch header needs {HEADER_SIZE} bytes, {len(view) - position} are left") from None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & _CODEC_MASK
+
+    @property
+    def has_append_time(self) -> bool:
+        """Every record's timestamp is ``max_timestamp``, the time of the append."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Holds a transaction marker or another record that consumers never see."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones (KIP-534); stands where the base timestamp does."""
+        return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence numbers go from 2^31 - 1 to 0."""
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF if self.base_sequence >= 0 else NO_SEQUENCE
+
+
+def batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Each batch's position and header. Raises CorruptMessage where a batch is not whole or not of version 2."""
+    position, end = 0, len(view)
+    while position < end:
+        header = BatchHeader.parse(view, position)
+        if header.magic != MAGIC:
+            raise CorruptMessage(f"a record batch has magic {header.magic}; only version 2 is supported")
+        if header.length < HEADER_SIZE - LOG_OVERHEAD or position + header.size > end:
+            raise CorruptMessage(
+                f"a record batch says it has {header.length} bytes where {end - position - LOG_OVERHEAD} are left"
+            )
+        yield position, header
+        position += header.size
+
+
+def crc_is_right(view: memoryview, position: int, header: BatchHeader) -> bool:
+    """Whether the checksum in the header is that of the batch at ``position``."""
+    return crc32c.crc32c(view[position + ATTRIBUTES_AT : position + header.length + LOG_OVERHEAD]) == header.crc
+
+
+def encode_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    compression: Codec | None = None,
+    compression_level: int | None = None,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon_ms: int | None = None,
+    keep_offsets: bool = False,
+    last_offset_delta: int | None = None,
+) -> bytes:
+    """Make one batch. Records take the offsets from ``base_offset`` on, unless ``keep_offsets`` says to keep their own.
+
+    ``last_offset_delta`` is for batches that lost records to compaction and must go on covering the same offsets.
+    """
+    base_timestamp = (
+        delete_horizon_ms if delete_horizon_ms is not None else (records[0].timestamp_ms if records else NO_TIMESTAMP)
+    )
+    body = bytearray()
+    for index, record in enumerate(records):
+        delta = record.offset - base_offset if keep_offsets else index
+        _write_record(body, record, delta, record.timestamp_ms - base_timestamp)
+    codec = compression or Codec.NONE
+    attributes = int(codec) | (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
+    if delete_horizon_ms is not None:
+        attributes |= _DELETE_HORIZON
+    if last_offset_delta is None:
+        last_offset_delta = records[-1].offset - base_offset if keep_offsets and records else len(records) - 1
+    payload = compress(codec, bytes(body), compression_level)
+    header = BatchHeader(
+        base_offset, HEADER_SIZE - LOG_OVERHEAD + len(payload), 0, MAGIC, 0, attributes, last_offset_delta, base_timestamp,
+        max((record.timestamp_ms for record in records), default=NO_TIMESTAMP), producer_id, producer_epoch, base_sequence,
+        len(records),
+    )  # fmt: skip
+    return _sealed(header, payload)
+
+
+def _sealed(header: BatchHeader, payload: bytes | memoryview) -> bytes:
+    packed = HEADER.pack(*header)
+    crc = crc32c.crc32c(payload, crc32c.crc32c(packed[ATTRIBUTES_AT:]))
+    return b"".join((HEADER.pack(*header._replace(crc=crc)), payload))
+
+
+def with_append_time(view: memoryview, timestamp_ms: int) -> bytes:
+    """The batch in ``view`` with ``timestamp_ms`` as the time of all its records (``message.timestamp.type=LogAppendTime``)."""
+    header = BatchHeader.parse(view)
+    changed = header._replace(attributes=header.attributes | _APPEND_TIME, max_timestamp=timestamp_ms)
+    return _sealed(changed, view[HEADER_SIZE : header.size])
+
+
+_MARKER_KEY: Final = struct.Struct(">hh")
+_MARKER_VALUE: Final = struct.Struct(">hi")
+_COMMIT: Final = 1
+
+
+def encode_marker(
+    producer_id: int, producer_epoch: int, offset: int, *, commit: bool, coordinator_epoch: int, timestamp_ms: int
+) -> bytes:
+    """The control batch that ends a transaction (EndTxnMarker)."""
+    record = Record(_MARKER_KEY.pack(0, int(commit)), _MARKER_VALUE.pack(0, coordinator_epoch), (), timestamp_ms)
+    return encode_batch(
+        [record],
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def decode_marker(record: Record) -> tuple[bool, int]:
+    """(committed, coordinator epoch) of a transaction's end marker. Raises CorruptMessage where it is none."""
+    try:
+        _, kind = _MARKER_KEY.unpack_from(record.key or b"")
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    except struct.error:
+        raise CorruptMessage(f"the control record at offset {record.offset} is no transaction marker") from None
+    return kind == _COMMIT, coordinator_epoch
+
+
+def _write_record(body: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
+    one = bytearray(b"\x00")
+    _write_varint(one, timestamp_delta)
+    _write_varint(one, offset_delta)
+    _write_bytes(one, record.key)
+    _write_bytes(one, record.value)
+    _write_varint(one, len(record.headers))
+    for name, value in record.headers:
+        _write_bytes(one, name.encode())
+        _write_bytes(one, value)
+    _write_varint(body, len(one))
+    body += one
+
+
+def _write_bytes(out: bytearray, value: bytes | None) -> None:
+    if value is None:
+        out.append(1)  # zigzag of -1
+        return
+    _write_varint(out, len(value))
+    out += value
+
+
+def _write_varint(out: bytearray, value: int) -> None:
+    """Zigzag and seven bits a byte, lowest first."""
+    number = (value << 1) ^ (value >> 63)
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def _read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The number at ``position`` and where it ends; raises IndexError past the end."""
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    number, shift = byte & 0x7F, 7
+    while True:
+        byte = data[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position
+        shift += 7
+        if shift > 63:
+            raise CorruptMessage("a varint in a record has more than ten bytes")
+
+
+def decode_batch(view: memoryview | bytes) -> list[Record]:
+    """The records of the one batch in ``view``, offsets absolute. Raises CorruptMessage for anything malformed.
+
+    Does not look at the checksum: ``crc_is_right`` does.
+    """
+    header = BatchHeader.parse(view)
+    if header.magic != MAGIC or header.length < HEADER_SIZE - LOG_OVERHEAD or header.size > len(view):
+        raise CorruptMessage(f"not a whole record batch of version 2: magic {header.magic}, length {header.length}")
+    data = decompress(header.codec, memoryview(view)[HEADER_SIZE : header.size])
+    fixed_timestamp = header.max_timestamp if header.has_append_time else None
+    records = []
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            record, position = _read_record(data, position, header, fixed_timestamp)
+            records.append(record)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptMessage(
+            f"record {len(records)} of the batch at offset {header.base_offset} is malformed"
+        ) from error
+    if position != len(data):
+        raise CorruptMessage(
+            f"the batch at offset {header.base_offset} has {len(data) - position} bytes after its {header.record_count} records"
+        )
+    return records
+
+
+def _read_record(
+    data: bytes | memoryview, position: int, header: BatchHeader, fixed_timestamp: int | None
+) -> tuple[Record, int]:
+    length, position = _read_varint(data, position)
+    end = position + length
+    if length < 1 or end > len(data):
+        raise IndexError
+    timestamp_delta, position = _read_varint(data, position + 1)
+    offset_delta, position = _read_varint(data, position)
+    key, position = _read_bytes(data, position, end)
+    value, position = _read_bytes(data, position, end)
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    count, position = _read_varint(data, position)
+    if count:
+        headers, position = _read_headers(data, position, end, count)
+    if position != end:
+        raise IndexError
+    timestamp = header.base_timestamp + timestamp_delta if fixed_timestamp is None else fixed_timestamp
+    return Record(key, value, headers, timestamp, header.base_offset + offset_delta), end
+
+
+def _read_headers(
+    data: bytes | memoryview, position: int, end: int, count: int
+) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    if not 0 <= count <= end - position:
+        raise IndexError
+    headers = []
+    for _ in range(count):
+        name, position = _read_bytes(data, position, end)
+        value, position = _read_bytes(data, position, end)
+        if name is None:
+            raise IndexError
+        headers.append((name.decode(), value))
+    return tuple(headers), position
+
+
+def _read_bytes(data: bytes | memoryview, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(data, position)
+    if length < 0:
+        return None, position
+    if position + length > end:
+        raise IndexError
+    return bytes(data[position : position + length]), position + length

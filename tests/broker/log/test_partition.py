@@ -1,0 +1,171 @@
+"""A partition's log through its public face: append, read, look up, delete, reopen."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge, OffsetOutOfRange
+from broker.log.config import LogConfig
+from broker.log.directory import LogDirectory
+from broker.log.partition import PartitionLog
+from broker.protocol.compression import Codec
+from broker.protocol.records import BatchHeader, Record, decode_batch, encode_batch
+
+NOW = 1_700_000_000_000
+
+
+def batch(count: int = 3, *, at: int = NOW, codec: Codec | None = None, **more: int) -> bytes:
+    records = [Record(b"k%d" % n, b"v" * 50, (("h", b"x"),), at + n) for n in range(count)]
+    return encode_batch(records, compression=codec, **more)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[LogDirectory]:
+    opened = LogDirectory(tmp_path / "data")
+    opened.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def log(directory: LogDirectory) -> PartitionLog:
+    return directory.create("t", 0, uuid.uuid4(), LogConfig(segment_bytes=2000, index_interval_bytes=100))
+
+
+def append(log: PartitionLog, records: bytes, now_ms: int = NOW) -> tuple[int, int]:
+    appended = log.append(records, now_ms=now_ms)
+    return appended.base_offset, appended.last_offset
+
+
+def test_appended_records_come_back_with_their_offsets(log: PartitionLog) -> None:
+    assert append(log, batch(3)) == (0, 2)
+    assert append(log, batch(2)) == (3, 4)
+    found = [record for record in log.iter_records()]
+    assert [record.offset for record in found] == [0, 1, 2, 3, 4]
+    assert found[4] == Record(b"k1", b"v" * 50, (("h", b"x"),), NOW + 1, 4)
+
+
+def test_a_read_gives_the_batch_that_holds_the_offset(log: PartitionLog) -> None:
+    for _ in range(40):
+        append(log, batch(3))
+    assert len(log.segments) > 3
+    for offset in range(120):
+        data = log.read(offset, 10_000).read()
+        assert BatchHeader.parse(data).base_offset == offset - offset % 3
+        assert any(record.offset == offset for record in decode_batch(data))
+    assert log.read(120, 10_000).size == 0
+
+
+def test_offsets_outside_the_log_are_refused(log: PartitionLog) -> None:
+    append(log, batch(3))
+    for offset in (-1, 4):
+        with pytest.raises(OffsetOutOfRange, match=rf"offset {offset} of t-0 is not within 0 to 3"):
+            log.read(offset, 100)
+
+
+def test_the_first_batch_comes_whole_however_small_the_limit_is(log: PartitionLog) -> None:
+    data = batch(3)
+    append(log, data)
+    append(log, data)
+    assert log.read(0, 1).size == len(data)
+    assert log.read(0, 1, minimum_one=False).size == 0
+    assert log.read(0, len(data) + 5).size == len(data) + 5
+
+
+def test_batches_that_break_a_rule_are_refused_and_change_nothing(log: PartitionLog) -> None:
+    good = batch(2)
+    wrong_crc = good[:-1] + bytes([good[-1] ^ 1])
+    with pytest.raises(CorruptMessage, match="checksum"):
+        log.append(wrong_crc, now_ms=NOW)
+    with pytest.raises(CorruptMessage):
+        log.append(good[:-1], now_ms=NOW)
+    with pytest.raises(CorruptMessage, match="magic 1"):
+        log.append(good[:16] + b"\x01" + good[17:], now_ms=NOW)
+    with pytest.raises(InvalidRecord, match="last offset delta"):
+        log.append(encode_batch([Record(b"k", b"v", (), NOW)], last_offset_delta=4), now_ms=NOW)
+    with pytest.raises(InvalidRecord, match="control"):
+        log.append(encode_batch([Record(b"k", b"v", (), NOW)], control=True), now_ms=NOW)
+    with pytest.raises(InvalidRecord, match="no record batch"):
+        log.append(b"", now_ms=NOW)
+    with pytest.raises(InvalidTimestamp, match="message.timestamp.after.max.ms"):
+        log.append(batch(2, at=NOW + 4_000_000), now_ms=NOW)
+    log.config = LogConfig(max_message_bytes=100)
+    with pytest.raises(MessageTooLarge, match="max.message.bytes, 100"):
+        log.append(good, now_ms=NOW)
+    assert log.log_end_offset == 0
+    assert log.size == 0
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_time_is_looked_up_inside_of_batches(log: PartitionLog, codec: Codec) -> None:
+    for step in range(30):
+        append(log, batch(10, at=NOW + step * 10, codec=codec), NOW + step * 10)
+    for timestamp in range(NOW, NOW + 300, 7):
+        assert log.offset_for_time(timestamp) == (timestamp, timestamp - NOW)
+    assert log.offset_for_time(NOW - 1000) == (NOW, 0)
+    assert log.offset_for_time(NOW + 300) is None
+    assert log.max_timestamp() == (NOW + 299, 299)
+
+
+def test_records_deleted_from_the_front_are_out_of_range_and_out_of_time(log: PartitionLog) -> None:
+    for step in range(30):
+        append(log, batch(10, at=NOW + step * 10))
+    segments = len(log.segments)
+    assert log.delete_records(155) == 155
+    assert log.enforce_retention(NOW + 300) > 0
+    assert len(log.segments) < segments
+    with pytest.raises(OffsetOutOfRange):
+        log.read(154, 100)
+    assert next(log.iter_records()).offset == 155
+    assert log.offset_for_time(NOW) == (NOW + 155, 155)
+    with pytest.raises(OffsetOutOfRange):
+        log.delete_records(301)
+    assert log.delete_records(-1) == 300
+
+
+def test_old_segments_go_by_age_and_by_size(log: PartitionLog) -> None:
+    for step in range(30):
+        append(log, batch(10, at=NOW + step * 1000))
+    log.config = LogConfig(segment_bytes=2000, retention_ms=-1, retention_bytes=5000)
+    log.enforce_retention(NOW)
+    assert 5000 <= log.size < 8000
+    assert log.log_start_offset == log.segments[0].base_offset > 0
+    log.config = LogConfig(segment_bytes=2000, retention_ms=1000)
+    log.enforce_retention(NOW + 10_000_000)
+    assert log.size == 0
+    assert log.log_start_offset == log.log_end_offset == 300
+    assert append(log, batch(1)) == (300, 300)
+
+
+def test_append_time_replaces_the_records_own(log: PartitionLog) -> None:
+    log.config = LogConfig(message_timestamp_type="LogAppendTime")
+    appended = log.append(batch(3, at=5), now_ms=NOW)
+    assert appended.append_time_ms == NOW
+    assert {record.timestamp_ms for record in log.iter_records()} == {NOW}
+
+
+def test_a_topic_may_ask_for_its_own_codec(log: PartitionLog) -> None:
+    log.config = LogConfig(compression_type="zstd")
+    append(log, batch(50, codec=Codec.GZIP))
+    assert BatchHeader.parse(log.read(0, 10_000).read()).codec == Codec.ZSTD
+    assert len(list(log.iter_records())) == 50
+
+
+def test_a_compacted_topic_takes_no_record_without_a_key(log: PartitionLog) -> None:
+    log.config = LogConfig(cleanup_policy=["compact"])
+    with pytest.raises(InvalidRecord, match="record 1 of a batch has no key"):
+        log.append(encode_batch([Record(b"k", b"v", (), NOW), Record(None, b"v", (), NOW)]), now_ms=NOW)
+
+
+def test_a_slice_outlives_the_segment_it_is_of(log: PartitionLog) -> None:
+    for _ in range(40):
+        append(log, batch(3))
+    held = log.read(0, 500)
+    before = held.read()
+    log.delete_records(-1)
+    log.enforce_retention(NOW)
+    assert held.read() == before
