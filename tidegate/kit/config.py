@@ -328,7 +328,8 @@ def _judge(declared: Key, given: Mapping[str, Any]) -> KeyValue:
         if declared.required:
             missing = f'Missing required configuration "{declared.name}" which has no default value.'
             return KeyValue(declared, None, (missing,))
-        return KeyValue(declared, declared.default, ())
+        default = list(declared.default) if isinstance(declared.default, list) else declared.default
+        return KeyValue(declared, default, ())
     raw = given[name]
     try:
         value = _read(declared.type, raw)

@@ -31,6 +31,7 @@ log = logger(__name__)
 ErrorRenderer = Callable[[Request, TidegateError | HTTPException], Response]
 """Makes an error answer in the words of one API. An unforeseen exception reaches it as a TidegateError without detail."""
 
+_TOLD = "tidegate.told"
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
 
@@ -93,11 +94,12 @@ def face(
         if isinstance(error, ClientDisconnect):
             return Response(status_code=499)
         log.error("unforeseen error in a request", path=request.url.path, exc_info=error)
+        request.scope[_TOLD] = True
         return render_error(request, TidegateError(f"Internal error ({type(error).__name__}); the log has the details"))
 
     app = Starlette(
         routes=[*routes, Route("/metrics", show_metrics)],
-        exception_handlers={TidegateError: on_error, HTTPException: on_error, ClientDisconnect: on_error},
+        exception_handlers=dict.fromkeys((TidegateError, HTTPException, ClientDisconnect, Exception), on_error),
         lifespan=lifespan or _no_lifespan,
     )
     app.router.redirect_slashes = False
@@ -146,6 +148,8 @@ class _Edge:
         try:
             await self._app(scope, counted_receive, noted_send)
         except Exception as error:
+            if scope.get(_TOLD):
+                return  # answered and logged; Starlette raises it again for servers that log on their own
             if status:
                 log.error("an answer broke off", path=scope["path"], exc_info=error)
                 raise

@@ -1,0 +1,61 @@
+# The verbs of this repository. `make demo` and `make test` need Python 3.11 or newer and make, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest -q
+
+.PHONY: demo test check format proof proof-short bench servers docs wheel clean
+
+demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark
+	$(BIN)/tidegate demo $(ARGS)
+
+test: $(VENV)/.dev servers   ## every test but the long proofs
+	$(PYTEST) -m "not proof" $(ARGS)
+
+check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+proof: $(VENV)/.dev servers  ## the long proofs: seeds, kills, fuzz; writes docs/proofs
+	$(BIN)/python -m tests.proofs $(ARGS)
+
+proof-short: $(VENV)/.dev servers
+	$(BIN)/python -m tests.proofs --short
+
+bench: $(VENV)/.dev servers  ## us and the originals side by side; prints ratios
+	$(BIN)/python -m bench $(ARGS)
+
+servers: $(VENV)/.dev        ## fetch the real servers that tests compare with
+	$(BIN)/python -m tests.servers fetch
+
+docs: $(VENV)/.dev           ## write the reference pages anew
+	$(BIN)/python docs/generate.py
+
+wheel: $(VENV)/.dev          ## build the wheel, install it alone and try it
+	$(BIN)/python -m tests.wheel
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Tidegate needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing Tidegate with Spark into $(VENV) (the first time takes a minute or two)"
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing Tidegate with everything the tests need into $(VENV)"
+	$(PIP) --editable '.[all]' --group dev
+	@touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) .servers build dist *.egg-info

@@ -1,0 +1,84 @@
+"""The HTTP face, over a real socket."""
+
+import asyncio
+
+import httpx
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from tidegate.kit.errors import UsageError
+from tidegate.kit.http import HttpServer, face, json_body, json_response
+from tidegate.kit.metrics import Metrics
+
+
+async def echo(request):
+    return json_response(await json_body(request))
+
+
+async def fail(request):
+    raise RuntimeError("secret detail")
+
+
+def render(request, error):
+    status = error.status_code if isinstance(error, HTTPException) else error.http_status
+    return json_response({"error_code": status, "message": error.detail if isinstance(error, HTTPException) else error.message}, status)
+
+
+def ask(*requests, **options):
+    async def run():
+        routes = [Route("/echo", echo, methods=["POST"]), Route("/fail", fail)]
+        app = face(routes, name="toy", metrics=Metrics(), render_error=render, **options)
+        server = HttpServer(app, "127.0.0.1", 0)
+        await server.start()
+        try:
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                return [await client.request(method, path, **more) for method, path, more in requests]
+        finally:
+            await server.stop()
+
+    return asyncio.run(run())
+
+
+def test_a_body_that_is_not_json_is_told_where_it_stops_being_json():
+    (answer,) = ask(("POST", "/echo", {"content": b'{"a": }'}))
+    assert answer.status_code == 400
+    assert answer.json() == {"error_code": 400, "message": "The request body is not valid JSON: Expecting value: line 1 column 7 (char 6)"}
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000])
+def test_hostile_bodies_are_refused_without_harm(body):
+    refused, fine = ask(("POST", "/echo", {"content": body}), ("POST", "/echo", {"json": [1]}))
+    assert refused.status_code == 400 and "not valid JSON" in refused.json()["message"]
+    assert fine.json() == [1]
+
+
+def test_a_body_over_the_limit_is_refused():
+    (answer,) = ask(("POST", "/echo", {"content": b"1" * 2000}), max_body_bytes=1000)
+    assert answer.status_code == 413 and "larger than 1000 bytes" in answer.json()["message"]
+
+
+def test_an_unforeseen_error_shows_no_detail():
+    (answer,) = ask(("GET", "/fail", {}))
+    assert answer.status_code == 500
+    assert "RuntimeError" in answer.json()["message"] and "secret" not in answer.text
+
+
+def test_unknown_paths_and_methods_answer_in_the_faces_own_words_and_requests_are_counted():
+    lost, wrong, metrics = ask(("GET", "/nowhere", {}), ("GET", "/echo", {}), ("GET", "/metrics", {}))
+    assert (lost.json()["error_code"], wrong.json()["error_code"]) == (404, 405)
+    assert 'toy_http_requests_total{method="GET",status="404"} 1.0' in metrics.text
+
+
+def test_an_address_in_use_is_named():
+    async def run():
+        first = HttpServer(face([], name="a", metrics=Metrics(), render_error=render), "127.0.0.1", 0)
+        await first.start()
+        try:
+            second = HttpServer(face([], name="b", metrics=Metrics(), render_error=render), "127.0.0.1", first.port)
+            with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{first.port}: Address already in use"):
+                await second.start()
+        finally:
+            await first.stop()
+
+    asyncio.run(run())

@@ -1,0 +1,89 @@
+"""The supervisor, over real processes."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+
+import pytest
+
+from tidegate.kit.supervisor import ChildFailed, ChildSpec, Supervisor
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from tidegate.kit import service
+
+class Toy:
+    async def start(self):
+        return {"toy": "127.0.0.1:1"}
+    async def stop(self):
+        Path(sys.argv[1]).write_text("stopped in order")
+
+sys.exit(service.run(Toy(), ready_file=Path(sys.argv[sys.argv.index("--ready-file") + 1]), stop_with_stdin=True))
+"""
+
+
+def child(tmp_path, name="toy", code=CHILD):
+    return ChildSpec(name, [sys.executable, "-c", code, str(tmp_path / f"{name}.ended")])
+
+
+async def until(condition):
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def supervised(tmp_path, *specs):
+    return Supervisor(specs or [child(tmp_path)], run_dir=tmp_path / "run", log_dir=tmp_path / "logs")
+
+
+def test_a_child_that_is_killed_is_started_again(tmp_path):
+    async def run():
+        supervisor = supervised(tmp_path)
+        await supervisor.start()
+        (state,) = supervisor.states
+        first = state.pid
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: state.pid not in (None, first) and state.ready)
+        assert state.restarts == 1 and state.addresses == {"toy": "127.0.0.1:1"}
+        await supervisor.stop()
+        assert (tmp_path / "toy.ended").read_text() == "stopped in order"
+
+    asyncio.run(run())
+
+
+def test_a_child_that_fails_at_its_start_is_told_with_its_last_words(tmp_path):
+    async def run():
+        supervisor = supervised(tmp_path, child(tmp_path, "bad", "import sys; sys.exit('error: port taken')"))
+        with pytest.raises(ChildFailed, match="bad ended with status 1 at its start:\nerror: port taken"):
+            await supervisor.start()
+        await supervisor.stop()
+
+    asyncio.run(run())
+
+
+def test_a_child_ends_when_its_supervisor_is_killed(tmp_path):
+    script = f"""
+import asyncio, sys
+from pathlib import Path
+from tidegate.kit.supervisor import ChildSpec, Supervisor
+spec = ChildSpec("toy", [sys.executable, "-c", {CHILD!r}, {str(tmp_path / "toy.ended")!r}])
+async def run():
+    supervisor = Supervisor([spec], run_dir=Path({str(tmp_path / "run")!r}), log_dir=Path({str(tmp_path / "logs")!r}))
+    await supervisor.start()
+    print("ready", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(run())
+"""
+
+    async def run():
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
+        assert await process.stdout.readline() == b"ready\n"
+        process.kill()
+        await process.wait()
+        await until((tmp_path / "toy.ended").exists)
+
+    with contextlib.suppress(ProcessLookupError):
+        asyncio.run(run())

@@ -1,0 +1,75 @@
+"""The command line. Each family of commands is a module here, imported when one of them is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["main"]
+
+_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "up": ("tidegate.cli.up:up", "Start the platform: broker, registry, connect and events."),
+    "down": ("tidegate.cli.up:down", "Stop the platform."),
+    "status": ("tidegate.cli.up:status", "Show what runs, where, and how much memory it takes."),
+    "serve": ("tidegate.cli.serve:serve", "Run one component alone."),
+    "topics": ("tidegate.cli.topics:topics", "List, describe, create, alter and delete topics."),
+    "groups": ("tidegate.cli.groups:groups", "List and describe consumer groups and their lag."),
+    "produce": ("tidegate.cli.records:produce", "Write JSON lines to a topic."),
+    "consume": ("tidegate.cli.records:consume", "Read a topic as JSON lines."),
+    "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check and compare schemas."),
+    "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors over Connect's REST API."),
+    "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
+    "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
+}
+
+
+class _Commands(click.Group):
+    """The commands of the table above; a family's module is imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="tidegate")
+def tidegate() -> None:
+    """Tidegate: connectors, a partitioned log, an Avro schema registry, platform events and Spark bulk loads."""
+
+
+def main() -> None:
+    """The entry point: errors are one line on standard error, with status 1 (2 for wrong usage)."""
+    from tidegate.cli.shadows import refuse_shadowed_packages
+
+    try:
+        refuse_shadowed_packages()
+        tidegate(standalone_mode=False)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except TidegateError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output left: nothing to tell it, and nothing to flush to it
+        sys.exit(0)

@@ -1,0 +1,91 @@
+"""Options and helpers that the command families share: where the platform is, and how answers are printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tidegate.kit.errors import UsageError
+from tidegate.platform import LISTEN_DEFAULTS, State, read_state
+
+__all__ = ["address_of", "as_json", "data_option", "json_option", "print_json", "print_table"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_DATA = "tidegate-data"
+
+
+def data_option(function: F) -> F:
+    """``--data DIR``: the folder of the platform."""
+    return click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=DEFAULT_DATA,
+        envvar="TIDEGATE_DATA",
+        show_default=True,
+        show_envvar=True,
+        help="The folder of the platform's data.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """``--json``: for scripts."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)
+
+
+def address_of(face: str, data: Path, given: str | None = None) -> str:
+    """The address of a face: as given, else of the platform running on ``data``, else the default one.
+
+    HTTP faces come as ``http://host:port``.
+    """
+    if given:
+        return given
+    state = read_state(data)
+    if state is not None and state.running:
+        if face == "broker":
+            return state.bootstrap_servers
+        if face not in state.addresses:
+            raise UsageError(f"the platform on {data} runs without {face}; give its address")
+        return state.addresses[face]
+    default = LISTEN_DEFAULTS[face]
+    return f"http://{default}" if face in ("registry", "connect", "events") else default
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def print_json(value: Any) -> None:
+    click.echo(as_json(value))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
+    """A table as wide as the terminal; numbers stand to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, name in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def running_state(data: Path) -> State:
+    """The state of the platform that runs on ``data``; raises UsageError where none does."""
+    state = read_state(data)
+    if state is None or not state.running:
+        raise UsageError(f"no tidegate is up on {data}: start one with `tidegate up --data {data}`")
+    return state

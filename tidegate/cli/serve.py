@@ -1,0 +1,54 @@
+"""``tidegate serve``: one component alone, configured by a properties file as its original is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tidegate import platform
+from tidegate.kit import logs
+from tidegate.kit.errors import UsageError
+from tidegate.platform import COMPONENTS
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.argument("component", type=click.Choice(list(COMPONENTS)))
+@click.argument("properties_file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set or override one property.")
+@click.option("--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]))
+@click.option("--ready-file", type=click.Path(dir_okay=False, path_type=Path), help="Written when ready: pid and addresses.")
+@click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends.")
+def serve(
+    component: str,
+    properties_file: Path | None,
+    overrides: tuple[str, ...],
+    log_level: str,
+    ready_file: Path | None,
+    stop_with_stdin: bool,
+) -> None:
+    """Run one component until Ctrl-C: broker, registry, connect or events."""
+    logs.configure(log_level)
+    properties = read_properties(properties_file) if properties_file else {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise UsageError(f"--set {override!r}: give KEY=VALUE")
+        properties[key.strip()] = value
+    status = platform.serve(component, properties, ready_file=ready_file, stop_with_stdin=stop_with_stdin)
+    raise click.exceptions.Exit(status)
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """A Java properties file as a dict; raises UsageError with what is wrong."""
+    import javaproperties
+
+    try:
+        with path.open() as file:
+            return dict(javaproperties.load(file))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a properties file: {error}") from error

@@ -1,0 +1,164 @@
+"""``tidegate up``, ``down`` and ``status``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tidegate import platform
+from tidegate.cli.options import data_option, json_option, print_json, print_table, running_state
+from tidegate.kit.errors import TidegateError
+from tidegate.platform import COMPONENTS, State, read_state
+
+__all__ = ["down", "status", "up"]
+
+_LISTEN_OPTIONS: Final = {
+    "broker_listen": "broker",
+    "registry_listen": "registry",
+    "connect_listen": "connect",
+    "events_listen": "events",
+    "pubsub_listen": "pubsub",
+}
+
+
+@click.command()
+@data_option
+@click.option("--config", "config_file", type=click.Path(dir_okay=False, path_type=Path), help="A tidegate.toml.")
+@click.option("--detach", is_flag=True, help="Return once everything answers.")
+@click.option("--broker-listen", metavar="H:P", help="Where the broker listens.")
+@click.option("--registry-listen", metavar="H:P", help="Where the registry listens.")
+@click.option("--connect-listen", metavar="H:P", help="Where Connect listens.")
+@click.option("--events-listen", metavar="H:P", help="Where the events service listens (REST, CometD).")
+@click.option("--pubsub-listen", metavar="H:P", help="Where the Pub/Sub API listens, with TLS.")
+@click.option("--bootstrap-servers", metavar="LIST", help="Use this Kafka instead of the embedded broker.")
+@click.option("--without", multiple=True, metavar="NAME", help=f"Leave out a component: {', '.join(COMPONENTS)}.")
+def up(
+    data: Path,
+    config_file: Path | None,
+    detach: bool,
+    bootstrap_servers: str | None,
+    without: tuple[str, ...],
+    **listen: str | None,
+) -> None:
+    """Start the platform and keep it running until Ctrl-C or `tidegate down`."""
+    if detach:
+        _detach(data)
+        return
+    plan = platform.make_plan(
+        data.absolute(),
+        listen={_LISTEN_OPTIONS[name]: address for name, address in listen.items()},
+        config_file=config_file,
+        bootstrap_servers=bootstrap_servers,
+        without=without,
+    )
+    raise click.exceptions.Exit(platform.up(plan, on_ready=lambda state: _announce(state, data)))
+
+
+def _detach(data: Path) -> None:
+    """Start the same command without --detach in a session of its own and wait until it says it is ready."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
+    logs = data / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with (logs / "up.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tidegate.cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    while process.poll() is None:
+        state = read_state(data)
+        if state is not None and state.pid == process.pid and _all_ready(state):
+            _announce(state, data)
+            return
+        time.sleep(0.02)
+    raise TidegateError((logs / "up.log").read_text().strip().removeprefix("error: ") or "it ended without a word")
+
+
+def _all_ready(state: State) -> bool:
+    return bool(state.components) and all(component["ready"] for component in state.components.values())
+
+
+def _announce(state: State, data: Path) -> None:
+    addresses = state.addresses
+    rows = [[name, address] for name, address in addresses.items() if name != "ca"]
+    if "broker" not in addresses:
+        rows.insert(0, ["kafka", state.bootstrap_servers])
+    print_table(["face", "address"], rows)
+    if "ca" in addresses:
+        click.echo("\nClients of the TLS faces trust it with:")
+        for variable in ("REQUESTS_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NODE_EXTRA_CA_CERTS"):
+            click.echo(f"  export {variable}={addresses['ca']}")
+    click.echo(f"\nData and logs: {data.absolute()}. Stop with: tidegate down --data {data}")
+
+
+@click.command()
+@data_option
+def down(data: Path) -> None:
+    """Stop the platform in order; returns when it has ended."""
+    state = read_state(data)
+    if state is None or not state.running:
+        click.echo(f"no tidegate is up on {data}")
+        return
+    os.kill(state.pid, signal.SIGTERM)
+    deadline = time.monotonic() + 120
+    while state.running:
+        if time.monotonic() > deadline:
+            raise TidegateError(f"process {state.pid} has not ended within 120 s of SIGTERM; its logs are in {data}/logs")
+        time.sleep(0.05)
+
+
+@click.command()
+@data_option
+@json_option
+def status(data: Path, as_json: bool) -> None:
+    """Show what runs, where, and how much memory it takes (PSS: shared pages counted in shares)."""
+    state = running_state(data)
+    components = {name: _with_memory(component) for name, component in state.components.items()}
+    if as_json:
+        print_json({**vars(state), "components": components, "addresses": state.addresses})
+        return
+    rows = [
+        [name, "ready" if c["ready"] else "starting", c["pid"], c["restarts"], f"{c['memory_mb']:.0f} MB", address]
+        for name, c in components.items()
+        for address in [", ".join(a for n, a in c["addresses"].items() if n != "ca")]
+    ]
+    print_table(["component", "state", "pid", "restarts", "memory", "addresses"], rows)
+    total = sum(component["memory_mb"] for component in components.values())
+    click.echo(f"\n{total:.0f} MB in all")
+
+
+def _with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
+    return {**component, "memory_mb": _memory_mb(component["pid"])}
+
+
+def _memory_mb(pid: int | None) -> float:
+    """PSS of a process and its descendants, in MB; RSS where the system does not tell PSS."""
+    import psutil
+
+    if pid is None:
+        return 0.0
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0.0
+    total = 0
+    for member in family:
+        try:
+            info = member.memory_full_info()
+            total += getattr(info, "pss", 0) or info.rss
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return round(total / 1e6, 1)
+
+

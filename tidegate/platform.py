@@ -1,0 +1,302 @@
+"""Assembly: which components there are, how each is built from its properties, and how ``tidegate up`` runs them together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tidegate.kit import service
+from tidegate.kit.addresses import free_ports, host_port
+from tidegate.kit.config import parse
+from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.service import Service
+from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
+
+__all__ = ["COMPONENTS", "Component", "Plan", "State", "make_plan", "read_state", "serve", "up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component: its configuration class and its service class, by import path, so that only what runs is imported."""
+
+    name: str
+    config: str
+    service: str
+
+    def build(self, properties: Mapping[str, str]) -> Service:
+        """The service for these properties; raises ConfigError with everything wrong in them."""
+        made: Service = _load(self.service)(parse(_load(self.config), properties))
+        return made
+
+
+COMPONENTS: Final = {
+    component.name: component
+    for component in (
+        Component("broker", "broker.config:BrokerConfig", "broker.server:BrokerServer"),
+        Component("registry", "registry.config:RegistryConfig", "registry.server:RegistryServer"),
+        Component("connect", "connect.config:WorkerConfig", "connect.server:ConnectServer"),
+        Component("events", "events.config:EventsConfig", "events.server:EventsServer"),
+    )
+}
+"""In the order in which they start; they stop in the reverse."""
+
+
+def _load(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def serve(name: str, properties: Mapping[str, str], *, ready_file: Path | None, stop_with_stdin: bool) -> int:
+    """Run one component in this process until it is told to stop; returns the exit status."""
+    return service.run(COMPONENTS[name].build(properties), ready_file=ready_file, stop_with_stdin=stop_with_stdin)
+
+
+LISTEN_DEFAULTS: Final = {
+    "broker": "127.0.0.1:9092",
+    "broker-metrics": "127.0.0.1:9404",
+    "registry": "127.0.0.1:8081",
+    "connect": "127.0.0.1:8083",
+    "events": "127.0.0.1:8090",
+    "events-tls": "127.0.0.1:8443",
+    "pubsub": "127.0.0.1:7443",
+    "pubsub-plain": "127.0.0.1:7080",
+}
+"""The faces and where they listen unless told otherwise. A face given port 0 gets a free one."""
+
+_FACES_OF: Final = {
+    "broker": ("broker", "broker-metrics"),
+    "registry": ("registry",),
+    "connect": ("connect",),
+    "events": ("events", "events-tls", "pubsub", "pubsub-plain"),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``up`` will run: the properties of each component, in starting order."""
+
+    data: Path
+    properties: Mapping[str, Mapping[str, str]]
+    bootstrap_servers: str
+
+
+@dataclass
+class State:
+    """What ``up`` says of itself in DATA/run/platform.json."""
+
+    pid: int
+    started: float
+    bootstrap_servers: str
+    components: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Every face's address by name."""
+        return {name: address for c in self.components.values() for name, address in c["addresses"].items()}
+
+    @property
+    def running(self) -> bool:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, 0)
+            return True
+        return False
+
+
+def make_plan(
+    data: Path,
+    *,
+    listen: Mapping[str, str | None],
+    config_file: Path | None = None,
+    bootstrap_servers: str | None = None,
+    without: Sequence[str] = (),
+) -> Plan:
+    """Settle every address and property. Tables of the config file are named for components and hold their own keys;
+    ``[kafka]`` holds client settings for the log."""
+    tables = _read_tables(config_file)
+    unknown = [name for name in without if name not in COMPONENTS]
+    if unknown:
+        raise UsageError(f"--without {unknown[0]!r}: there is no such component; there are: {', '.join(COMPONENTS)}")
+    wanted = [n for n in COMPONENTS if n not in without and not (n == "broker" and bootstrap_servers)]
+    if "broker" not in wanted and not bootstrap_servers:
+        raise UsageError("without the broker --bootstrap-servers must name a Kafka")
+    given = {name: address for name, address in listen.items() if address}
+    if any(text.endswith(":0") for text in given.values()):
+        # Who asks for a free port does not want the companions on fixed ones either: several platforms can then run.
+        given = {name: "127.0.0.1:0" for face in wanted for name in _FACES_OF[face]} | given
+    listening = _settle({n: a for n, a in (LISTEN_DEFAULTS | given).items() if any(n in _FACES_OF[w] for w in wanted)})
+    kafka = bootstrap_servers or listening["broker"]
+    properties = {name: _properties(name, data, listening, kafka, tables) for name in wanted}
+    return Plan(data, properties, kafka)
+
+
+def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
+    if path is None:
+        return {}
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    allowed = {*COMPONENTS, "kafka"}
+    for name, table in document.items():
+        if name not in allowed or not isinstance(table, dict):
+            raise UsageError(f"{path}: {name!r} is not a table of {', '.join(sorted(allowed))}")
+    return {name: dict(_flat(table)) for name, table in document.items()}
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted keys, as TOML nests them, back to one level."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, bool):
+            yield prefix + name, "true" if value else "false"
+        else:
+            yield prefix + name, ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _settle(listening: Mapping[str, str]) -> dict[str, str]:
+    """Give every face that asked for port 0 a free port now, so that all can know all from the start."""
+    open_ones = [name for name, address in listening.items() if host_port(address)[1] == 0]
+    ports = free_ports([host_port(listening[name])[0] for name in open_ones])
+    settled = {name: f"{host_port(listening[name])[0]}:{port}" for name, port in zip(open_ones, ports, strict=True)}
+    return dict(listening) | settled
+
+
+def _properties(
+    name: str, data: Path, listening: Mapping[str, str], kafka: str, tables: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, str]:
+    client = tables.get("kafka", {})
+    registry = f"http://{listening['registry']}" if "registry" in listening else "http://127.0.0.1:8081"
+    made: dict[str, str] = {}
+    if name == "broker":
+        made = {
+            "listeners": f"PLAINTEXT://{listening['broker']}",
+            "log.dirs": str(data / "broker"),
+            "metrics.listen": listening["broker-metrics"],
+        }
+    elif name == "registry":
+        made = {"listeners": f"http://{listening['registry']}", "kafkastore.bootstrap.servers": kafka}
+        made |= {f"kafkastore.{key}": value for key, value in client.items()}
+    elif name == "connect":
+        made = {
+            "listeners": f"http://{listening['connect']}",
+            "bootstrap.servers": kafka,
+            "group.id": "connect-cluster",
+            "config.storage.topic": "connect-configs",
+            "offset.storage.topic": "connect-offsets",
+            "status.storage.topic": "connect-status",
+            "key.converter": "io.confluent.connect.avro.AvroConverter",
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+            "key.converter.schema.registry.url": registry,
+            "value.converter.schema.registry.url": registry,
+            "offset.flush.interval.ms": "5000",
+            "replication.factor.fit": "true",
+        }
+        made |= client
+    elif name == "events":
+        made = {
+            "http.listen": listening["events"],
+            "https.listen": listening["events-tls"],
+            "pubsub.listen": listening["pubsub"],
+            "pubsub.plain.listen": listening["pubsub-plain"],
+            "bootstrap.servers": kafka,
+            "schema.registry.url": registry,
+            "data.dir": str(data / "events"),
+        }
+        made |= {f"kafka.{key}": value for key, value in client.items()}
+    return made | tables.get(name, {})
+
+
+def read_state(data: Path) -> State | None:
+    """What the platform that runs, or last ran, on ``data`` said of itself; None where none ever did."""
+    try:
+        return State(**json.loads((data / "run" / "platform.json").read_text()))
+    except (OSError, json.JSONDecodeError, TypeError):
+        return None
+
+
+def up(plan: Plan, *, on_ready: Callable[[State], None]) -> int:
+    """Run the planned components until SIGTERM or SIGINT; returns the exit status.
+
+    ``on_ready`` is called once all answer. Raises TidegateError when one cannot start or another ``up`` has the data.
+    """
+    run = plan.data / "run"
+    run.mkdir(parents=True, exist_ok=True)
+    with _locked(run / "lock", plan.data):
+        return asyncio.run(_up(plan, run, on_ready))
+
+
+@contextlib.contextmanager
+def _locked(path: Path, data: Path) -> Iterator[IO[str]]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"another tidegate is up on {data}: stop it with `tidegate down --data {data}`") from None
+        yield lock
+
+
+async def _up(plan: Plan, run: Path, on_ready: Callable[[State], None]) -> int:
+    state = State(os.getpid(), time.time(), plan.bootstrap_servers)
+
+    def note(children: Sequence[ChildState]) -> None:
+        for child in children:
+            state.components[child.spec.name] = {
+                "pid": child.pid,
+                "ready": child.ready,
+                "restarts": child.restarts,
+                "addresses": child.addresses,
+            }
+        _write_json(run / "platform.json", vars(state))
+
+    children = [_child(name, properties, run) for name, properties in plan.properties.items()]
+    supervisor = Supervisor(children, run_dir=run, log_dir=plan.data / "logs", on_change=note)
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    stopped = asyncio.create_task(stopping.wait())
+    starting = asyncio.create_task(supervisor.start())
+    try:
+        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            on_ready(state)
+            await stopped
+        return 0
+    except TidegateError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        starting.cancel()
+        stopped.cancel()
+        await supervisor.stop()
+
+
+def _child(name: str, properties: Mapping[str, str], run: Path) -> ChildSpec:
+    import javaproperties
+
+    path = run / f"{name}.properties"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        javaproperties.dump(properties, file, timestamp=False)
+    command = [sys.executable, "-m", "tidegate.cli", "serve", name, str(path), "--stop-with-stdin"]
+    return ChildSpec(name, command)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(value))
+    temporary.replace(path)
