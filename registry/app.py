@@ -1,0 +1,25 @@
+"""The registry as a web application over any log: what ``server`` serves and tests call."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp
+
+from registry.metrics import RegistryMetrics
+from registry.registry import Registry
+from registry.routes import all_routes
+from registry.routes.requests import render_error
+from tidegate.kit.http import face
+
+__all__ = ["application"]
+
+MAX_BODY_BYTES = 10 * 1024 * 1024
+
+
+def application(registry: Registry, metrics: RegistryMetrics, *, cluster_id: str, group_id: str) -> ASGIApp:
+    return face(
+        all_routes(registry, cluster_id, group_id),
+        name="registry",
+        metrics=metrics,
+        render_error=render_error,
+        max_body_bytes=MAX_BODY_BYTES,
+    )

@@ -1,0 +1,208 @@
+"""What can go wrong in the registry, with Confluent's error codes.
+
+RegistryError
+├── NotFound            404xx   nothing of that name, version or id
+├── Incompatible        40901   the schema breaks its subject's compatibility level
+├── Unprocessable       422xx   the request has to change: schema, version, level, mode, references
+└── StoreError          5000x   the log that holds the schemas failed; retriable where a later try may help
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tidegate.kit.errors import TidegateError
+
+__all__ = [
+    "ConfigNotConfigured",
+    "IdDoesNotMatch",
+    "Incompatible",
+    "InvalidCompatibilityLevel",
+    "InvalidMode",
+    "InvalidSchema",
+    "InvalidSubject",
+    "InvalidVersion",
+    "ModeNotConfigured",
+    "NotFound",
+    "OperationNotPermitted",
+    "ReferenceExists",
+    "RegistryError",
+    "SchemaNotFound",
+    "SchemaTooLarge",
+    "StoreError",
+    "StoreTimeout",
+    "SubjectNotFound",
+    "SubjectNotSoftDeleted",
+    "SubjectSoftDeleted",
+    "Unprocessable",
+    "VersionNotFound",
+    "VersionNotSoftDeleted",
+    "VersionSoftDeleted",
+]
+
+
+class RegistryError(TidegateError):
+    """``error_code`` is what Confluent's clients look at; the HTTP status is its first three digits."""
+
+    error_code: ClassVar[int] = 500
+
+
+class NotFound(RegistryError):
+    http_status = 404
+    error_code = 404
+
+
+class SubjectNotFound(NotFound):
+    error_code = 40401
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject '{subject}' not found.")
+
+
+class VersionNotFound(NotFound):
+    error_code = 40402
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"Version {version} not found.")
+
+
+class SchemaNotFound(NotFound):
+    error_code = 40403
+
+    def __init__(self, schema_id: int | None = None) -> None:
+        super().__init__("Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+
+
+class SubjectSoftDeleted(NotFound):
+    error_code = 40404
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently")
+
+
+class SubjectNotSoftDeleted(NotFound):
+    error_code = 40405
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject '{subject}' was not deleted first before being permanently deleted")
+
+
+class VersionSoftDeleted(NotFound):
+    error_code = 40406
+
+    def __init__(self, subject: str, version: int) -> None:
+        super().__init__(
+            f"Subject '{subject}' Version {version} was soft deleted. Set permanent=true to delete permanently"
+        )
+
+
+class VersionNotSoftDeleted(NotFound):
+    error_code = 40407
+
+    def __init__(self, subject: str, version: int) -> None:
+        super().__init__(
+            f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
+        )
+
+
+class ConfigNotConfigured(NotFound):
+    error_code = 40408
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject '{subject}' does not have subject-level compatibility configured")
+
+
+class ModeNotConfigured(NotFound):
+    error_code = 40409
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject '{subject}' does not have subject-level mode configured")
+
+
+class Incompatible(RegistryError):
+    """``messages`` are Confluent's, one for each difference, then what it was compared with."""
+
+    http_status = 409
+    error_code = 40901
+
+    def __init__(self, subject: str, messages: list[str]) -> None:
+        super().__init__(
+            f'Schema being registered is incompatible with an earlier schema for subject "{subject}", '
+            f"details: [{', '.join(messages)}]"
+        )
+        self.messages = messages
+
+
+class Unprocessable(RegistryError):
+    http_status = 422
+    error_code = 422
+
+
+class InvalidSchema(Unprocessable):
+    error_code = 42201
+
+
+class InvalidVersion(Unprocessable):
+    error_code = 42202
+
+    def __init__(self, version: object) -> None:
+        super().__init__(
+            f"The specified version '{version}' is not a valid version id. "
+            'Allowed values are between [1, 2^31-1] and the string "latest"'
+        )
+
+
+class InvalidCompatibilityLevel(Unprocessable):
+    error_code = 42203
+
+    def __init__(self, level: object) -> None:
+        super().__init__(
+            f"Invalid compatibility level '{level}'. Valid values are none, backward, forward, full, "
+            "backward_transitive, forward_transitive, and full_transitive"
+        )
+
+
+class InvalidMode(Unprocessable):
+    error_code = 42204
+
+    def __init__(self, mode: object) -> None:
+        super().__init__(f"Invalid mode '{mode}'. Valid values are READWRITE, READONLY, READONLY_OVERRIDE and IMPORT.")
+
+
+class OperationNotPermitted(Unprocessable):
+    error_code = 42205
+
+
+class ReferenceExists(Unprocessable):
+    error_code = 42206
+
+    def __init__(self, subject: str, version: int) -> None:
+        super().__init__(f"One or more references exist to the schema {{subject={subject},version={version}}}.")
+
+
+class IdDoesNotMatch(Unprocessable):
+    error_code = 42207
+
+
+class InvalidSubject(Unprocessable):
+    error_code = 42208
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"The specified subject '{subject}' is not a valid subject name.")
+
+
+class SchemaTooLarge(Unprocessable):
+    error_code = 42209
+
+
+class StoreError(RegistryError):
+    """The log refused a write or cannot be read."""
+
+    error_code = 50001
+
+
+class StoreTimeout(StoreError):
+    """The log did not answer in time: the write may or may not appear later."""
+
+    error_code = 50002
+    retriable = True

@@ -1,0 +1,1 @@
+"""Avro: types (``model``), text to types (``parse``), types to text (``text``), resolution rules (``compatibility``)."""

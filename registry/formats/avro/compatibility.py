@@ -1,0 +1,175 @@
+"""Can data written with one Avro schema be read with another? Java's ``SchemaCompatibility`` (avro 1.12), rule by rule.
+
+Java's answers are followed where they are surprising too: record names are compared without their namespace, unions
+are searched branch by branch, and a pair of types met again is judged as it was the first time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from registry.formats.avro.model import (
+    ArrayType,
+    AvroType,
+    EnumType,
+    Field,
+    FixedType,
+    MapType,
+    NamedType,
+    RecordType,
+    UnionType,
+)
+
+__all__ = ["AmbiguousField", "Incompatibility", "Kind", "incompatibilities"]
+
+
+class Kind(Enum):
+    """What is wrong; the names are Java's ``SchemaIncompatibilityType``."""
+
+    NAME_MISMATCH = "NAME_MISMATCH"
+    FIXED_SIZE_MISMATCH = "FIXED_SIZE_MISMATCH"
+    MISSING_ENUM_SYMBOLS = "MISSING_ENUM_SYMBOLS"
+    READER_FIELD_MISSING_DEFAULT_VALUE = "READER_FIELD_MISSING_DEFAULT_VALUE"
+    TYPE_MISMATCH = "TYPE_MISMATCH"
+    MISSING_UNION_BRANCH = "MISSING_UNION_BRANCH"
+
+
+class AmbiguousField(ValueError):
+    """A reader's field matches several fields of the writer, through its name and aliases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason. ``path`` is a JSON pointer into the reader's schema; ``detail`` is Java's message."""
+
+    kind: Kind
+    path: str
+    detail: str
+
+
+def incompatibilities(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
+    """Every reason why ``reader`` cannot read what ``writer`` wrote; empty when it can."""
+    return _Checker().check("", reader, writer, [])
+
+
+_PROMOTIONS = {
+    "long": {"int"},
+    "float": {"int", "long"},
+    "double": {"int", "long", "float"},
+    "bytes": {"string"},
+    "string": {"bytes"},
+}
+
+
+class _Checker:
+    def __init__(self) -> None:
+        # None marks a pair whose check is under way: a recursive schema is compatible unless proven otherwise.
+        self._judged: dict[tuple[int, int], list[Incompatibility] | None] = {}
+
+    def check(self, token: str, reader: AvroType, writer: AvroType, location: list[str]) -> list[Incompatibility]:
+        pair = (id(reader), id(writer))
+        if pair in self._judged:
+            return self._judged[pair] or []
+        self._judged[pair] = None
+        location.append(token)
+        result = self._judge(reader, writer, location)
+        location.pop()
+        self._judged[pair] = result
+        return result
+
+    def _judge(self, reader: AvroType, writer: AvroType, location: list[str]) -> list[Incompatibility]:
+        match reader, writer:
+            case UnionType(), UnionType():
+                return self._unions(reader, writer, location)
+            case _, UnionType():
+                return [
+                    reason
+                    for index, branch in enumerate(writer.branches)
+                    for reason in self.check(str(index), reader, branch, location)
+                ]
+            case UnionType(), _:
+                if any(not self.check("", branch, writer, []) for branch in reader.branches):
+                    return []
+                return [_reason(Kind.MISSING_UNION_BRANCH, location, _lacking(writer))]
+            case ArrayType(), ArrayType():
+                return self.check("items", reader.items, writer.items, location)
+            case MapType(), MapType():
+                return self.check("values", reader.values, writer.values, location)
+            case FixedType(), FixedType():
+                return _names(reader, writer, location) + _sizes(reader, writer, location)
+            case EnumType(), EnumType():
+                return _names(reader, writer, location) + _symbols(reader, writer, location)
+            case RecordType(), RecordType():
+                return _names(reader, writer, location) + self._fields(reader, writer, location)
+        if reader.kind == writer.kind or writer.kind in _PROMOTIONS.get(reader.kind, ()):
+            return []
+        return [_mismatch(reader, writer, location)]
+
+    def _unions(self, reader: UnionType, writer: UnionType, location: list[str]) -> list[Incompatibility]:
+        reasons = []
+        for index, branch in enumerate(writer.branches):
+            if self.check("", reader, branch, []):
+                reasons.append(_reason(Kind.MISSING_UNION_BRANCH, [*location, str(index)], _lacking(branch)))
+        return reasons
+
+    def _fields(self, reader: RecordType, writer: RecordType, location: list[str]) -> list[Incompatibility]:
+        reasons: list[Incompatibility] = []
+        for index, field in enumerate(reader.fields):
+            here = [*location, "fields", str(index)]
+            written = _writer_field(writer, field)
+            if written is not None:
+                reasons += self.check("type", field.type, written.type, here)
+            elif field.has_default:
+                continue
+            elif isinstance(field.type, EnumType) and field.type.default is not None:
+                # An enum's own default does not stand in for a missing field, but Java compares it with the record.
+                reasons += self.check("type", field.type, writer, here)
+            else:
+                reasons.append(_reason(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, here, field.name))
+        return reasons
+
+
+def _writer_field(writer: RecordType, field: Field) -> Field | None:
+    found = [written for name in (field.name, *field.aliases) if (written := writer.field(name)) is not None]
+    if len(found) > 1:
+        raise AmbiguousField(
+            f"Reader record field {field.name} matches multiple fields in writer record schema {writer.full_name}: "
+            f"{', '.join(written.name for written in found)}"
+        )
+    return found[0] if found else None
+
+
+def _names(reader: NamedType, writer: NamedType, location: list[str]) -> list[Incompatibility]:
+    if reader.name == writer.name or writer.full_name in reader.aliases:
+        return []
+    return [_reason(Kind.NAME_MISMATCH, [*location, "name"], f"expected: {writer.full_name}")]
+
+
+def _sizes(reader: FixedType, writer: FixedType, location: list[str]) -> list[Incompatibility]:
+    if reader.size == writer.size:
+        return []
+    detail = f"expected: {writer.size}, found: {reader.size}"
+    return [_reason(Kind.FIXED_SIZE_MISMATCH, [*location, "size"], detail)]
+
+
+def _symbols(reader: EnumType, writer: EnumType, location: list[str]) -> list[Incompatibility]:
+    missing = sorted(set(writer.symbols) - set(reader.symbols))
+    if not missing or reader.default is not None:
+        return []
+    return [_reason(Kind.MISSING_ENUM_SYMBOLS, [*location, "symbols"], f"[{', '.join(missing)}]")]
+
+
+def _mismatch(reader: AvroType, writer: AvroType, location: list[str]) -> Incompatibility:
+    detail = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
+    return _reason(Kind.TYPE_MISMATCH, location, detail)
+
+
+def _lacking(writer: AvroType) -> str:
+    return f"reader union lacking writer type: {writer.kind.upper()}"
+
+
+def _reason(kind: Kind, location: list[str], detail: str) -> Incompatibility:
+    # The first token is the root's and stands for nothing.
+    path = "/" + "/".join(token.replace("~", "~0").replace("/", "~1") for token in location[1:])
+    return Incompatibility(kind, path, detail)

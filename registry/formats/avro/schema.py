@@ -1,0 +1,85 @@
+"""An Avro schema as the registry and the codecs hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from registry.errors import InvalidSchema
+from registry.formats.avro.compatibility import AmbiguousField, Incompatibility, Kind, incompatibilities
+from registry.formats.avro.model import AvroType, NamedType
+from registry.formats.avro.parse import SchemaParseError, parse_text
+from registry.formats.avro.text import normalized, write_text
+
+__all__ = ["AvroSchema"]
+
+
+class AvroSchema:
+    """A parsed schema: ``type`` is its root; equal when the canonical text is."""
+
+    schema_type = "AVRO"
+
+    def __init__(self, type: AvroType, referenced: frozenset[str] = frozenset()) -> None:  # noqa: A002
+        """``referenced`` are full names defined in references: the canonical text names them only."""
+        self.type = type
+        self._referenced = referenced
+
+    @classmethod
+    def parse(cls, text: str, references: Sequence[str] = (), *, strict: bool = True) -> AvroSchema:
+        """Parse schema text; raises InvalidSchema with the place and the reason."""
+        names: dict[str, NamedType] = {}
+        try:
+            for reference in references:
+                parse_text(reference, names, strict=False)
+            referenced = frozenset(names)
+            return cls(parse_text(text, names, strict=strict), referenced)
+        except SchemaParseError as error:
+            raise InvalidSchema(f"Invalid schema of type AVRO, details: {error}") from error
+
+    @cached_property
+    def canonical(self) -> str:
+        return write_text(self.type, self._referenced)
+
+    @cached_property
+    def resolved(self) -> str:
+        return write_text(self.type) if self._referenced else self.canonical
+
+    def normalized(self) -> AvroSchema:
+        return AvroSchema(normalized(self.type), self._referenced)
+
+    def reading_problems(self, writer: AvroSchema) -> list[str]:
+        try:
+            return [_message(reason) for reason in incompatibilities(self.type, writer.type)]
+        except AmbiguousField as error:
+            return [f"Unexpected exception during compatibility check: {error}"]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AvroSchema) and self.resolved == other.resolved
+
+    def __hash__(self) -> int:
+        return hash(self.resolved)
+
+    def __repr__(self) -> str:
+        return f"AvroSchema({self.resolved})"
+
+
+def _message(reason: Incompatibility) -> str:
+    """Confluent's wording; a ``%`` in a name must not be mistaken for a place to fill, so it is doubled."""
+    path, detail = reason.path.replace("%", "%%"), reason.detail.replace("%", "%%")
+    match reason.kind:
+        case Kind.FIXED_SIZE_MISMATCH:
+            text = f"The size of FIXED type field at path '{path}' in the %s schema does not match with the %s schema"
+        case Kind.TYPE_MISMATCH:
+            text = f"The type (path '{path}') of a field in the %s schema does not match with the %s schema"
+        case Kind.NAME_MISMATCH:
+            text = f"The name of the schema has changed (path '{path}')"
+        case Kind.MISSING_ENUM_SYMBOLS:
+            text = f"The %s schema is missing enum symbols '{detail}' at path '{path}' in the %s schema"
+        case Kind.MISSING_UNION_BRANCH:
+            text = f"The %s schema is missing a type inside a union field at path '{path}' in the %s schema"
+        case Kind.READER_FIELD_MISSING_DEFAULT_VALUE:
+            text = (
+                f"The field '{detail}' at path '{path}' in the %s schema has no default value "
+                "and is missing in the %s schema"
+            )
+    return f"{{errorType:'{reason.kind.value}', description:'{text}', additionalInfo:'{detail}'}}"

@@ -1,0 +1,96 @@
+"""From what is stored or sent to parsed schemas: references resolved, results kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from registry.errors import InvalidSchema
+from registry.formats import parser_of
+from registry.formats.parsed import ParsedSchema, Reference
+from registry.records import SchemaVersion
+from registry.state import State
+from registry.subjects import context_of, within
+
+__all__ = ["Definition", "Schemas"]
+
+_MAX_REFERENCES: Final = 1000
+_KEPT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A schema as sent by a client. ``metadata`` and ``rule_set`` are JSON text; ``schema`` may be empty."""
+
+    schema: str = ""
+    schema_type: str = "AVRO"
+    references: tuple[Reference, ...] = ()
+    metadata: str | None = None
+    rule_set: str | None = None
+
+
+class Schemas:
+    """Parses, and remembers the last thousand stored versions parsed."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._parsed: OrderedDict[tuple[object, ...], ParsedSchema] = OrderedDict()
+
+    def parse(self, subject: str, definition: Definition, *, strict: bool, normalized: bool) -> ParsedSchema:
+        """Understand a definition sent for ``subject``; raises InvalidSchema."""
+        parse = parser_of(definition.schema_type)
+        try:
+            parsed = parse(definition.schema, self._resolve(subject, definition.references), strict=strict)
+            return parsed.normalized() if normalized else parsed
+        except RecursionError:
+            raise InvalidSchema(f"Invalid schema of type {definition.schema_type}: nested too deep") from None
+
+    def stored(self, version: SchemaVersion) -> ParsedSchema:
+        """A registered version, parsed; it is fixed for good, so it is parsed once."""
+        key = (context_of(version.subject), version.fingerprint)
+        parsed = self._parsed.get(key)
+        if parsed is None:
+            definition = Definition(version.schema, version.schema_type, version.references)
+            parsed = self.parse(version.subject, definition, strict=False, normalized=False)
+            self._parsed[key] = parsed
+            if len(self._parsed) > _KEPT:
+                self._parsed.popitem(last=False)
+        else:
+            self._parsed.move_to_end(key)
+        return parsed
+
+    def _resolve(self, subject: str, references: Iterable[Reference]) -> list[str]:
+        """The texts that ``references`` stand for, each once and after those it needs itself."""
+        texts: dict[tuple[str, int], str] = {}
+        self._collect(context_of(subject), references, texts)
+        return list(texts.values())
+
+    def _collect(self, context: str, references: Iterable[Reference], texts: dict[tuple[str, int], str]) -> None:
+        for reference in references:
+            version = self._version(context, reference)
+            place = (version.subject, version.version)
+            if place in texts:
+                continue
+            if len(texts) >= _MAX_REFERENCES:
+                raise InvalidSchema(f"The schema needs more than {_MAX_REFERENCES} other schemas")
+            self._collect(context_of(version.subject), version.references, texts)
+            texts[place] = version.schema
+
+    def referenced(self, subject: str, reference: Reference) -> SchemaVersion:
+        """The version that a reference of a schema under ``subject`` means; raises InvalidSchema."""
+        return self._version(context_of(subject), reference)
+
+    def _version(self, context: str, reference: Reference) -> SchemaVersion:
+        """Version -1 is the latest; a soft-deleted version still serves."""
+        subject = within(context, reference.subject)
+        if reference.version == -1:
+            found = next(reversed(self._state.versions(subject)), None)
+        else:
+            found = self._state.version(subject, reference.version)
+        if found is None:
+            raise InvalidSchema(
+                f'No schema reference found for subject "{reference.subject}" and version {reference.version}'
+            )
+        return found

@@ -1,0 +1,156 @@
+"""Everything the registry knows, rebuilt from the records of its topic in their order. No I/O, no waiting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from registry.records import (
+    InvalidRecord,
+    KeyType,
+    RecordKey,
+    SchemaVersion,
+    decode_key,
+    decode_value,
+    encode_key,
+)
+from registry.subjects import context_of, within
+
+__all__ = ["State"]
+
+
+class State:
+    """Subjects, ids, settings. ``apply`` is the only way to change it, so that every registry on the topic agrees."""
+
+    def __init__(self) -> None:
+        self.configs: dict[str | None, dict[str, Any]] = {}
+        self.modes: dict[str | None, str] = {}
+        self._subjects: dict[str, dict[int, SchemaVersion]] = {}
+        self._by_id: dict[str, dict[int, set[tuple[str, int]]]] = defaultdict(dict)
+        self._ids: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
+        self._max_id: dict[str, int] = defaultdict(int)
+        self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = defaultdict(set)
+        self._foreign_keys: dict[RecordKey, set[bytes]] = defaultdict(set)
+        self._contexts: set[str] = {"."}
+
+    # -- records in
+
+    def apply(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
+        """Take in the next record. Raises InvalidRecord, and changes nothing then."""
+        key = decode_key(key_bytes)
+        value = decode_value(key, value_bytes)
+        if key_bytes is not None and key.type is not KeyType.OTHER:
+            self._note_bytes(key, key_bytes, value is None)
+        match key.type:
+            case KeyType.SCHEMA:
+                self._forget(str(key.subject), key.version or 0)
+                if isinstance(value, SchemaVersion):
+                    self._add(value)
+            case KeyType.DELETE_SUBJECT if isinstance(value, dict):
+                self._soft_delete(str(key.subject), value.get("version"))
+            case KeyType.CONFIG:
+                _put(self.configs, key.subject, value)
+            case KeyType.MODE:
+                mode = value.get("mode") if isinstance(value, dict) else None
+                _put(self.modes, key.subject, mode if isinstance(mode, str) else None)
+
+    def _note_bytes(self, key: RecordKey, key_bytes: bytes, deleted: bool) -> None:
+        if key_bytes != encode_key(key):
+            if deleted:
+                self._foreign_keys[key].discard(key_bytes)
+            else:
+                self._foreign_keys[key].add(key_bytes)
+
+    def _add(self, version: SchemaVersion) -> None:
+        context = context_of(version.subject)
+        versions = self._subjects.setdefault(version.subject, {})
+        versions[version.version] = version
+        if list(versions)[-1] != max(versions):
+            self._subjects[version.subject] = dict(sorted(versions.items()))
+        self._contexts.add(context)
+        self._by_id[context].setdefault(version.id, set()).add((version.subject, version.version))
+        self._ids[context].setdefault(version.fingerprint, version.id)
+        self._max_id[context] = max(self._max_id[context], version.id)
+        for reference in version.references:
+            self._referrers[within(context, reference.subject), reference.version].add(
+                (version.subject, version.version)
+            )
+
+    def _forget(self, subject: str, number: int) -> None:
+        versions = self._subjects.get(subject)
+        version = versions.pop(number, None) if versions is not None else None
+        if version is None:
+            return
+        if not versions:
+            del self._subjects[subject]
+        context = context_of(subject)
+        holders = self._by_id[context][version.id]
+        holders.discard((subject, number))
+        if not holders:
+            del self._by_id[context][version.id]
+            if self._ids[context].get(version.fingerprint) == version.id:
+                del self._ids[context][version.fingerprint]
+        for reference in version.references:
+            self._referrers[within(context, reference.subject), reference.version].discard((subject, number))
+
+    def _soft_delete(self, subject: str, up_to: object) -> None:
+        if not isinstance(up_to, int):
+            raise InvalidRecord("a DELETE_SUBJECT record needs a version")
+        for number, version in self._subjects.get(subject, {}).items():
+            if number <= up_to:
+                self._subjects[subject][number] = dataclasses.replace(version, deleted=True)
+
+    # -- questions
+
+    def foreign_keys(self, key: RecordKey) -> tuple[bytes, ...]:
+        """Live key bytes of the same meaning that another registry wrote: to be deleted together with ours."""
+        return tuple(sorted(self._foreign_keys.get(key, ())))
+
+    def subjects(self) -> list[str]:
+        """Every subject that has a version, deleted or not, sorted."""
+        return sorted(self._subjects)
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[SchemaVersion]:
+        """The versions of a subject, oldest first; ``deleted`` adds the soft-deleted ones."""
+        return [version for version in self._subjects.get(subject, {}).values() if deleted or not version.deleted]
+
+    def version(self, subject: str, number: int) -> SchemaVersion | None:
+        return self._subjects.get(subject, {}).get(number)
+
+    def next_version(self, subject: str) -> int:
+        return max(self._subjects.get(subject, {}), default=0) + 1
+
+    def next_id(self, context: str) -> int:
+        return self._max_id[context] + 1
+
+    def max_id(self, context: str) -> int:
+        return self._max_id[context]
+
+    def id_of(self, context: str, fingerprint: tuple[object, ...]) -> int | None:
+        """The id under which this very schema is known in a context, in whatever subject."""
+        return self._ids[context].get(fingerprint)
+
+    def by_id(self, context: str, schema_id: int) -> list[SchemaVersion]:
+        """Every version with this id, by subject and number."""
+        places = sorted(self._by_id[context].get(schema_id, ()))
+        return [self._subjects[subject][number] for subject, number in places]
+
+    def contexts(self) -> list[str]:
+        return sorted(self._contexts)
+
+    def referrers(self, subject: str, number: int) -> list[SchemaVersion]:
+        """The versions that refer to this one, by subject and number; a soft-deleted one still refers."""
+        return [self._subjects[s][n] for s, n in sorted(self._referrers.get((subject, number), ()))]
+
+    def all_versions(self, subjects: Iterable[str] | None = None) -> Iterator[SchemaVersion]:
+        for subject in self.subjects() if subjects is None else subjects:
+            yield from self._subjects[subject].values()
+
+
+def _put(table: dict[str | None, Any], subject: str | None, value: Any) -> None:
+    if value is None:
+        table.pop(subject, None)
+    else:
+        table[subject] = value

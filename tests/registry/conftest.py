@@ -1,0 +1,97 @@
+"""A registry over a log in memory, and the HTTP face of one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from registry.app import application
+from registry.compatibility import Level
+from registry.errors import StoreError
+from registry.metrics import RegistryMetrics
+from registry.registry import Registry
+from registry.store import LogRecord, Store
+
+
+class MemoryLog:
+    """A log that keeps what it is given. ``failure`` makes appends fail, ``silent`` makes them wait for ever."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes | None, bytes | None]] = []
+        self.failure: StoreError | None = None
+        self.silent = False
+        self._next = 0
+        self._grown: asyncio.Event | None = None
+
+    async def start(self) -> None:
+        self._next = 0
+        self._grown = asyncio.Event()
+
+    async def append(self, key: bytes, value: bytes | None) -> int:
+        if self.failure is not None:
+            raise self.failure
+        if self.silent:
+            await asyncio.Event().wait()
+        self.records.append((key, value))
+        assert self._grown is not None
+        self._grown.set()
+        return len(self.records) - 1
+
+    async def read(self) -> Sequence[LogRecord]:
+        assert self._grown is not None
+        while self._next >= len(self.records):
+            self._grown.clear()
+            await self._grown.wait()
+        found = [LogRecord(n, *self.records[n]) for n in range(self._next, len(self.records))]
+        self._next = len(self.records)
+        return found
+
+    async def stop(self) -> None:
+        pass
+
+
+def served(log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True) -> ASGIApp:
+    """An application whose store starts and stops with the test client's lifespan."""
+    parts: dict[str, ASGIApp] = {}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await parts["app"](scope, receive, send)
+            return
+        await receive()
+        metrics = RegistryMetrics()
+        store = Store(log, metrics, timeout_ms=timeout_ms)
+        await store.start()
+        registry = Registry(store, metrics, default_level=Level.BACKWARD, mode_mutable=mode_mutable)
+        parts["app"] = application(registry, metrics, cluster_id="test-cluster", group_id="schema-registry")
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await store.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    return app
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog()
+
+
+@pytest.fixture
+def client(log: MemoryLog) -> Iterator[TestClient]:
+    with TestClient(served(log)) as started:
+        yield started
+
+
+@pytest.fixture
+def reopened() -> Callable[..., TestClient]:
+    """Makes a client of a new registry on a log, to be entered as a context."""
+
+    def open_again(log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True) -> TestClient:
+        return TestClient(served(log, timeout_ms=timeout_ms, mode_mutable=mode_mutable))
+
+    return open_again
