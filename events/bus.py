@@ -1,0 +1,276 @@
+"""The event bus: publishes to the log, and lets any number of subscribers read a topic at their own pace.
+
+One reader per topic follows the log and keeps the newest events in a bounded window. A subscription is a position: it takes
+from the window while it keeps up and from the log when it lags, so what a slow subscriber has not taken costs no memory and
+holds nobody up. A replay id is the offset of the event in its topic's one partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from bisect import bisect_left
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
+from events.log import EventLog, LogRecord, LogSlice
+from events.payloads import frame, unframe
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["EARLIEST", "LATEST", "Event", "EventBus", "Outgoing", "Subscription"]
+
+log = logger(__name__)
+
+LATEST: Final = -1
+"""Replay only what is published from now on."""
+EARLIEST: Final = -2
+"""Replay everything that is kept."""
+
+_HISTORY_BYTES: Final = 256 * 1024
+_RETRY_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A published event; ``payload`` is the Avro body without framing, written with schema ``schema_id``."""
+
+    replay_id: int
+    uuid: str
+    schema_id: int
+    payload: bytes
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An event to publish."""
+
+    uuid: str
+    schema_id: int
+    payload: bytes
+
+
+class EventBus:
+    """Publishes and subscribes; to be used on one event loop. ``close`` ends every subscription."""
+
+    def __init__(
+        self,
+        event_log: EventLog,
+        *,
+        clock_ms: Callable[[], int],
+        tail_bytes: int = 4 * 1024 * 1024,
+        on_skipped: Callable[[str], None] = lambda topic: None,
+    ) -> None:
+        """``on_skipped`` is told the topic of each record that is no event, which subscribers do not see."""
+        self._log, self._clock_ms, self._tail_bytes, self._on_skipped = event_log, clock_ms, tail_bytes, on_skipped
+        self._tails: dict[str, _Tail] = {}
+
+    async def publish(self, topic: str, events: Sequence[Outgoing]) -> list[int | TidegateError]:
+        """Append events in order; per event its replay id, or why it was not acknowledged."""
+        now = self._clock_ms()
+        appended = await asyncio.gather(
+            *(self._log.append(topic, e.uuid.encode(), frame(e.schema_id, e.payload), now) for e in events),
+            return_exceptions=True,
+        )
+        answers: list[int | TidegateError] = []
+        for answer in appended:
+            if isinstance(answer, BaseException) and not isinstance(answer, TidegateError):
+                raise answer
+            answers.append(answer)
+        return answers
+
+    async def subscribe(self, topic: str, replay_id: int, wake: asyncio.Event | None = None) -> Subscription:
+        """A subscription that begins after ``replay_id``, or at LATEST or EARLIEST.
+
+        ``wake`` is set whenever there may be something to take; several subscriptions may share one. Raises
+        InvalidReplayId for an id that was never given out or whose successors are no longer all kept.
+        """
+        start, end = await self._log.bounds(topic)
+        if replay_id == LATEST:
+            position = end
+        elif replay_id == EARLIEST:
+            position = start
+        elif start - 1 <= replay_id < end:
+            position = replay_id + 1
+        else:
+            raise InvalidReplayId(replay_id)
+        tail = self._tails.get(topic)
+        if tail is None:
+            tail = self._tails[topic] = _Tail(self, topic, end)
+        return Subscription(self, tail, position, wake or asyncio.Event())
+
+    async def bounds(self, topic: str) -> tuple[int, int]:
+        """The replay id of the oldest kept event, and the one that the next event will get."""
+        return await self._log.bounds(topic)
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions are open."""
+        return sum(len(tail.subscriptions) for tail in self._tails.values())
+
+    async def close(self) -> None:
+        for tail in list(self._tails.values()):
+            for subscription in list(tail.subscriptions):
+                subscription.close()
+            await tail.stop()
+        self._tails.clear()
+
+    def event_of(self, topic: str, record: LogRecord) -> Event | None:
+        """The event in a record, or None, said aloud, when something else was written to the topic."""
+        try:
+            if record.value is None:
+                raise UndecodablePayload("The record has no value")
+            schema_id, payload = unframe(record.value)
+            uuid = record.key.decode() if record.key else ""
+        except (UndecodablePayload, UnicodeDecodeError) as error:
+            self._on_skipped(topic)
+            log.error("a record in an event topic is not an event", topic=topic, offset=record.offset, error=str(error))
+            return None
+        return Event(record.offset, uuid, schema_id, payload, record.timestamp_ms)
+
+    def events_of(self, topic: str, piece: LogSlice) -> list[Event]:
+        return [event for record in piece.records if (event := self.event_of(topic, record)) is not None]
+
+    async def read(self, topic: str, offset: int) -> tuple[list[Event], int]:
+        piece = await self._log.read(topic, offset, _HISTORY_BYTES)
+        return self.events_of(topic, piece), piece.next_offset
+
+    def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
+        return cast("AsyncGenerator[LogSlice, None]", self._log.follow(topic, offset))
+
+    def left(self, tail: _Tail) -> None:
+        """The last subscriber of a topic is gone: stop following it."""
+        if self._tails.get(tail.topic) is tail:
+            del self._tails[tail.topic]
+            tail.cancel()
+
+    @property
+    def tail_bytes(self) -> int:
+        return self._tail_bytes
+
+
+class _Tail:
+    """The newest events of one topic, [covered_from, end), and the task that follows the log."""
+
+    def __init__(self, bus: EventBus, topic: str, offset: int) -> None:
+        self.topic, self.end, self.covered_from = topic, offset, offset
+        self.subscriptions: set[Subscription] = set()
+        self._bus = bus
+        self._events: list[Event] = []
+        self._offsets: list[int] = []
+        self._bytes = 0
+        self._task = asyncio.create_task(self._run(), name=f"events {topic}")
+
+    def since(self, position: int, max_events: int) -> list[Event]:
+        first = bisect_left(self._offsets, position)
+        return self._events[first : first + max_events]
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            following = self._bus.follow(self.topic, self.end)
+            try:
+                async with contextlib.aclosing(following):
+                    async for piece in following:
+                        failures = 0
+                        self._add(piece)
+            except BusUnavailable as error:
+                if failures == 0:
+                    log.warning("cannot follow an event topic; trying again", topic=self.topic, error=str(error))
+            except Exception as error:  # noqa: BLE001 - a reader that ends would leave its subscribers waiting for ever
+                log.error("the reader of an event topic broke; trying again", topic=self.topic, exc_info=error)
+            await asyncio.sleep(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+            failures += 1
+
+    def _add(self, piece: LogSlice) -> None:
+        for event in self._bus.events_of(self.topic, piece):
+            self._events.append(event)
+            self._offsets.append(event.replay_id)
+            self._bytes += len(event.payload) + 200  # the objects around a payload take about that much
+        self.end = max(self.end, piece.next_offset)
+        if self._bytes > self._bus.tail_bytes:
+            self._trim()
+        for subscription in self.subscriptions:
+            subscription.wake.set()
+
+    def _trim(self) -> None:
+        """Forget the older half, so that trimming costs little per event."""
+        drop = 0
+        while self._bytes > self._bus.tail_bytes // 2 and drop < len(self._events):
+            self._bytes -= len(self._events[drop].payload) + 200
+            drop += 1
+        self.covered_from = self._offsets[drop - 1] + 1
+        del self._events[:drop], self._offsets[:drop]
+
+
+class Subscription:
+    """A position in a topic. ``take`` is called by one task at a time; ``close`` is final and may be called twice."""
+
+    def __init__(self, bus: EventBus, tail: _Tail, position: int, wake: asyncio.Event) -> None:
+        self._bus, self._tail = bus, tail
+        self.position = position
+        """The offset of the next event to look for; ``position - 1`` is the latest replay id."""
+        self.wake = wake
+        self._read_ahead: list[Event] = []
+        self._read_to = position
+        tail.subscriptions.add(self)
+        if self.available:
+            wake.set()
+
+    @property
+    def topic(self) -> str:
+        return self._tail.topic
+
+    @property
+    def available(self) -> bool:
+        """Whether the log is known to hold something at or after the position."""
+        return self.position < self._tail.end
+
+    async def take(self, max_events: int) -> list[Event]:
+        """The next events, up to ``max_events``; none when the subscription has caught up.
+
+        Raises BusUnavailable when history has to be read and the log does not answer; the position then stays.
+        """
+        while self.available and max_events > 0:
+            if self._read_ahead or self.position < self._tail.covered_from:
+                events = await self._take_history(max_events)
+            else:
+                events, end = self._tail.since(self.position, max_events), self._tail.end
+                self.position = events[-1].replay_id + 1 if len(events) == max_events else end
+            if events:
+                return events
+        return []
+
+    async def _take_history(self, max_events: int) -> list[Event]:
+        if not self._read_ahead:
+            before = self.position
+            self._read_ahead, self._read_to = await self._bus.read(self.topic, before)
+            if not self._read_ahead and self._read_to <= before:
+                # The log says that nothing is there although its end was said to lie further: read again later.
+                raise BusUnavailable(f"The log of {self.topic} has nothing at offset {before} yet")
+        events, self._read_ahead = self._read_ahead[:max_events], self._read_ahead[max_events:]
+        self.position = events[-1].replay_id + 1 if self._read_ahead else max(self._read_to, self.position)
+        return events
+
+    async def wait(self) -> None:
+        """Return once there may be something to take."""
+        while not self.available:
+            self.wake.clear()
+            await self.wake.wait()
+
+    def close(self) -> None:
+        if self in self._tail.subscriptions:
+            self._tail.subscriptions.discard(self)
+            if not self._tail.subscriptions:
+                self._bus.left(self._tail)

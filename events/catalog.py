@@ -1,0 +1,154 @@
+"""The event definitions there are: read from the registry, remembered for a moment, and written to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from events.definitions import EventDefinition, to_avro_text
+from events.errors import InvalidDefinition, TopicUnfit, UnknownEvent, UnknownSchema
+from events.payloads import EventSchema
+
+__all__ = ["Catalog", "SchemaStore", "TopicStore"]
+
+_SUFFIX: Final = "__e-value"
+
+
+class SchemaStore(Protocol):
+    """The registry as the catalog needs it. Blocking; called from threads, several at once."""
+
+    def subjects(self) -> list[str]: ...
+
+    def latest(self, subject: str) -> tuple[int, str] | None:
+        """Id and text of the newest schema, or None when there is no such subject."""
+        ...
+
+    def by_id(self, schema_id: int) -> str | None: ...
+
+    def register(self, subject: str, text: str) -> int:
+        """Raises DefinitionConflict when the registry finds the schema incompatible."""
+        ...
+
+
+class TopicStore(Protocol):
+    """Topics as the catalog needs them. Every method raises BusUnavailable when the log does not answer."""
+
+    async def partitions(self, topic: str) -> int | None:
+        """How many partitions, or None when there is no such topic."""
+        ...
+
+    async def create(self, topic: str, retention_ms: int) -> None:
+        """Make a topic of one partition; one that is there already is left as it is."""
+        ...
+
+
+class Catalog:
+    """Definitions by event name (without regard to case, as Salesforce) and schemas by id."""
+
+    def __init__(
+        self,
+        schemas: SchemaStore,
+        topics: TopicStore,
+        *,
+        refresh_ms: int = 2000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._schemas, self._topics = schemas, topics
+        self._refresh_s, self._clock = refresh_ms / 1000, clock
+        self._by_id: dict[int, EventSchema] = {}
+        self._current: dict[str, tuple[float, EventSchema | None]] = {}
+        self._names: tuple[float, tuple[str, ...]] = (float("-inf"), ())
+        self._fit: set[str] = set()
+
+    async def names(self) -> tuple[str, ...]:
+        """The names of all events, sorted."""
+        now = self._clock()
+        if now - self._names[0] >= self._refresh_s:
+            subjects = await asyncio.to_thread(self._schemas.subjects)
+            found = sorted(s.removesuffix("-value") for s in subjects if s.endswith(_SUFFIX))
+            self._names = (now, tuple(found))
+        return self._names[1]
+
+    async def find(self, name: str) -> EventSchema:
+        """The newest schema of an event; raises UnknownEvent, or TopicUnfit when its topic has several partitions."""
+        if not name.lower().endswith("__e") or len(name) > 100:
+            raise UnknownEvent(name)
+        now = self._clock()
+        held = self._current.get(name)
+        if held is not None and now - held[0] < self._refresh_s:
+            found = held[1]
+        else:
+            found = await self._load(name)
+            if len(self._current) > 10_000:
+                self._current.clear()
+            self._current[name] = (now, found)
+        if found is None:
+            raise UnknownEvent(name)
+        await self._check_topic(found.definition.name)
+        return found
+
+    async def schema(self, schema_id: int) -> EventSchema:
+        """The event schema with this registry id, whichever version; raises UnknownSchema, also for a schema of no event."""
+        known = self._by_id.get(schema_id)
+        if known is None:
+            text = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
+            if text is None:
+                raise UnknownSchema(str(schema_id))
+            known = self._remember(schema_id, text)
+        return known
+
+    async def define(self, definition: EventDefinition, *, retention_ms: int) -> EventSchema:
+        """Make the event's topic where it is missing, and register the definition.
+
+        Defining the same again changes nothing; a changed definition becomes the next version if the registry's
+        compatibility rules allow it. Raises DefinitionConflict or TopicUnfit.
+        """
+        count = await self._topics.partitions(definition.name)
+        if count is None:
+            await self._topics.create(definition.name, retention_ms)
+        elif count != 1:
+            raise _unfit(definition.name, count)
+        text = to_avro_text(definition)
+        schema_id = await asyncio.to_thread(self._schemas.register, definition.subject, text)
+        made = self._remember(schema_id, text)
+        self._current.clear()
+        self._names = (float("-inf"), ())
+        return made
+
+    async def _load(self, name: str) -> EventSchema | None:
+        latest = await asyncio.to_thread(self._schemas.latest, f"{name}-value")
+        if latest is None:
+            exact = next(
+                (known for known in await self.names() if known.lower() == name.lower() and known != name), None
+            )
+            latest = await asyncio.to_thread(self._schemas.latest, f"{exact}-value") if exact else None
+        return None if latest is None else self._remember(*latest)
+
+    def _remember(self, schema_id: int, text: str) -> EventSchema:
+        known = self._by_id.get(schema_id)
+        if known is None or known.text != text:
+            try:
+                known = EventSchema(schema_id, text)
+            except InvalidDefinition as error:
+                raise UnknownSchema(str(schema_id)) from error
+            self._by_id[schema_id] = known
+        return known
+
+    async def _check_topic(self, name: str) -> None:
+        if name in self._fit:
+            return
+        count = await self._topics.partitions(name)
+        if count is None:
+            raise TopicUnfit(f"Event {name} is defined and its topic is missing: define the event again to make it")
+        if count != 1:
+            raise _unfit(name, count)
+        self._fit.add(name)
+
+
+def _unfit(name: str, count: int) -> TopicUnfit:
+    return TopicUnfit(
+        f"Topic {name} has {count} partitions; an event topic has exactly one, because a replay id is an offset. "
+        "Delete the topic, or give the event another name."
+    )

@@ -1,0 +1,174 @@
+"""The configuration keys of the events service."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tidegate.kit.config import Password, at_least, between, config, family, key
+from tidegate.kit.errors import Problem
+
+__all__ = ["DEFAULT_PASSWORD", "EventsConfig", "host_port"]
+
+DEFAULT_PASSWORD = "tidegate-dev"  # noqa: S105 - the published default of a development user, refused off loopback
+
+
+def host_port(value: str) -> tuple[str, int]:
+    """``host:port`` or ``[v6]:port`` taken apart; raises ValueError saying what would be right."""
+    host, colon, port = value.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{value!r} is not an address: give HOST:PORT, for example 127.0.0.1:0")
+    return host, int(port)
+
+
+def _address(value: Any) -> str | None:
+    try:
+        host_port(value)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+_address.valid = "HOST:PORT"  # type: ignore[attr-defined]
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@config
+class EventsConfig:
+    """Everything the events service reads. A port of 0 takes a free one."""
+
+    bootstrap_servers: str = key(
+        "bootstrap.servers", default="127.0.0.1:9092", doc="The Kafka that keeps the events.", importance="high"
+    )
+    kafka: dict[str, str] = family("kafka.", doc="Client settings for that Kafka, as a Java client takes them.")
+    registry_url: str = key(
+        "schema.registry.url",
+        default="http://127.0.0.1:8081",
+        doc="The schema registry that keeps the event definitions.",
+        importance="high",
+    )
+    data_dir: str = key(
+        "data.dir",
+        default="data/events",
+        doc="Where the development CA and the session key are kept.",
+        importance="high",
+    )
+    http_listen: str = key(
+        "http.listen", default="127.0.0.1:8090", check=_address, doc="REST, SOAP login, OAuth and CometD, plain."
+    )
+    https_listen: str = key(
+        "https.listen",
+        default="127.0.0.1:8443",
+        check=_address,
+        doc="The same over TLS, for clients that insist on it.",
+    )
+    pubsub_listen: str = key(
+        "pubsub.listen", default="127.0.0.1:7443", check=_address, doc="The Pub/Sub API (gRPC) over TLS."
+    )
+    pubsub_plain_listen: str = key(
+        "pubsub.plain.listen", default="127.0.0.1:7080", check=_address, doc="The Pub/Sub API (gRPC), plain."
+    )
+    user: str = key("events.user", default="developer@tidegate.local", doc="The name of the one user.")
+    password: Password = key("events.password", default=DEFAULT_PASSWORD, doc="The password of the one user.")
+    security_token: Password = key(
+        "events.security.token",
+        default="",
+        doc="A token that clients may append to the password, as Salesforce's do.",
+        importance="low",
+    )
+    client_id: str = key("events.client.id", default="tidegate", doc="The OAuth client of the client-credentials flow.")
+    client_secret: Password = key(
+        "events.client.secret", default=DEFAULT_PASSWORD, doc="The secret of the OAuth client."
+    )
+    org_id: str = key(
+        "events.org.id",
+        default="00DTG0000000001",
+        check=lambda value: (
+            None
+            if len(value) in (15, 18) and value.isalnum() and value.isascii() and value.startswith("00D")
+            else "must be an organization id: 00D and 12 more letters or digits"
+        ),
+        doc="The 15- or 18-character id of the organization that clients see.",
+        importance="low",
+    )
+    session_timeout_ms: int = key(
+        "events.session.timeout.ms",
+        default=12 * 3600 * 1000,
+        check=at_least(1000),
+        doc="How long a login lasts.",
+    )
+    retention_ms: int = key(
+        "events.retention.ms",
+        default=72 * 3600 * 1000,
+        check=at_least(-1),
+        doc="How long a newly defined event's topic keeps events; -1 keeps them for good.",
+    )
+    definition_refresh_ms: int = key(
+        "events.definition.refresh.ms",
+        default=2000,
+        check=at_least(0),
+        doc="For how long a definition read from the registry is taken as current.",
+        importance="low",
+    )
+    tail_bytes: int = key(
+        "events.tail.bytes",
+        default=4 * 1024 * 1024,
+        check=at_least(64 * 1024),
+        doc="Recent events of one topic kept in memory for its subscribers; who is further behind reads from the log.",
+        importance="low",
+    )
+    connect_timeout_ms: int = key(
+        "cometd.connect.timeout.ms",
+        default=110_000,
+        check=between(100, 3_600_000),
+        doc="How long a CometD connect waits for an event.",
+    )
+    max_interval_ms: int = key(
+        "cometd.max.interval.ms",
+        default=40_000,
+        check=at_least(100),
+        doc="How long a CometD session outlives its last connect.",
+    )
+    max_sessions: int = key(
+        "cometd.max.sessions",
+        default=2000,
+        check=at_least(1),
+        doc="CometD sessions at the same time.",
+        importance="low",
+    )
+    keepalive_ms: int = key(
+        "pubsub.keepalive.ms",
+        default=60_000,
+        check=between(100, 270_000),
+        doc="After how long without events a Pub/Sub subscriber gets an empty response with its latest replay id.",
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        defaults = {DEFAULT_PASSWORD} & {self.password.reveal(), self.client_secret.reveal()}
+        for name, value in (
+            ("http.listen", self.http_listen),
+            ("https.listen", self.https_listen),
+            ("pubsub.listen", self.pubsub_listen),
+            ("pubsub.plain.listen", self.pubsub_plain_listen),
+        ):
+            if defaults and not _is_loopback(host_port(value)[0]):
+                yield Problem(
+                    name,
+                    f"Invalid value {value} for configuration {name}: others can reach it, and events.password or "
+                    "events.client.secret is the published default; set both, or listen on 127.0.0.1",
+                )
+
+    @property
+    def data_path(self) -> Path:
+        return Path(self.data_dir)

@@ -1,0 +1,259 @@
+"""The errors of the events service, each with Salesforce's own code.
+
+EventsError
+├── LoginError                 who you are is not known: log in (again)
+│   ├── InvalidLogin, InvalidClient, UnsupportedGrant, InvalidSession
+├── NotThere                   what you name does not exist
+│   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownVersion
+├── BadEvent                   this event is refused; others in the same request are not
+│   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
+│   │   UndecodablePayload, EventTooLarge
+├── BadRequest                 the request as a whole is refused
+│   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
+├── DefinitionError            an event definition is refused
+│   ├── InvalidDefinition, DefinitionConflict, TopicUnfit
+└── BusUnavailable             the log or the registry does not answer: try again
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tidegate.kit.errors import RetriableError, TidegateError, UsageError
+
+__all__ = [
+    "BadEvent",
+    "BadRequest",
+    "BusUnavailable",
+    "DefinitionConflict",
+    "DefinitionError",
+    "EventTooLarge",
+    "EventsError",
+    "FieldNotWritable",
+    "InvalidClient",
+    "InvalidDefinition",
+    "InvalidField",
+    "InvalidLogin",
+    "InvalidReplayId",
+    "InvalidSession",
+    "LoginError",
+    "MalformedBody",
+    "MalformedXml",
+    "NotThere",
+    "NumberOutOfRange",
+    "RequiredFieldMissing",
+    "ResourceNotFound",
+    "StringTooLong",
+    "TooManyRecords",
+    "TopicUnfit",
+    "UndecodablePayload",
+    "UnknownEvent",
+    "UnknownSchema",
+    "UnknownVersion",
+    "UnsupportedGrant",
+    "WrongMediaType",
+    "WrongMethod",
+    "WrongType",
+]
+
+
+class EventsError(TidegateError):
+    """An error with Salesforce's ``errorCode``; ``fields`` names the fields it is about."""
+
+    code: ClassVar[str] = "UNKNOWN_EXCEPTION"
+
+    def __init__(self, message: str, *, fields: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
+class LoginError(EventsError):
+    http_status = 400
+    oauth_code: ClassVar[str] = "invalid_grant"
+
+
+class InvalidLogin(LoginError):
+    """The name or the password is wrong; which of them is not said."""
+
+    code = "INVALID_LOGIN"
+
+    def __init__(self) -> None:
+        super().__init__("Invalid username, password, security token; or user locked out.")
+
+
+class InvalidClient(LoginError):
+    code = "INVALID_CLIENT"
+    oauth_code = "invalid_client"
+    http_status = 401
+
+    def __init__(self) -> None:
+        super().__init__("invalid client credentials")
+
+
+class UnsupportedGrant(LoginError):
+    code = "UNSUPPORTED_GRANT"
+    oauth_code = "unsupported_grant_type"
+
+
+class InvalidSession(LoginError):
+    code = "INVALID_SESSION_ID"
+    http_status = 401
+
+    def __init__(self) -> None:
+        super().__init__("Session expired or invalid")
+
+
+class NotThere(EventsError):
+    code = "NOT_FOUND"
+    http_status = 404
+
+
+class ResourceNotFound(NotThere):
+    def __init__(self) -> None:
+        super().__init__("The requested resource does not exist")
+
+
+class UnknownEvent(NotThere):
+    """No event of this name is defined; REST answers as for any path that does not exist."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("The requested resource does not exist")
+        self.name = name
+
+
+class UnknownSchema(NotThere):
+    def __init__(self, schema_id: str) -> None:
+        super().__init__(f"Schema with ID {schema_id!r} does not exist")
+        self.schema_id = schema_id
+
+
+class UnknownVersion(NotThere):
+    def __init__(self, version: str) -> None:
+        super().__init__(f"The requested resource does not exist: API version {version} is not offered")
+
+
+class BadEvent(EventsError):
+    http_status = 400
+    code = "INVALID_FIELD"
+
+
+class InvalidField(BadEvent):
+    def __init__(self, field: str, event: str) -> None:
+        super().__init__(f"No such column '{field}' on sobject of type {event}", fields=(field,))
+
+
+class RequiredFieldMissing(BadEvent):
+    code = "REQUIRED_FIELD_MISSING"
+
+    def __init__(self, *fields: str) -> None:
+        super().__init__(f"Required fields are missing: [{', '.join(fields)}]", fields=fields)
+
+
+class StringTooLong(BadEvent):
+    code = "STRING_TOO_LONG"
+
+    def __init__(self, field: str, label: str, value: str, limit: int) -> None:
+        shown = value if len(value) <= 100 else value[:100] + "..."
+        super().__init__(f"{label}: data value too large: {shown} (max length={limit})", fields=(field,))
+
+
+class NumberOutOfRange(BadEvent):
+    code = "NUMBER_OUTSIDE_VALID_RANGE"
+
+    def __init__(self, field: str, label: str, value: object, integer_digits: int) -> None:
+        message = f"{label}: value outside of valid range on numeric field: {value} (at most {integer_digits} digits)"
+        super().__init__(message, fields=(field,))
+
+
+class FieldNotWritable(BadEvent):
+    code = "INVALID_FIELD_FOR_INSERT_UPDATE"
+
+    def __init__(self, field: str, event: str) -> None:
+        message = f"Unable to create/update fields: {field}. It is set by the service on {event}: leave it out."
+        super().__init__(message, fields=(field,))
+
+
+class WrongType(BadEvent):
+    """A JSON value of another type than the field's; Salesforce answers in the words of its JSON reader."""
+
+    code = "JSON_PARSER_ERROR"
+
+    def __init__(self, field: str, wanted: str, value: object) -> None:
+        kind = "VALUE_STRING" if isinstance(value, str) else f"VALUE_{type(value).__name__.upper()}"
+        message = f"Cannot deserialize instance of {wanted} from {kind} value {str(value)[:100]} for field {field}"
+        super().__init__(message, fields=(field,))
+
+
+class UndecodablePayload(BadEvent):
+    code = "INVALID_FIELD"
+
+
+class EventTooLarge(BadEvent):
+    code = "LIMIT_EXCEEDED"
+
+
+class BadRequest(EventsError):
+    http_status = 400
+    code = "INVALID_TYPE"
+
+
+class MalformedBody(BadRequest):
+    code = "JSON_PARSER_ERROR"
+
+
+class MalformedXml(BadRequest):
+    """XML that is not well-formed, or that declares a document type or entities: those are never read."""
+
+    code = "MALFORMED_XML"
+
+
+class InvalidReplayId(BadRequest):
+    code = "INVALID_REPLAY_ID"
+
+    def __init__(self, replay_id: object) -> None:
+        super().__init__(
+            f"The replayId {{{replay_id}}} you provided was invalid.  "
+            "Please provide a valid ID, -2 to replay all events, or -1 to replay only new events."
+        )
+
+
+class WrongMethod(BadRequest):
+    code = "METHOD_NOT_ALLOWED"
+    http_status = 405
+
+
+class WrongMediaType(BadRequest):
+    code = "UNSUPPORTED_MEDIA_TYPE"
+    http_status = 415
+
+
+class TooManyRecords(BadRequest):
+    code = "EXCEEDED_ID_LIMIT"
+
+
+class DefinitionError(EventsError, UsageError):
+    http_status = 400
+    code = "INVALID_DEFINITION"
+
+
+class InvalidDefinition(DefinitionError):
+    pass
+
+
+class DefinitionConflict(DefinitionError):
+    """The registry refuses the new definition as incompatible with the one before."""
+
+    code = "INCOMPATIBLE_DEFINITION"
+    http_status = 409
+
+
+class TopicUnfit(DefinitionError):
+    """A topic of the event's name exists and cannot carry events: a replay id is an offset of its one partition."""
+
+    code = "TOPIC_UNFIT"
+    http_status = 409
+
+
+class BusUnavailable(EventsError, RetriableError):
+    code = "SERVER_UNAVAILABLE"
+    http_status = 503

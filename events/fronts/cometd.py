@@ -1,0 +1,410 @@
+"""Salesforce's Streaming API: Bayeux 1.0 over long polling, with the replay extension."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from events.access import Access
+from events.bus import LATEST, Event, EventBus, Subscription
+from events.catalog import Catalog
+from events.config import EventsConfig
+from events.errors import (
+    BadEvent,
+    BusUnavailable,
+    EventsError,
+    InvalidReplayId,
+    InvalidSession,
+    NotThere,
+    UnknownEvent,
+    UnknownVersion,
+)
+from events.fronts.requests import check_version, session_of
+from events.metrics import EventMetrics
+from tidegate.kit.http import json_response
+from tidegate.kit.logs import logger
+
+__all__ = ["CometdFront"]
+
+log = logger(__name__)
+
+MAX_BODY_BYTES: Final = 256 * 1024
+MAX_MESSAGES: Final = 100
+MAX_SUBSCRIPTIONS: Final = 100
+MAX_DELIVERED: Final = 200
+"""Events in one answer, over all channels."""
+
+Message = dict[str, Any]
+
+
+class _Refusal(Exception):
+    """Bayeux' ``error`` text, and what the client should do next."""
+
+    def __init__(self, text: str, reconnect: str | None = None, **more: Any) -> None:
+        super().__init__(text)
+        self.text, self.reconnect, self.more = text, reconnect, more
+
+
+class _Client:
+    """One Bayeux session."""
+
+    def __init__(self, now: float) -> None:
+        self.id = secrets.token_hex(16)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.wake = asyncio.Event()
+        self.connected = False
+        """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
+        self.turn = 0
+        """The number of the latest connect; an older one that still waits gives up."""
+        self.waiting = 0
+        self.last_seen = now
+        self.gone = False
+
+    def close(self) -> None:
+        self.gone = True
+        for subscription in self.subscriptions.values():
+            subscription.close()
+        self.subscriptions.clear()
+        self.wake.set()
+
+
+class CometdFront:
+    """``/cometd/NN.0``. ``start`` begins to clear away sessions whose client is gone; ``stop`` ends all."""
+
+    def __init__(
+        self, catalog: Catalog, bus: EventBus, access: Access, config: EventsConfig, metrics: EventMetrics
+    ) -> None:
+        self._catalog, self._bus, self._access, self._config, self._metrics = catalog, bus, access, config, metrics
+        self._clients: dict[str, _Client] = {}
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @property
+    def sessions(self) -> int:
+        return len(self._clients)
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(path, self.handle, methods=["POST"])
+            for path in ("/cometd/{version}", "/cometd/{version}/{rest:path}")
+        ]
+
+    def start(self) -> None:
+        self._sweeping = asyncio.create_task(self._sweep(), name="cometd sweep")
+
+    async def stop(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeping
+        for client in list(self._clients.values()):
+            self._forget(client)
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a body of one message or several; a connect among them is answered last, when there is something to say."""
+        messages = _messages(await request.body())
+        if messages is None:
+            refusal = {"successful": False, "error": "400::The body must be a Bayeux message or a list of up to 100"}
+            return json_response([refusal], 400)
+        replies: list[Message] = []
+        connect: Message | None = None
+        cookie = ""
+        for message in messages:
+            if message.get("channel") == "/meta/connect" and connect is None:
+                connect = message
+                continue
+            reply = await self._answer(request, message)
+            cookie = reply["clientId"] if reply.get("channel") == "/meta/handshake" and reply["successful"] else cookie
+            replies.append(reply)
+        if connect is not None:
+            replies = [*await self._connect(request, connect, alone=len(messages) == 1), *replies]
+        response = json_response(replies)
+        if cookie:
+            response.set_cookie("BAYEUX_BROWSER", cookie, httponly=True, secure=request.url.scheme == "https")
+        return response
+
+    async def _answer(self, request: Request, message: Message) -> Message:
+        reply = _reply_to(message)
+        try:
+            self._enter(request)
+            reply |= await self._do(message)
+        except _Refusal as refusal:
+            reply |= _refused(refusal)
+        except InvalidSession:
+            reply |= _unauthenticated(message)
+        except InvalidReplayId as error:
+            reply |= _refused(_Refusal(f"400::{error}"))
+        except EventsError as error:
+            reply |= _refused(_Refusal(f"{error.http_status}::{error}"))
+        return reply
+
+    async def _do(self, message: Message) -> Message:
+        channel = message.get("channel")
+        if channel == "/meta/handshake":
+            return self._handshake(message)
+        client = self._client(message)
+        if channel == "/meta/subscribe":
+            return await self._subscribe(client, message)
+        if channel == "/meta/unsubscribe":
+            return _unsubscribe(client, message)
+        if channel == "/meta/disconnect":
+            self._forget(client)
+            return {"successful": True}
+        if channel == "/meta/connect":
+            raise _Refusal("400::One request can hold one /meta/connect")
+        raise _Refusal("403::Publishing over CometD is not offered; publish over REST or the Pub/Sub API")
+
+    def _enter(self, request: Request) -> None:
+        """Raises InvalidSession, or the refusal of an API version."""
+        try:
+            check_version(request.path_params["version"])
+        except UnknownVersion as error:
+            raise _Refusal(f"400::{error}", "none") from error
+        session_of(request, self._access)
+
+    def _handshake(self, message: Message) -> Message:
+        offered = message.get("supportedConnectionTypes")
+        if not isinstance(offered, list) or "long-polling" not in offered:
+            raise _Refusal("400::Invalid connection type: this service offers long-polling", "none")
+        if len(self._clients) >= self._config.max_sessions:
+            raise _Refusal(
+                f"403::Organization concurrent user limit exceeded: {len(self._clients)} sessions are open "
+                "(cometd.max.sessions)",
+                "none",
+            )
+        client = _Client(_now())
+        self._clients[client.id] = client
+        self._metrics.sessions.set(len(self._clients))
+        return {
+            "successful": True,
+            "clientId": client.id,
+            "version": "1.0",
+            "minimumVersion": "1.0",
+            "supportedConnectionTypes": ["long-polling"],
+            "ext": {"replay": True, "payload.format": True},
+            "advice": self._advice(),
+        }
+
+    def _advice(self) -> Message:
+        return {
+            "reconnect": "retry",
+            "interval": 0,
+            "timeout": self._config.connect_timeout_ms,
+            "maxInterval": self._config.max_interval_ms,
+        }
+
+    def _client(self, message: Message) -> _Client:
+        client_id = message.get("clientId")
+        client = self._clients.get(client_id) if isinstance(client_id, str) else None
+        if client is None:
+            raise _Refusal("403::Unknown client", "handshake")
+        client.last_seen = _now()
+        return client
+
+    async def _subscribe(self, client: _Client, message: Message) -> Message:
+        channels = message.get("subscription")
+        asked = [channels] if isinstance(channels, str) else channels
+        if not isinstance(asked, list) or not asked or not all(isinstance(channel, str) for channel in asked):
+            raise _Refusal("400::The subscribe message names no channel in 'subscription'")
+        if len(client.subscriptions) + len(asked) > MAX_SUBSCRIPTIONS:
+            raise _Refusal(f"403::A session can subscribe to {MAX_SUBSCRIPTIONS} channels")
+        for channel in asked:
+            await self._subscribe_to(client, channel, _replay_of(message, channel))
+        return {"successful": True}
+
+    async def _subscribe_to(self, client: _Client, channel: str, replay_id: int | None) -> None:
+        if not channel.startswith("/"):
+            raise _Refusal(f"400::The channel you requested to subscribe to must start with '/' {{{channel[:100]}}}")
+        held = client.subscriptions.get(channel)
+        if held is not None and replay_id is None:
+            return
+        try:
+            if not channel.startswith("/event/"):
+                raise UnknownEvent(channel)
+            schema = await self._catalog.find(channel.removeprefix("/event/"))
+        except NotThere as error:
+            raise _Refusal(
+                f"400::The channel you requested to subscribe to does not exist {{{channel[:100]}}}"
+            ) from error
+        start = LATEST if replay_id is None else replay_id
+        made = await self._bus.subscribe(schema.definition.name, start, client.wake)
+        if client.gone:
+            made.close()
+            raise _Refusal("403::Unknown client", "handshake")
+        if held is not None:
+            held.close()
+        client.subscriptions[channel] = made
+        client.wake.set()
+
+    async def _connect(self, request: Request, message: Message, *, alone: bool) -> list[Message]:
+        """The events there are, and then the reply; waits for an event unless the client says otherwise."""
+        reply = _reply_to(message)
+        try:
+            self._enter(request)
+            client = self._client(message)
+            if message.get("connectionType") != "long-polling":
+                raise _Refusal("400::Invalid connection type: this service offers long-polling")
+        except InvalidSession:
+            return [reply | _unauthenticated(message)]
+        except _Refusal as refusal:
+            return [reply | _refused(refusal)]
+        client.turn += 1
+        client.waiting += 1
+        client.wake.set()
+        try:
+            events = await self._events_for(request, client, client.turn, self._wait_s(client, message, alone))
+        finally:
+            client.waiting -= 1
+            client.last_seen = _now()
+        client.connected = True
+        advice = {"reconnect": "none", "interval": 0} if client.gone else self._advice()
+        return [*events, reply | {"successful": True, "advice": advice}]
+
+    def _wait_s(self, client: _Client, message: Message, alone: bool) -> float:
+        advice = message.get("advice")
+        asked = advice.get("timeout") if isinstance(advice, dict) else None
+        if not client.connected or not alone:
+            return 0
+        if isinstance(asked, int) and not isinstance(asked, bool) and 0 <= asked <= self._config.connect_timeout_ms:
+            return asked / 1000
+        return self._config.connect_timeout_ms / 1000
+
+    async def _events_for(self, request: Request, client: _Client, turn: int, wait_s: float) -> list[Message]:
+        """Take events, waiting for the first. Nothing is taken for a client that has hung up or connected anew."""
+        until = _now() + wait_s
+        hung_up = asyncio.create_task(_hung_up(request))
+        try:
+            while not client.gone and client.turn == turn and not hung_up.done():
+                client.wake.clear()
+                found = await self._take(client)
+                left = until - _now()
+                if found or left <= 0:
+                    return found
+                woken = asyncio.create_task(client.wake.wait())
+                try:
+                    await asyncio.wait({woken, hung_up}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    woken.cancel()
+            return []
+        finally:
+            hung_up.cancel()
+
+    async def _take(self, client: _Client) -> list[Message]:
+        found: list[Message] = []
+        for channel, subscription in list(client.subscriptions.items()):
+            try:
+                events = await subscription.take(MAX_DELIVERED - len(found))
+            except BusUnavailable as error:
+                log.warning("cannot read events for a subscriber", channel=channel, error=str(error))
+                asyncio.get_running_loop().call_later(1, client.wake.set)
+                continue
+            for event in events:
+                shown = await self._show(channel, subscription.topic, event)
+                if shown is not None:
+                    found.append(shown)
+        return found
+
+    async def _show(self, channel: str, topic: str, event: Event) -> Message | None:
+        """The message of an event, or None, said aloud, for one that cannot be shown as JSON."""
+        try:
+            schema = await self._catalog.schema(event.schema_id)
+            payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
+        except (NotThere, BadEvent) as error:
+            self._metrics.skipped.labels(topic).inc()
+            log.error("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
+            return None
+        self._metrics.delivered.labels(topic, "cometd").inc()
+        position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": topic}
+        return {"channel": channel, "data": {"schema": str(event.schema_id), "payload": payload, "event": position}}
+
+    def _forget(self, client: _Client) -> None:
+        self._clients.pop(client.id, None)
+        client.close()
+        self._metrics.sessions.set(len(self._clients))
+
+    async def _sweep(self) -> None:
+        longest = self._config.max_interval_ms / 1000
+        while True:
+            await asyncio.sleep(min(longest / 4, 5))
+            for client in list(self._clients.values()):
+                if not client.waiting and _now() - client.last_seen > longest:
+                    self._forget(client)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _messages(body: bytes) -> list[Message] | None:
+    """The messages of a body, or None where it has none."""
+    if len(body) > MAX_BODY_BYTES:
+        return None
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    found = [value] if isinstance(value, dict) else value
+    if not isinstance(found, list) or not 1 <= len(found) <= MAX_MESSAGES:
+        return None
+    return found if all(isinstance(message, dict) for message in found) else None
+
+
+def _reply_to(message: Message) -> Message:
+    """What every reply repeats of its message."""
+    return {name: message[name] for name in ("channel", "id", "clientId", "subscription") if name in message}
+
+
+def _refused(refusal: _Refusal) -> Message:
+    reply: Message = {"successful": False, "error": refusal.text, **refusal.more}
+    if refusal.reconnect is not None:
+        reply["advice"] = {"reconnect": refusal.reconnect, "interval": 0}
+    return reply
+
+
+def _unauthenticated(message: Message) -> Message:
+    reason = "401::Authentication invalid"
+    if message.get("channel") == "/meta/handshake":
+        return _refused(_Refusal("403::Handshake denied", "none", ext={"sfdc": {"failureReason": reason}}))
+    return _refused(_Refusal(reason, "none"))
+
+
+def _unsubscribe(client: _Client, message: Message) -> Message:
+    channels = message.get("subscription")
+    for channel in [channels] if isinstance(channels, str) else _strings(channels):
+        held = client.subscriptions.pop(channel, None)
+        if held is None:
+            raise _Refusal(f"404::The session is not subscribed to {{{channel[:100]}}}")
+        held.close()
+    return {"successful": True}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _Refusal("400::The unsubscribe message names no channel in 'subscription'")
+    yield from value
+
+
+def _replay_of(message: Message, channel: str) -> int | None:
+    """The replay id asked for on a channel, or None; raises InvalidReplayId for what is no whole number."""
+    extension = message.get("ext")
+    replay = extension.get("replay") if isinstance(extension, dict) else None
+    if not isinstance(replay, dict) or channel not in replay:
+        return None
+    asked = replay[channel]
+    if isinstance(asked, float) and asked.is_integer():
+        asked = int(asked)
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked.bit_length() > 63:
+        raise InvalidReplayId(str(asked)[:50])
+    return asked

@@ -1,0 +1,80 @@
+"""Our own REST door to event definitions: ``/tidegate/v1/events``. Salesforce has the Metadata API for this."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from events.access import Access
+from events.catalog import Catalog
+from events.definitions import EventDefinition, from_avro, to_avro
+from events.errors import InvalidDefinition, MalformedBody, WrongMediaType
+from events.fronts.requests import session_of
+from events.metadata_xml import read_object
+from events.payloads import EventSchema
+from tidegate.kit.http import json_response
+
+__all__ = ["DefinitionsFront"]
+
+
+class DefinitionsFront:
+    """List, describe and define events."""
+
+    def __init__(self, catalog: Catalog, access: Access, retention_ms: int) -> None:
+        self._catalog, self._access, self._retention_ms = catalog, access, retention_ms
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/tidegate/v1/events", self.list_or_define, methods=["GET", "POST"]),
+            Route("/tidegate/v1/events/{event}", self.describe, methods=["GET"]),
+        ]
+
+    async def list_or_define(self, request: Request) -> Response:
+        session_of(request, self._access)
+        if request.method == "POST":
+            return await self._define(request)
+        return json_response([_shown(await self._catalog.find(name)) for name in await self._catalog.names()])
+
+    async def describe(self, request: Request) -> Response:
+        session_of(request, self._access)
+        return json_response(_shown(await self._catalog.find(request.path_params["event"])))
+
+    async def _define(self, request: Request) -> Response:
+        """Define from an Avro record (JSON) or from metadata XML, whose event ``?name=`` names."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = await request.body()
+        if kind.endswith("xml"):
+            definition = read_object(request.query_params.get("name", ""), body)
+        elif kind.endswith("json"):
+            definition = _from_json(body)
+        else:
+            raise WrongMediaType(
+                f"Content type {kind[:100]!r} is not read here; send application/json or application/xml"
+            )
+        made = await self._catalog.define(definition, retention_ms=self._retention_ms)
+        return json_response(_shown(made), 201)
+
+
+def _from_json(body: bytes) -> EventDefinition:
+    try:
+        return from_avro(body.decode())
+    except UnicodeDecodeError as error:
+        raise MalformedBody("The body is not UTF-8 text") from error
+    except RecursionError as error:
+        raise InvalidDefinition("The Avro schema is nested too deep") from error
+
+
+def _shown(schema: EventSchema) -> dict[str, Any]:
+    definition = schema.definition
+    return {
+        "name": definition.name,
+        "label": definition.label,
+        "channel": definition.channel,
+        "topic": definition.name,
+        "subject": definition.subject,
+        "schemaId": schema.id,
+        "schema": to_avro(definition),
+    }

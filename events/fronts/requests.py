@@ -1,0 +1,51 @@
+"""What the HTTP fronts share: the session of a request, its JSON object, the API version in its path."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from events.access import Access, Session
+from events.errors import InvalidSession, MalformedBody, UnknownVersion, WrongMediaType
+from tidegate.kit.http import InvalidBody, json_body
+
+__all__ = ["FIRST_VERSION", "LATEST_VERSION", "base_url", "check_version", "json_object", "session_of"]
+
+FIRST_VERSION: Final = 31
+LATEST_VERSION: Final = 66
+
+
+def base_url(request: Request) -> str:
+    """Scheme, host and port as the client addressed us: what it should be told as its instance."""
+    return str(request.base_url).rstrip("/")
+
+
+def session_of(request: Request, access: Access) -> Session:
+    """The session of the Authorization header, ``Bearer`` or Salesforce's older ``OAuth``; raises InvalidSession."""
+    scheme, _, session_id = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() not in ("bearer", "oauth"):
+        raise InvalidSession
+    return access.session(session_id.strip())
+
+
+def check_version(text: str) -> str:
+    """``59.0`` of a path; raises UnknownVersion for what is not offered."""
+    if not re.fullmatch(r"[0-9]{1,3}\.0", text) or not FIRST_VERSION <= int(text[:-2]) <= LATEST_VERSION:
+        raise UnknownVersion(text[:20])
+    return text
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """The JSON object in the body; raises MalformedBody or WrongMediaType."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise WrongMediaType(f"Content type {kind[:100]!r} is not read here; send application/json")
+    try:
+        value = await json_body(request)
+    except InvalidBody as error:
+        raise MalformedBody(str(error)) from error
+    if not isinstance(value, dict):
+        raise MalformedBody(f"Unexpected {type(value).__name__} where a JSON object belongs at [line:1, column:1]")
+    return value

@@ -1,0 +1,254 @@
+"""Event payloads: JSON as clients write it, Avro as the log keeps it, JSON as CometD shows it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import fastavro
+from fastavro.types import Schema
+
+from events.definitions import AUDIT_FIELDS, EventDefinition, EventField, FieldType, from_avro
+from events.errors import (
+    FieldNotWritable,
+    InvalidField,
+    NumberOutOfRange,
+    RequiredFieldMissing,
+    StringTooLong,
+    UndecodablePayload,
+    WrongType,
+)
+
+__all__ = ["EventSchema", "frame", "instant_text", "unframe"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_MS: Final = 86_400_000
+_MIN_MS: Final = -62_135_596_800_000
+_MAX_MS: Final = 253_402_300_799_999
+_SYSTEM: Final = frozenset(name.lower() for name in (*AUDIT_FIELDS, "ReplayId", "EventUuid", "Id"))
+
+
+def frame(schema_id: int, payload: bytes) -> bytes:
+    """Confluent's framing: a zero byte, the schema's id in the registry, the Avro body."""
+    return struct.pack(">bI", 0, schema_id) + payload
+
+
+def unframe(value: bytes) -> tuple[int, bytes]:
+    """Schema id and Avro body; raises UndecodablePayload for anything else."""
+    if len(value) < 5 or value[0] != 0:
+        raise UndecodablePayload(
+            "The record is not Avro in Confluent framing: it does not begin with 0 and a schema id"
+        )
+    return struct.unpack_from(">I", value, 1)[0], bytes(value[5:])
+
+
+def instant_text(ms: int) -> str:
+    """ISO 8601 in UTC with milliseconds, as in ``2026-01-31T12:00:00.000Z``."""
+    moment = _EPOCH + timedelta(milliseconds=ms)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+
+
+class EventSchema:
+    """One version of a definition as the registry has it: id, text, and the codec that follows from it."""
+
+    def __init__(self, schema_id: int, text: str) -> None:
+        """Raises InvalidDefinition when the schema is not an event's."""
+        self.id = schema_id
+        self.text = text
+        self.definition: EventDefinition = from_avro(text)
+        self._parsed: Schema = fastavro.parse_schema(json.loads(text))
+        self._fields = {field.name.lower(): field for field in self.definition.fields}
+
+    def encode_json(self, body: Mapping[str, Any], *, created_ms: int, created_by: str) -> bytes:
+        """The Avro body of an event given as a JSON object, as REST takes it.
+
+        Field names are read without regard to case, an empty string is null, ``attributes`` is ignored. Raises the
+        BadEvent that says which field is wrong and how.
+        """
+        values: dict[str, Any] = {"CreatedDate": created_ms, "CreatedById": created_by}
+        for name, value in body.items():
+            if name == "attributes":
+                continue
+            field = self._fields.get(name.lower())
+            if field is None:
+                if name.lower() in _SYSTEM:
+                    raise FieldNotWritable(name, self.definition.name)
+                raise InvalidField(name, self.definition.name)
+            values[field.name] = _from_json(field, value)
+        missing = []
+        for field in self.definition.fields:
+            if values.get(field.name) is None:
+                if field.type is FieldType.CHECKBOX:
+                    values[field.name] = field.default
+                elif field.required:
+                    missing.append(field.name)
+                else:
+                    values[field.name] = None
+        if missing:
+            raise RequiredFieldMissing(*missing)
+        return self._encode(values)
+
+    def _encode(self, values: dict[str, Any]) -> bytes:
+        out = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(out, self._parsed, values)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise UndecodablePayload(f"The event does not fit its Avro schema: {error}") from error
+        return out.getvalue()
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """The Avro values of a body; raises UndecodablePayload when it is not exactly one record of this schema."""
+        source = io.BytesIO(payload)
+        try:
+            values = fastavro.schemaless_reader(source, self._parsed, None)
+        except Exception as error:  # noqa: BLE001 - the decoder raises what its reads happen to run into
+            raise UndecodablePayload(
+                f"The payload is not an Avro record of {self.definition.name} (schema {self.id}): "
+                f"{type(error).__name__}"
+            ) from error
+        if source.tell() != len(payload) or not isinstance(values, dict):
+            raise UndecodablePayload(
+                f"The payload has {len(payload) - source.tell()} bytes after the Avro record of {self.definition.name} "
+                f"(schema {self.id})"
+            )
+        return values
+
+    def check(self, payload: bytes) -> None:
+        """Raise the BadEvent that a finished Avro body deserves: undecodable, too long, out of range."""
+        values = self.decode(payload)
+        created = _plain(values.get("CreatedDate"))
+        if isinstance(created, int) and not _MIN_MS <= created <= _MAX_MS:
+            raise WrongType("CreatedDate", "datetime", created)
+        for field in self.definition.fields:
+            value = values.get(field.name)
+            if value is not None:
+                _check(field, _plain(value))
+
+    def to_json(self, payload: bytes, *, timestamp_ms: int) -> dict[str, Any]:
+        """The payload as CometD shows it: instants and dates as ISO 8601 text.
+
+        ``timestamp_ms`` stands in for CreatedDate in a record that has none, such as one that a connector wrote.
+        """
+        values = self.decode(payload)
+        created = _plain(values.get("CreatedDate"))
+        shown: dict[str, Any] = {
+            "CreatedDate": instant_text(_bounded(created if isinstance(created, int) else timestamp_ms)),
+            "CreatedById": values.get("CreatedById", ""),
+        }
+        for field in self.definition.fields:
+            shown[field.name] = _to_json(field, values.get(field.name))
+        return shown
+
+
+def _bounded(ms: int) -> int:
+    return min(max(ms, _MIN_MS), _MAX_MS)
+
+
+def _from_json(field: EventField, value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    if field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
+        read: Any = _text(field, value)
+    elif field.type is FieldType.CHECKBOX:
+        read = _checkbox(field, value)
+    elif field.type is FieldType.NUMBER:
+        read = _number(field, value)
+    elif field.type is FieldType.DATE:
+        read = _date(field, value)
+    else:
+        read = _date_time(field, value)
+    _check(field, read)
+    return read
+
+
+def _text(field: EventField, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if not isinstance(value, str):
+        raise WrongType(field.name, "string", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise WrongType(field.name, "string", ascii(value)) from error
+    return value
+
+
+def _checkbox(field: EventField, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise WrongType(field.name, "boolean", value)
+
+
+def _number(field: EventField, value: Any) -> float:
+    if not isinstance(value, bool) and isinstance(value, int | float | str):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            pass
+    raise WrongType(field.name, "double", value)
+
+
+def _date(field: EventField, value: Any) -> int:
+    if isinstance(value, str):
+        try:
+            day = date.fromisoformat(value[:10]) if len(value) >= 10 and value[10:11] in ("", "T") else None
+        except ValueError:
+            day = None
+        if day is not None:
+            return int(_plain(day))
+    raise WrongType(field.name, "date", value)
+
+
+def _date_time(field: EventField, value: Any) -> int:
+    """Milliseconds; text without a zone is UTC."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return (moment - _EPOCH) // timedelta(milliseconds=1)
+        except (ValueError, OverflowError):
+            pass
+    raise WrongType(field.name, "datetime", value)
+
+
+def _plain(value: Any) -> Any:
+    """Milliseconds for what Avro's logical types decode to: a plain record may have them."""
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days * _DAY_MS
+    return value
+
+
+def _check(field: EventField, value: Any) -> None:
+    if field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
+        if len(value) > field.length:
+            raise StringTooLong(field.name, field.label, value, field.length)
+    elif field.type is FieldType.NUMBER:
+        digits = field.precision - field.scale
+        if not math.isfinite(value) or abs(value) >= 10**digits:
+            raise NumberOutOfRange(field.name, field.label, value, digits)
+    elif field.type in (FieldType.DATE, FieldType.DATE_TIME) and not _MIN_MS <= value <= _MAX_MS:
+        raise WrongType(field.name, field.type.value.lower(), value)
+
+
+def _to_json(field: EventField, value: Any) -> Any:
+    if value is None:
+        return None
+    value = _plain(value)
+    if field.type is FieldType.DATE_TIME:
+        return instant_text(_bounded(value))
+    if field.type is FieldType.DATE:
+        return instant_text(_bounded(value))[:10]
+    if field.type is FieldType.NUMBER:
+        return float(value) if math.isfinite(value) else None
+    return value

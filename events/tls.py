@@ -1,0 +1,143 @@
+"""A certificate authority for development: made on first start, it signs the certificate of the TLS faces."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tidegate.kit.http import TlsFiles
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+__all__ = ["CA_FILE", "certificates"]
+
+CA_FILE: Final = "ca.pem"
+_RENEW_BEFORE: Final = datetime.timedelta(days=30)
+_CA_YEARS: Final = 10
+_SERVER_DAYS: Final = 365
+
+
+def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
+    """The server's certificate and key in ``directory``, for localhost and ``hosts``; ``ca.pem`` there is what clients trust.
+
+    Nothing changes while the certificate names all hosts and has a month to go; else the same authority signs a new one.
+    """
+    wanted = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})  # noqa: S104
+    files = TlsFiles(directory / "server.pem", directory / "server.key")
+    if not _serves(files, directory, wanted):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        authority, key = _authority(directory)
+        _make_server(files, wanted, authority, key)
+    return files
+
+
+def _serves(files: TlsFiles, directory: Path, wanted: list[str]) -> bool:
+    from cryptography import x509
+
+    try:
+        present = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+        authority = x509.load_pem_x509_certificate((directory / CA_FILE).read_bytes())
+        names = present.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (FileNotFoundError, ValueError, x509.ExtensionNotFound):
+        return False
+    held = {str(name.value) for name in names}
+    fresh = present.not_valid_after_utc - _now() > _RENEW_BEFORE
+    return fresh and held.issuperset(wanted) and present.issuer == authority.subject and files.private_key.exists()
+
+
+def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateKey]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key_file, certificate_file = directory / "ca.key", directory / CA_FILE
+    try:
+        key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
+        if isinstance(key, ec.EllipticCurvePrivateKey) and certificate.not_valid_after_utc - _now() > _RENEW_BEFORE:
+            return certificate, key
+    except FileNotFoundError:
+        pass
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"Tidegate development CA {os.urandom(4).hex()}")])
+    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+    certificate = (
+        _builder(name, name, key, datetime.timedelta(days=365 * _CA_YEARS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    _write_key(key_file, key)
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    return certificate, key
+
+
+def _make_server(
+    files: TlsFiles, hosts: list[str], authority: x509.Certificate, authority_key: EllipticCurvePrivateKey
+) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    certificate = (
+        _builder(name, authority.subject, key, datetime.timedelta(days=_SERVER_DAYS))
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(identifier, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    _write_key(files.private_key, key)
+    files.certificate.write_bytes(
+        certificate.public_bytes(serialization.Encoding.PEM) + authority.public_bytes(serialization.Encoding.PEM)
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, lasts: datetime.timedelta
+) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_now() - datetime.timedelta(hours=1))
+        .not_valid_after(_now() + lasts)
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
