@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from broker.errors import (
     BrokerError,
@@ -18,7 +17,6 @@ from broker.errors import (
     InvalidGroupId,
     InvalidSessionTimeout,
     NotCoordinator,
-    OffsetMetadataTooLarge,
     RebalanceInProgress,
     UnknownMemberId,
 )
@@ -26,16 +24,14 @@ from broker.groups.clock import Clock, LoopClock, Timer
 from broker.groups.config import GroupConfig
 from broker.groups.group import Group, Member
 from broker.groups.joining import Joining
-from broker.groups.journal import Entry, GroupJournal, OffsetsLog, fail, succeed, when_done
+from broker.groups.journal import GroupJournal, OffsetsLog, accepted, answer_when, fail, succeed, when_done
 from broker.groups.loading import load
 from broker.groups.offsets import CommittedOffsets
 from broker.groups.rebalance import Rebalance
-from broker.groups.records import encode_group_key, encode_offset, encode_offset_key
 from broker.groups.subscription import CONSUMER
 from broker.groups.values import (
     CommittedOffset,
     DescribedGroup,
-    DescribedMember,
     GroupState,
     Joined,
     JoinRequest,
@@ -45,6 +41,7 @@ from broker.groups.values import (
     Synced,
     TopicPartition,
 )
+from broker.groups.views import described, listed
 from tidegate.kit.logs import logger
 
 __all__ = ["GroupCoordinator"]
@@ -70,13 +67,13 @@ class GroupCoordinator:
         self._rebalance = Rebalance(config, self._clock, self._journal)
         self._joining = Joining(config, self._clock, self._journal, self._rebalance)
         self._groups: dict[str, Group] = {}
-        self._offsets = CommittedOffsets()
+        self._offsets = CommittedOffsets(self._journal, config.offset_metadata_max_bytes)
         self._sweep: Timer | None = None
         self._refusal: BrokerError | None = CoordinatorLoadInProgress("The group coordinator has not started.")
 
     def start(self) -> None:
         """Read every group and offset from the log; sessions of the members found there begin now."""
-        self._groups, self._offsets = load(self._journal.log, self._clock.now_ms())
+        self._groups, self._offsets = load(self._journal, self._config, self._clock.now_ms())
         self._refusal = None
         for group in self._groups.values():
             for member in group.members.values():
@@ -199,7 +196,7 @@ class GroupCoordinator:
         elif gone:
             self._rebalance.try_complete_join(group)
         if gone and group.state is GroupState.EMPTY and group.written is not None:
-            _resolve_when(group.written, future, results)
+            answer_when(group.written, future, results)
         else:
             succeed(future, results)
         return future
@@ -248,36 +245,11 @@ class GroupCoordinator:
             return future
         if member is not None:
             self._rebalance.restart_session(group, member)
-        self._write_commit(group, offsets, future)
+        written, results = self._offsets.commit(group_id, offsets, self._clock.now_ms())
+        if accepted(written):
+            self._groups.setdefault(group_id, group)
+        answer_when(written, future, results)
         return future
-
-    def _write_commit(
-        self,
-        group: Group,
-        offsets: Mapping[TopicPartition, CommittedOffset],
-        future: asyncio.Future[dict[TopicPartition, BrokerError | None]],
-    ) -> None:
-        now_ms = self._clock.now_ms()
-        results: dict[TopicPartition, BrokerError | None] = {}
-        entries: list[Entry] = []
-        for where, given in offsets.items():
-            results[where] = None
-            if len(given.metadata) > self._config.offset_metadata_max_bytes:
-                results[where] = OffsetMetadataTooLarge(
-                    f"The metadata committed for {where[0]}-{where[1]} has {len(given.metadata)} characters; "
-                    f"offset.metadata.max.bytes is {self._config.offset_metadata_max_bytes}."
-                )
-                continue
-            committed = replace(given, commit_timestamp_ms=now_ms)
-            entries.append((encode_offset_key(group.group_id, *where), encode_offset(committed)))
-        written = self._journal.append(group.group_id, entries)
-        if not written.done() or written.exception() is None:
-            # In the log, so it is the latest commit whatever comes next; the answer waits until it is durable.
-            self._groups.setdefault(group.group_id, group)
-            for where, given in offsets.items():
-                if results[where] is None:
-                    self._offsets.set(group.group_id, where, replace(given, commit_timestamp_ms=now_ms))
-        _resolve_when(written, future, results)
 
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -314,51 +286,26 @@ class GroupCoordinator:
                 GroupSubscribedToTopic(f"Group {group_id} is subscribed to topic {where[0]}.") if subscribed else None
             )
         gone = [where for where, error in results.items() if error is None]
-        _resolve_when(self._drop_offsets(group_id, gone), future, results)
+        answer_when(self._offsets.delete(group_id, gone), future, results)
         return future
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: drop what groups committed for it, so that a new one of its name begins afresh."""
         for group_id in self._offsets.groups():
-            self._drop_offsets(group_id, [where for where in self._offsets.of(group_id) if where[0] == topic])
+            gone = [where for where in self._offsets.of(group_id) if where[0] == topic]
+            when_done(self._offsets.delete(group_id, gone), lambda error, group_id=group_id: _warn(group_id, error))  # type: ignore[misc]
 
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """The groups in these states and of these types (names, in any case); an empty filter lets all through."""
         self._check_open()
-        wanted_states = {state.lower() for state in states}
-        wanted_types = {kind.lower() for kind in types}
-        listed = (ListedGroup(g.group_id, g.protocol_type or "", g.state) for g in self._groups.values())
-        return [
-            group
-            for group in listed
-            if (not wanted_states or group.state.value.lower() in wanted_states)
-            and (not wanted_types or group.group_type in wanted_types)
-        ]
+        return listed(self._groups.values(), states, types)
 
     def describe_groups(self, group_ids: Iterable[str]) -> list[DescribedGroup]:
+        """Each group with its members, in the given order."""
         self._check_open()
-        return [self._describe(group_id) for group_id in group_ids]
-
-    def _describe(self, group_id: str) -> DescribedGroup:
-        group = self._groups.get(group_id)
-        if group is None:
-            error = GroupIdNotFound(f"There is no group {group_id}.")
-            return DescribedGroup(group_id, GroupState.DEAD, error=error)
-        protocol = (group.protocol_name or "") if group.state is GroupState.STABLE else ""
-        members = tuple(
-            DescribedMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                member.protocols.get(protocol, b""),
-                member.assignment,
-            )
-            for member in group.members.values()
-        )
-        return DescribedGroup(group_id, group.state, group.protocol_type or "", protocol, members)
+        return [described(group_id, self._groups.get(group_id)) for group_id in group_ids]
 
     def delete_groups(self, group_ids: Iterable[str]) -> asyncio.Future[dict[str, BrokerError | None]]:
         """Delete groups without members, with their offsets; done when that is written. One result each."""
@@ -409,7 +356,7 @@ class GroupCoordinator:
             if group.state is GroupState.EMPTY and not group.pending_members and not remains:
                 write = self._delete(group)
             elif gone:
-                write = self._drop_offsets(group.group_id, gone)
+                write = self._offsets.delete(group.group_id, gone)
             else:
                 continue
             _log.info("offsets expired", group=group.group_id, offsets=len(gone))
@@ -442,26 +389,15 @@ class GroupCoordinator:
         written = self._journal.write_group(group)
         if written.done() and (error := written.exception()) is not None:
             raise CoordinatorNotAvailable(f"Group {group_id} could not be written: {error}")
+        when_done(written, lambda error: _warn(group_id, error))
         self._groups[group_id] = group
         return group
 
-    def _drop_offsets(self, group_id: str, gone: Sequence[TopicPartition]) -> asyncio.Future[None]:
-        committed = self._offsets.of(group_id)
-        entries: list[Entry] = [(encode_offset_key(group_id, *where), None) for where in gone if where in committed]
-        written = self._journal.append(group_id, entries)
-        if not written.done() or written.exception() is None:
-            self._offsets.drop(group_id, gone)
-        return written
-
     def _delete(self, group: Group) -> asyncio.Future[None]:
-        group_id = group.group_id
-        gone = list(self._offsets.of(group_id))
-        entries: list[Entry] = [(encode_offset_key(group_id, *where), None) for where in gone]
-        written = self._journal.append(group_id, [*entries, (encode_group_key(group_id), None)])
-        if not written.done() or written.exception() is None:
-            self._offsets.drop(group_id, gone)
-            self._rebalance.stop(group, CoordinatorNotAvailable(f"Group {group_id} was deleted."))
-            del self._groups[group_id]
+        written = self._offsets.delete(group.group_id, list(self._offsets.of(group.group_id)), with_group=True)
+        if accepted(written):
+            self._rebalance.stop(group, CoordinatorNotAvailable(f"Group {group.group_id} was deleted."))
+            del self._groups[group.group_id]
         return written
 
     def _sweep_later(self) -> None:
@@ -472,11 +408,6 @@ class GroupCoordinator:
         self._sweep = self._clock.call_later(self._config.retention_check_interval_ms, sweep)
 
 
-def _resolve_when(written: asyncio.Future[None], future: asyncio.Future[Any], results: Any) -> None:
-    """Answer with ``results`` once they are durable, or with what kept them from it."""
-    when_done(written, lambda error: succeed(future, results) if error is None else fail(future, error))
-
-
 def _warn(group_id: str, error: BrokerError | None) -> None:
     if error is not None:
-        _log.warning("expired offsets could not be dropped", group=group_id, error=str(error))
+        _log.warning("group could not be written", group=group_id, error=str(error))

@@ -23,7 +23,18 @@ from broker.groups.clock import Clock
 from broker.groups.group import Group
 from broker.groups.records import StoredGroup, StoredMember, encode_group, encode_group_key
 
-__all__ = ["OFFSETS_TOPIC", "Entry", "GroupJournal", "OffsetsLog", "fail", "partition_for", "succeed", "when_done"]
+__all__ = [
+    "OFFSETS_TOPIC",
+    "Entry",
+    "GroupJournal",
+    "OffsetsLog",
+    "accepted",
+    "answer_when",
+    "fail",
+    "partition_for",
+    "succeed",
+    "when_done",
+]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
@@ -51,12 +62,16 @@ class OffsetsLog(Protocol):
 
 
 def partition_for(group_id: str, partitions: int) -> int:
-    """Kafka's choice: Java's ``String.hashCode`` (over UTF-16 units) without its sign, modulo the partitions."""
+    """Kafka's choice: the magnitude of Java's ``String.hashCode`` (over UTF-16 units), modulo the partitions.
+
+    The smallest int has no magnitude in Java; Kafka takes 0 for it.
+    """
     units = group_id.encode("utf-16-be", "surrogatepass")
     code = 0
     for position in range(0, len(units), 2):
         code = (code * 31 + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
-    return (code & 0x7FFFFFFF) % partitions
+    magnitude = min(code, (1 << 32) - code) & 0x7FFFFFFF
+    return magnitude % partitions
 
 
 _ANSWERS: Final[Sequence[tuple[type[BrokerError], type[BrokerError]]]] = (
@@ -108,6 +123,16 @@ def when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | No
         call(future)
     else:
         future.add_done_callback(call)
+
+
+def answer_when(written: asyncio.Future[None], future: asyncio.Future[T], answer: T) -> None:
+    """Give a request its answer once what it changed is durable, or else what kept it from being so."""
+    when_done(written, lambda error: succeed(future, answer) if error is None else fail(future, error))
+
+
+def accepted(written: asyncio.Future[None]) -> bool:
+    """Whether the log took a write, be it durable yet or not: then memory follows, whatever comes next."""
+    return not written.done() or (not written.cancelled() and written.exception() is None)
 
 
 class GroupJournal:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from broker.errors import CorruptMessage
+from broker.groups.config import GroupConfig
 from broker.groups.group import Group, Member
-from broker.groups.journal import OFFSETS_TOPIC, OffsetsLog
+from broker.groups.journal import OFFSETS_TOPIC, GroupJournal
 from broker.groups.offsets import CommittedOffsets
 from broker.groups.records import GroupKey, OffsetKey, StoredGroup, decode_group, decode_key, decode_offset
 from broker.groups.values import GroupState
@@ -15,19 +14,18 @@ from tidegate.kit.logs import logger
 __all__ = ["load"]
 
 _log = logger(__name__)
-_UNKNOWN_SINCE: Final = -1
 
 
-def load(log: OffsetsLog, now_ms: int) -> tuple[dict[str, Group], CommittedOffsets]:
+def load(journal: GroupJournal, config: GroupConfig, now_ms: int) -> tuple[dict[str, Group], CommittedOffsets]:
     """Replay every partition. A record that cannot be read is reported by partition and offset, and left alone.
 
     A group that had members is stable, as it was when its generation was written; offsets of a group that was never
     written down make a simple one.
     """
     groups: dict[str, Group] = {}
-    offsets = CommittedOffsets()
-    for partition in range(log.partitions):
-        for offset, key, value in log.read(partition):
+    offsets = CommittedOffsets(journal, config.offset_metadata_max_bytes)
+    for partition in range(journal.log.partitions):
+        for offset, key, value in journal.log.read(partition):
             try:
                 _replay(groups, offsets, key, value)
             except CorruptMessage as error:

@@ -1,12 +1,17 @@
-"""The offsets groups have committed: what is held in memory, and which of it has expired."""
+"""The offsets groups have committed: writing them down, having them at hand, and which of them have expired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from broker.errors import BrokerError, OffsetMetadataTooLarge
 from broker.groups.group import Group
+from broker.groups.journal import Entry, GroupJournal, accepted
+from broker.groups.records import encode_group_key, encode_offset, encode_offset_key
 from broker.groups.subscription import CONSUMER
 from broker.groups.values import CommittedOffset, GroupState, TopicPartition
 
@@ -16,9 +21,15 @@ _NONE: Final[Mapping[TopicPartition, CommittedOffset]] = MappingProxyType({})
 
 
 class CommittedOffsets:
-    """Committed offsets by group; a group is here only while it has some."""
+    """Committed offsets by group; a group is here only while it has some.
 
-    def __init__(self) -> None:
+    Memory follows as soon as the log has taken a change, so that it has the order of the log; whoever asked is
+    answered when the change is durable.
+    """
+
+    def __init__(self, journal: GroupJournal, metadata_max: int) -> None:
+        self._journal = journal
+        self._metadata_max = metadata_max
         self._by_group: dict[str, dict[TopicPartition, CommittedOffset]] = {}
 
     def of(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
@@ -26,6 +37,45 @@ class CommittedOffsets:
 
     def groups(self) -> list[str]:
         return list(self._by_group)
+
+    def commit(
+        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int
+    ) -> tuple[asyncio.Future[None], dict[TopicPartition, BrokerError | None]]:
+        """Write offsets; also says, for each, what is wrong with it, if anything."""
+        results = {where: self._problem(where, given) for where, given in offsets.items()}
+        committed = {
+            where: replace(given, commit_timestamp_ms=now_ms)
+            for where, given in offsets.items()
+            if results[where] is None
+        }
+        entries = [(encode_offset_key(group_id, *where), encode_offset(one)) for where, one in committed.items()]
+        written = self._journal.append(group_id, entries)
+        if accepted(written):
+            for where, one in committed.items():
+                self.set(group_id, where, one)
+        return written, results
+
+    def _problem(self, where: TopicPartition, given: CommittedOffset) -> BrokerError | None:
+        length = len(given.metadata)
+        if length <= self._metadata_max:
+            return None
+        return OffsetMetadataTooLarge(
+            f"The metadata committed for {where[0]}-{where[1]} has {length} characters; "
+            f"offset.metadata.max.bytes is {self._metadata_max}."
+        )
+
+    def delete(
+        self, group_id: str, gone: Sequence[TopicPartition], *, with_group: bool = False
+    ) -> asyncio.Future[None]:
+        """Write tombstones for what is there of ``gone``, and for the group itself if it goes too."""
+        committed = self.of(group_id)
+        entries: list[Entry] = [(encode_offset_key(group_id, *where), None) for where in gone if where in committed]
+        if with_group:
+            entries.append((encode_group_key(group_id), None))
+        written = self._journal.append(group_id, entries)
+        if accepted(written):
+            self.drop(group_id, gone)
+        return written
 
     def set(self, group_id: str, where: TopicPartition, committed: CommittedOffset) -> None:
         self._by_group.setdefault(group_id, {})[where] = committed

@@ -1,0 +1,44 @@
+"""Groups as an administrator sees them: lists and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from broker.errors import GroupIdNotFound
+from broker.groups.group import Group
+from broker.groups.values import DescribedGroup, DescribedMember, GroupState, ListedGroup
+
+__all__ = ["described", "listed"]
+
+
+def listed(groups: Iterable[Group], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+    """Those in one of ``states`` and of one of ``types``, names in any case; an empty filter lets all through."""
+    wanted_states = {state.lower() for state in states}
+    wanted_types = {kind.lower() for kind in types}
+    every = (ListedGroup(group.group_id, group.protocol_type or "", group.state) for group in groups)
+    return [
+        group
+        for group in every
+        if (not wanted_states or group.state.value.lower() in wanted_states)
+        and (not wanted_types or group.group_type in wanted_types)
+    ]
+
+
+def described(group_id: str, group: Group | None) -> DescribedGroup:
+    """A group with its members. Their metadata is shown in Stable only: before, no protocol is chosen."""
+    if group is None:
+        error = GroupIdNotFound(f"There is no group {group_id}.")
+        return DescribedGroup(group_id, GroupState.DEAD, error=error)
+    protocol = (group.protocol_name or "") if group.state is GroupState.STABLE else ""
+    members = tuple(
+        DescribedMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.protocols.get(protocol, b""),
+            member.assignment,
+        )
+        for member in group.members.values()
+    )
+    return DescribedGroup(group_id, group.state, group.protocol_type or "", protocol, members)
