@@ -1,0 +1,49 @@
+"""The one door to any Kafka: ours, Apache's, anyone's.
+
+Records and batches go out through BatchProducer and come in through BatchConsumer; Admin asks and changes; GroupMember
+takes part in a group of any protocol. All are used from one event loop; ``broker.client.blocking`` has the same
+objects for threads, ``broker.client.columns`` turns Arrow columns into batches and back.
+"""
+
+from broker.client.admin import Admin
+from broker.client.batches import Ack, Batch, EncodedBatch, FetchedBatches, KafkaRecord, TopicPartition
+from broker.client.config import ClientConfig
+from broker.client.consumer import BatchConsumer, RebalanceListener
+from broker.client.descriptions import (
+    ConfigEntry,
+    GroupDescription,
+    GroupListing,
+    MemberDescription,
+    NewTopic,
+    OffsetAndTimestamp,
+    PartitionDescription,
+    TopicDescription,
+)
+from broker.client.errors import ClientClosed, ClientTimeout, IllegalUse, NotReachable
+from broker.client.producer import BatchProducer
+
+__all__ = [
+    "Ack",
+    "Admin",
+    "Batch",
+    "BatchConsumer",
+    "BatchProducer",
+    "ClientClosed",
+    "ClientConfig",
+    "ClientTimeout",
+    "ConfigEntry",
+    "EncodedBatch",
+    "FetchedBatches",
+    "GroupDescription",
+    "GroupListing",
+    "IllegalUse",
+    "KafkaRecord",
+    "MemberDescription",
+    "NewTopic",
+    "NotReachable",
+    "OffsetAndTimestamp",
+    "PartitionDescription",
+    "RebalanceListener",
+    "TopicDescription",
+    "TopicPartition",
+]

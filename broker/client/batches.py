@@ -1,0 +1,193 @@
+"""What travels between a program and a cluster: finished batches, fetched batches, single records, acknowledgements."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import crc32c
+from aiokafka.record.default_records import DefaultRecordBatch
+
+from broker.errors import CorruptMessage, UnsupportedForMessageFormat
+
+if TYPE_CHECKING:
+    from broker.client.columns import Columns
+
+__all__ = [
+    "BATCH_HEADER",
+    "HEADER_BYTES",
+    "Ack",
+    "Batch",
+    "EncodedBatch",
+    "FetchedBatches",
+    "KafkaRecord",
+    "TopicPartition",
+    "split",
+]
+
+BATCH_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+"""Record batch v2: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max
+timestamp, producer id, producer epoch, base sequence, record count."""
+HEADER_BYTES: Final = BATCH_HEADER.size
+_AFTER_CRC: Final = 21
+_LENGTH_FROM: Final = 12
+_PRODUCER: Final = struct.Struct(">qhi")
+_PRODUCER_AT: Final = 43
+_ATTRIBUTES_AT: Final = 21
+_CRC_AT: Final = 17
+
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Ack(NamedTuple):
+    """A broker has it: ``offset`` is the first one of a batch, -1 with acks=0 and where the broker no longer knows.
+
+    ``timestamp_ms`` is the broker's under LogAppendTime, else the record's own, and -1 for a batch.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class KafkaRecord(NamedTuple):
+    """One record as it lies in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class EncodedBatch:
+    """A finished record batch v2 but for the producer's id, epoch and sequence, which are stamped when it is sent.
+
+    ``data`` has the whole header; base offset 0, no producer. It must not change once handed to a producer.
+    """
+
+    __slots__ = ("count", "data")
+
+    def __init__(self, data: bytearray, count: int) -> None:
+        self.data, self.count = data, count
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def stamp(self, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> bytes:
+        """The bytes to send: the producer filled in and the CRC computed."""
+        data = self.data
+        _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, epoch, sequence)
+        (attributes,) = struct.unpack_from(">h", data, _ATTRIBUTES_AT)
+        attributes = attributes | TRANSACTIONAL if transactional else attributes & ~TRANSACTIONAL
+        struct.pack_into(">h", data, _ATTRIBUTES_AT, attributes)
+        with memoryview(data) as view, view[_AFTER_CRC:] as checked:
+            struct.pack_into(">I", data, _CRC_AT, crc32c.crc32c(checked))
+        return bytes(data)
+
+
+class Batch(NamedTuple):
+    """One undecoded record batch: its bytes with the header, and the fields a reader wants first."""
+
+    data: memoryview
+    base_offset: int
+    last_offset: int
+    record_count: int
+    attributes: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+
+def split(data: memoryview, *, check_crc: bool, where: str) -> Iterator[Batch]:
+    """The whole batches at the start of ``data``; a piece of one at the end, as a fetch may bring it, is left out.
+
+    Raises CorruptMessage, or UnsupportedForMessageFormat for formats before v2 (a broker since 0.11 converts them);
+    ``where`` names the partition in the message.
+    """
+    position, end = 0, len(data)
+    while end - position >= HEADER_BYTES:
+        base, length, _, magic, crc, attributes, last, first_ms, max_ms, producer, _, _, count = (
+            BATCH_HEADER.unpack_from(data, position)
+        )
+        if magic != 2:
+            raise UnsupportedForMessageFormat(f"{where}: batch at offset {base} has format {magic}, only 2 can be read")
+        if length < HEADER_BYTES - _LENGTH_FROM or last < 0 or count < 0:
+            raise CorruptMessage(f"{where}: batch at offset {base} says it has {length} bytes and {count} records")
+        stop = position + _LENGTH_FROM + length
+        if stop > end:
+            return
+        if check_crc and crc32c.crc32c(data[position + _AFTER_CRC : stop]) != crc:
+            raise CorruptMessage(f"{where}: batch at offset {base} does not have the CRC it says")
+        yield Batch(data[position:stop], base, base + last, count, attributes, first_ms, max_ms, producer)
+        position = stop
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedBatches:
+    """What one fetch brought of one partition, undecoded, CRC checked, without control and aborted batches.
+
+    ``offset`` is the position the fetch was asked for: records before it, at the start of the first batch, are not
+    part of this. ``next_offset`` is the position after it; there may be no batch at all where only control batches or
+    compacted-away records lie between the two.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    next_offset: int
+    high_watermark: int
+    batches: tuple[Batch, ...]
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the batches as they lie in the log."""
+        return sum(len(batch.data) for batch in self.batches)
+
+    def records(self) -> Iterator[KafkaRecord]:
+        """The records one by one, in the order of their offsets. Raises CorruptMessage."""
+        topic, partition, wanted = self.topic, self.partition, self.offset
+        for batch in self.batches:
+            try:
+                for record in DefaultRecordBatch(bytes(batch.data)):
+                    if record.offset >= wanted:
+                        headers = tuple(record.headers)
+                        yield KafkaRecord(
+                            topic, partition, record.offset, record.timestamp, record.key, record.value, headers
+                        )
+            except Exception as error:
+                raise CorruptMessage(
+                    f"{topic}-{partition}: batch at offset {batch.base_offset} cannot be decoded: {error}"
+                ) from error
+
+    def columns(self) -> Columns:
+        """The records as Arrow columns."""
+        from broker.client.columns import decode_batches
+
+        return decode_batches(self)

@@ -1,0 +1,339 @@
+"""The settings of a Kafka client under the Java client's names, and what they mean to the library beneath."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from tidegate.kit.config import (
+    KeyType,
+    Password,
+    at_least,
+    config,
+    key,
+    keys_of,
+    non_empty,
+    one_of,
+    parse,
+    unknown_keys,
+)
+from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.logs import logger
+
+__all__ = ["ClientConfig", "ConnectionSettings", "ConsumerSettings", "ProducerSettings"]
+
+log = logger(__name__)
+
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+
+
+@config
+class ConnectionSettings:
+    """What every client needs to reach a cluster."""
+
+    client_id: str = key("client.id", default="tidegate", doc="The name the broker logs and limits this client by.")
+    request_timeout_ms: int = key(
+        "request.timeout.ms", default=40_000, type=KeyType.INT, check=at_least(1), doc="How long one answer may take."
+    )
+    metadata_max_age_ms: int = key(
+        "metadata.max.age.ms", default=300_000, check=at_least(0), doc="Age at which metadata is asked for anew."
+    )
+    retry_backoff_ms: int = key(
+        "retry.backoff.ms", default=100, check=at_least(0), doc="The pause before a failed request is sent again."
+    )
+    connections_max_idle_ms: int = key(
+        "connections.max.idle.ms", default=540_000, doc="Idle time after which a connection is closed."
+    )
+    security_protocol: str = key(
+        "security.protocol",
+        default="PLAINTEXT",
+        check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
+        doc="Whether connections are encrypted and authenticated.",
+    )
+    sasl_mechanism: str = key(
+        "sasl.mechanism", default="PLAIN", check=one_of(*_MECHANISMS), doc="How the client proves who it is."
+    )
+    sasl_jaas_config: Password | None = key(
+        "sasl.jaas.config", default=None, doc="The login module with username and password, as Java clients write it."
+    )
+    sasl_username: str | None = key("sasl.username", default=None, doc="The user, where sasl.jaas.config is not given.")
+    sasl_password: Password | None = key(
+        "sasl.password", default=None, doc="The password that goes with sasl.username."
+    )
+    ssl_truststore_location: str | None = key(
+        "ssl.truststore.location",
+        default=None,
+        aliases=("ssl.ca.location",),
+        doc="A PEM file of the certificate authorities to trust; the system's without it.",
+    )
+    ssl_truststore_certificates: str | None = key(
+        "ssl.truststore.certificates", default=None, doc="The certificate authorities themselves, as PEM text."
+    )
+    ssl_truststore_type: str = key(
+        "ssl.truststore.type", default="PEM", check=one_of("PEM"), doc="The form of the trust store: PEM."
+    )
+    ssl_keystore_location: str | None = key(
+        "ssl.keystore.location",
+        default=None,
+        doc="A PEM file with the client's certificate chain and private key.",
+    )
+    ssl_keystore_type: str = key(
+        "ssl.keystore.type", default="PEM", check=one_of("PEM"), doc="The form of the key store: PEM."
+    )
+    ssl_key_password: Password | None = key(
+        "ssl.key.password", default=None, doc="What the private key is locked with."
+    )
+    ssl_endpoint_identification_algorithm: str = key(
+        "ssl.endpoint.identification.algorithm",
+        default="https",
+        check=one_of("https", "", ignore_case=True),
+        doc="https checks that the certificate bears the broker's name; empty does not.",
+    )
+
+
+@config
+class ProducerSettings(ConnectionSettings):
+    """What a producer adds."""
+
+    acks: str = key(
+        "acks", default="all", check=one_of("all", "-1", "0", "1"), doc="Who must have a batch before its ack."
+    )
+    enable_idempotence: bool | None = key(
+        "enable.idempotence",
+        default=None,
+        doc="Whether retries are kept from writing twice; the default is yes with acks=all, else no.",
+    )
+    compression_type: str = key(
+        "compression.type",
+        default="none",
+        check=one_of("none", "gzip", "snappy", "lz4", "zstd"),
+        doc="How batches built from single records are compressed. Finished batches keep their own.",
+    )
+    linger_ms: int = key(
+        "linger.ms", default=0, check=at_least(0), doc="How long a batch of single records waits for more of them."
+    )
+    batch_size: int = key(
+        "batch.size",
+        default=16_384,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Bytes in a batch built from single records.",
+    )
+    max_request_size: int = key(
+        "max.request.size", default=1_048_576, type=KeyType.INT, check=at_least(1), doc="Bytes in one record at most."
+    )
+    transactional_id: str | None = key(
+        "transactional.id",
+        default=None,
+        check=non_empty,
+        doc="Makes the producer transactional, and fences its forerunner.",
+    )
+    transaction_timeout_ms: int = key(
+        "transaction.timeout.ms",
+        default=60_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Age at which the broker aborts a transaction.",
+    )
+    delivery_timeout_ms: int = key(
+        "delivery.timeout.ms",
+        default=120_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How long stopping a producer waits for what is not acknowledged yet.",
+    )
+
+    @property
+    def idempotent(self) -> bool:
+        if self.enable_idempotence is None:
+            return self.acks in ("all", "-1")
+        return self.enable_idempotence
+
+    def problems(self) -> list[Problem]:
+        if self.idempotent and self.acks not in ("all", "-1"):
+            return [Problem("acks", f"Invalid value {self.acks} for configuration acks: must be all with idempotence")]
+        if self.transactional_id is not None and not self.idempotent:
+            return [Problem("transactional.id", "transactional.id needs acks=all and idempotence")]
+        return []
+
+
+@config
+class ConsumerSettings(ConnectionSettings):
+    """What a consumer adds."""
+
+    group_id: str | None = key("group.id", default=None, doc="The group whose partitions and offsets are shared.")
+    group_instance_id: str | None = key(
+        "group.instance.id", default=None, check=non_empty, doc="Keeps a member's place over a restart (KIP-345)."
+    )
+    auto_offset_reset: str = key(
+        "auto.offset.reset",
+        default="latest",
+        check=one_of("earliest", "latest", "none"),
+        doc="Where to begin without a committed offset, or when it is gone; none makes that an error.",
+    )
+    isolation_level: str = key(
+        "isolation.level",
+        default="read_uncommitted",
+        check=one_of("read_uncommitted", "read_committed"),
+        doc="Whether records of open and aborted transactions are handed out.",
+    )
+    fetch_min_bytes: int = key(
+        "fetch.min.bytes", default=1, type=KeyType.INT, check=at_least(0), doc="What a fetch waits for."
+    )
+    fetch_max_bytes: int = key(
+        "fetch.max.bytes",
+        default=52_428_800,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Bytes in one answer, all partitions.",
+    )
+    fetch_max_wait_ms: int = key(
+        "fetch.max.wait.ms",
+        default=500,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How long the broker waits for fetch.min.bytes.",
+    )
+    max_partition_fetch_bytes: int = key(
+        "max.partition.fetch.bytes",
+        default=1_048_576,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Bytes of one partition in one answer.",
+    )
+    check_crcs: bool = key("check.crcs", default=True, doc="Whether each batch is checked for damage.")
+    enable_auto_commit: bool = key("enable.auto.commit", default=False, doc="Whether positions are committed by time.")
+    auto_commit_interval_ms: int = key(
+        "auto.commit.interval.ms", default=5_000, type=KeyType.INT, check=at_least(1), doc="How often, if they are."
+    )
+    session_timeout_ms: int = key(
+        "session.timeout.ms",
+        default=45_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Silence after which a member is gone.",
+    )
+    heartbeat_interval_ms: int = key(
+        "heartbeat.interval.ms",
+        default=3_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How often a member says it is alive.",
+    )
+    max_poll_interval_ms: int = key(
+        "max.poll.interval.ms",
+        default=300_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How long a member may not fetch.",
+    )
+    client_rack: str | None = key("client.rack", default=None, doc="Fetch from a replica in this rack (KIP-392).")
+    partition_assignment_strategy: list[str] = key(
+        "partition.assignment.strategy",
+        default=["range"],
+        doc="range, roundrobin or sticky, or Java's class names of them.",
+    )
+
+
+S = TypeVar("S", bound=ConnectionSettings)
+
+
+@dataclass(frozen=True)
+class ClientConfig:
+    """Where a cluster is and how to talk to it: ``properties`` are client settings under Java's names.
+
+    One ClientConfig serves admin, producers and consumers alike: each takes the keys it knows and says in a log line
+    which ones nobody knows.
+    """
+
+    bootstrap_servers: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def with_properties(self, more: Mapping[str, str]) -> ClientConfig:
+        """The same cluster with some settings replaced."""
+        return ClientConfig(self.bootstrap_servers, {**self.properties, **more})
+
+    def connection(self) -> ConnectionSettings:
+        return self._parse(ConnectionSettings)
+
+    def producer(self) -> ProducerSettings:
+        return self._parse(ProducerSettings)
+
+    def consumer(self) -> ConsumerSettings:
+        return self._parse(ConsumerSettings)
+
+    def _parse(self, cls: type[S]) -> S:
+        known = [*keys_of(ProducerSettings), *keys_of(ConsumerSettings)]
+        ignored = [name for name in unknown_keys(self.properties, known) if name != "bootstrap.servers"]
+        if ignored:
+            log.info("client settings that nothing here reads", keys=ignored)
+        return parse(cls, self.properties)
+
+    def library_arguments(self, settings: ConnectionSettings) -> dict[str, Any]:
+        """The keyword arguments that every class of the library beneath takes."""
+        protocol = settings.security_protocol.upper()
+        arguments: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap_servers,
+            "client_id": settings.client_id,
+            "request_timeout_ms": settings.request_timeout_ms,
+            "metadata_max_age_ms": settings.metadata_max_age_ms,
+            "retry_backoff_ms": settings.retry_backoff_ms,
+            "connections_max_idle_ms": settings.connections_max_idle_ms,
+            "security_protocol": protocol,
+        }
+        if protocol.endswith("SSL"):
+            arguments["ssl_context"] = _ssl_context(settings)
+        if protocol.startswith("SASL"):
+            user, password = _credentials(settings)
+            arguments |= {
+                "sasl_mechanism": settings.sasl_mechanism,
+                "sasl_plain_username": user,
+                "sasl_plain_password": password,
+            }
+        return arguments
+
+
+def _credentials(settings: ConnectionSettings) -> tuple[str | None, str | None]:
+    """User and password, from the JAAS line or from their own keys; (None, None) for mechanisms without them."""
+    if settings.sasl_jaas_config is not None:
+        options = dict(re.findall(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"', settings.sasl_jaas_config.reveal()))
+        user, password = options.get("username"), options.get("password")
+    else:
+        user = settings.sasl_username
+        password = settings.sasl_password.reveal() if settings.sasl_password is not None else None
+    if settings.sasl_mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512") and (user is None or password is None):
+        raise ConfigError(
+            [
+                Problem(
+                    "sasl.jaas.config",
+                    f"sasl.mechanism={settings.sasl_mechanism} needs a user and a password: set sasl.jaas.config "
+                    'to \'... required username="U" password="P";\', or sasl.username and sasl.password',
+                )
+            ]
+        )
+    unescape = re.compile(r"\\(.)")
+    return tuple(None if text is None else unescape.sub(r"\1", text) for text in (user, password))  # type: ignore[return-value]
+
+
+def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
+    authorities = settings.ssl_truststore_location
+    for name, path in (
+        ("ssl.truststore.location", authorities),
+        ("ssl.keystore.location", settings.ssl_keystore_location),
+    ):
+        if path is not None and not Path(path).is_file():
+            raise ConfigError([Problem(name, f"Invalid value {path} for configuration {name}: there is no such file")])
+    try:
+        context = ssl.create_default_context(cafile=authorities, cadata=settings.ssl_truststore_certificates)
+        context.check_hostname = settings.ssl_endpoint_identification_algorithm != ""
+        if settings.ssl_keystore_location is not None:
+            password = settings.ssl_key_password
+            context.load_cert_chain(settings.ssl_keystore_location, password=password.reveal() if password else None)
+    except (ssl.SSLError, OSError) as error:
+        where = settings.ssl_keystore_location or authorities
+        raise ConfigError([Problem("ssl", f"{where}: not PEM certificates, or not with this key: {error}")]) from error
+    return context

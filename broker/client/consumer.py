@@ -1,0 +1,223 @@
+"""The consumer: undecoded batches from any Kafka, by assignment or as a member of a consumer group."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from aiokafka import ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.structs import TopicPartition as LibraryPartition
+
+from broker.client.batches import FetchedBatches, TopicPartition
+from broker.client.config import ClientConfig
+from broker.client.errors import IllegalUse, border
+from broker.client.fetcher import BatchingConsumer
+from tidegate.kit.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["BatchConsumer", "RebalanceListener"]
+
+_ASSIGNORS: Final = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
+
+
+class RebalanceListener(Protocol):
+    """Hears of a group's rebalances. While one of these runs, nothing is fetched."""
+
+    async def on_revoked(self, partitions: set[TopicPartition]) -> None:
+        """Called before the group is joined again: the last chance to commit. The set may be empty."""
+
+    async def on_assigned(self, partitions: set[TopicPartition]) -> None:
+        """Called with the new share, before its first fetch: the place to seek. The set may be empty."""
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, ours: RebalanceListener) -> None:
+        self._ours = ours
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        await self._ours.on_revoked({TopicPartition(*tp) for tp in revoked})
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        await self._ours.on_assigned({TopicPartition(*tp) for tp in assigned})
+
+
+class BatchConsumer:
+    """Reads from any Kafka. Use from one event loop, one fetch at a time; as a context manager it starts and stops itself.
+
+    A position is moved when fetch hands a batch out, and committed by ``commit`` only (or by time, with
+    enable.auto.commit).
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._settings = config.consumer()
+        self._assignors = _assignors(self._settings.partition_assignment_strategy)
+        self._consumer: BatchingConsumer | None = None
+
+    async def start(self) -> Self:
+        """Connect. Raises NotReachable."""
+        settings = self._settings
+        consumer = BatchingConsumer(
+            **self._config.library_arguments(settings),
+            group_id=settings.group_id,
+            group_instance_id=settings.group_instance_id,
+            auto_offset_reset=settings.auto_offset_reset,
+            isolation_level=settings.isolation_level,
+            fetch_min_bytes=settings.fetch_min_bytes,
+            fetch_max_bytes=settings.fetch_max_bytes,
+            fetch_max_wait_ms=settings.fetch_max_wait_ms,
+            max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
+            check_crcs=settings.check_crcs,
+            enable_auto_commit=settings.enable_auto_commit and settings.group_id is not None,
+            auto_commit_interval_ms=settings.auto_commit_interval_ms,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            max_poll_interval_ms=settings.max_poll_interval_ms,
+            partition_assignment_strategy=self._assignors,
+            client_rack=settings.client_rack,
+        )
+        try:
+            with border(f"starting a consumer for {self._config.bootstrap_servers}"):
+                await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
+        self._consumer = consumer
+        return self
+
+    async def stop(self) -> None:
+        """Leave the group and disconnect."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.stop()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def _running(self) -> BatchingConsumer:
+        if self._consumer is None:
+            raise IllegalUse("the consumer is not running: call start() first")
+        return self._consumer
+
+    async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Read these partitions and no others, without a group's rebalances (group.id then only keeps offsets)."""
+        with border("assigning partitions"):
+            self._running.assign([LibraryPartition(*tp) for tp in partitions])
+
+    async def subscribe(
+        self, topics: Iterable[str] = (), *, pattern: str | None = None, listener: RebalanceListener | None = None
+    ) -> None:
+        """Join the group and read this member's share of the topics, or of all whose whole name matches ``pattern``."""
+        theirs = _Listener(listener) if listener is not None else None
+        with border("subscribing"):
+            if pattern is not None:
+                self._running.subscribe(pattern=f"(?:{re.compile(pattern).pattern})$", listener=theirs)
+            else:
+                self._running.subscribe(list(topics), listener=theirs)
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, or give up what was assigned."""
+        self._running.unsubscribe()
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """What is read now."""
+        return frozenset(TopicPartition(*tp) for tp in self._running.assignment())
+
+    async def fetch(self, max_wait_ms: int = 500, max_bytes: int | None = None) -> list[FetchedBatches]:
+        """What has arrived, at most one entry per partition and answer; waits while there is nothing, [] after ``max_wait_ms``.
+
+        Stops adding entries once ``max_bytes`` are reached; what is left comes with the next call. Raises an error of
+        one partition (CorruptMessage, OffsetOutOfRange with auto.offset.reset=none, TopicAuthorizationFailed) without
+        moving its position.
+        """
+        consumer = self._running
+        fetched: list[FetchedBatches] = []
+        size, deadline = 0, time.monotonic() + max_wait_ms / 1000
+        with border("fetching"), consumer._subscription.fetch_context():
+            while True:
+                timeout = 0 if fetched else max(0.0, deadline - time.monotonic())
+                got = await consumer._fetcher.fetched_records([], timeout, max_records=1)
+                entries = [entry for part in got.values() for entry in part]
+                if not entries:
+                    return fetched
+                fetched += entries
+                size += sum(entry.size for entry in entries)
+                if max_bytes is not None and size >= max_bytes:
+                    return fetched
+
+    async def seek(self, partition: tuple[str, int], offset: int) -> None:
+        with border(f"seeking in {partition}"):
+            self._running.seek(LibraryPartition(*partition), offset)
+
+    async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
+        """Go to the oldest record of these partitions, or of all."""
+        with border("seeking to the beginning"):
+            await self._running.seek_to_beginning(*(LibraryPartition(*tp) for tp in partitions))
+
+    async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
+        """Go behind the newest record of these partitions, or of all."""
+        with border("seeking to the end"):
+            await self._running.seek_to_end(*(LibraryPartition(*tp) for tp in partitions))
+
+    async def pause(self, *partitions: tuple[str, int]) -> None:
+        """Fetch nothing of these until resumed; positions stay."""
+        with border("pausing"):
+            self._running.pause(*(LibraryPartition(*tp) for tp in partitions))
+
+    async def resume(self, *partitions: tuple[str, int]) -> None:
+        with border("resuming"):
+            self._running.resume(*(LibraryPartition(*tp) for tp in partitions))
+
+    async def position(self, partition: tuple[str, int]) -> int:
+        """The offset of the next record that fetch will hand out."""
+        with border(f"position of {partition}"):
+            return int(await self._running.position(LibraryPartition(*partition)))
+
+    async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """Commit the positions given, or the current ones. Raises IllegalGeneration and the like after a rebalance."""
+        given = None if offsets is None else {LibraryPartition(*tp): offset for tp, offset in offsets.items()}
+        with border(f"committing offsets of group {self._settings.group_id}"):
+            await self._running.commit(given)
+
+    async def committed(self, partition: tuple[str, int]) -> int | None:
+        """The group's committed position, asked of the broker; None where there is none."""
+        with border(f"committed offset of {partition}"):
+            found = await self._running.committed(LibraryPartition(*partition))
+        return None if found is None else int(found)
+
+    async def partitions(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic; waits for metadata up to request.timeout.ms, then UnknownTopicOrPartition."""
+        with border(f"metadata of topic {topic}"):
+            return frozenset(await asyncio.shield(self._running._client._wait_on_metadata(topic)))
+
+
+def _assignors(names: Iterable[str]) -> tuple[Any, ...]:
+    found = []
+    for name in names:
+        short = name.rpartition(".")[2].removesuffix("Assignor").lower()
+        if short not in _ASSIGNORS:
+            allowed = ", ".join(_ASSIGNORS)
+            where = "partition.assignment.strategy"
+            raise ConfigError([Problem(where, f"Invalid value {name} for configuration {where}: must be of {allowed}")])
+        found.append(_ASSIGNORS[short])
+    return tuple(found)

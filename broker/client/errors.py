@@ -1,0 +1,168 @@
+"""Where the library's exceptions become ours: one border, one table.
+
+BrokerError         what a broker answered, by its wire code; the classes of broker.errors, handed on from here
+ClientTimeout       the cluster did not answer in time: try again later
+NotReachable        no broker could be reached at all: try again later
+ClientClosed        the client was stopped: make a new one
+IllegalUse          calls in an order that cannot work: change the program
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import aiokafka.errors as library
+
+from broker.errors import (
+    BrokerError,
+    ClusterAuthorizationFailed,
+    ConcurrentTransactions,
+    CoordinatorNotAvailable,
+    CorruptMessage,
+    FencedInstanceId,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    GroupNotEmpty,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    InvalidConfiguration,
+    InvalidPartitions,
+    InvalidProducerEpoch,
+    InvalidRecord,
+    InvalidReplicationFactor,
+    InvalidTopic,
+    InvalidTxnState,
+    LeaderNotAvailable,
+    MemberIdRequired,
+    MessageTooLarge,
+    NotCoordinator,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    PolicyViolation,
+    ProducerFenced,
+    RebalanceInProgress,
+    RequestTimedOut,
+    SaslAuthenticationFailed,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownMemberId,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+    error_for,
+)
+from tidegate.kit.errors import RetriableError, TidegateError, UsageError
+
+__all__ = [
+    "BrokerError",
+    "ClientClosed",
+    "ClientTimeout",
+    "ClusterAuthorizationFailed",
+    "ConcurrentTransactions",
+    "CoordinatorNotAvailable",
+    "CorruptMessage",
+    "FencedInstanceId",
+    "GroupAuthorizationFailed",
+    "GroupIdNotFound",
+    "GroupNotEmpty",
+    "IllegalGeneration",
+    "IllegalUse",
+    "InconsistentGroupProtocol",
+    "InvalidConfiguration",
+    "InvalidPartitions",
+    "InvalidProducerEpoch",
+    "InvalidRecord",
+    "InvalidReplicationFactor",
+    "InvalidTopic",
+    "InvalidTxnState",
+    "LeaderNotAvailable",
+    "MemberIdRequired",
+    "MessageTooLarge",
+    "NotCoordinator",
+    "NotLeaderOrFollower",
+    "NotReachable",
+    "OffsetOutOfRange",
+    "OutOfOrderSequence",
+    "PolicyViolation",
+    "ProducerFenced",
+    "RebalanceInProgress",
+    "RequestTimedOut",
+    "SaslAuthenticationFailed",
+    "TopicAlreadyExists",
+    "TopicAuthorizationFailed",
+    "UnknownMemberId",
+    "UnknownServerError",
+    "UnknownTopicOrPartition",
+    "UnsupportedVersion",
+    "border",
+    "error_for",
+    "translated",
+]
+
+
+class ClientTimeout(RetriableError):
+    """The cluster did not answer in time."""
+
+
+class NotReachable(RetriableError):
+    """No broker could be reached."""
+
+
+class ClientClosed(TidegateError):
+    """The client was stopped and takes nothing more."""
+
+
+class IllegalUse(UsageError):
+    """The calls came in an order that cannot work."""
+
+
+_TABLE: Final[tuple[tuple[type[BaseException], type[TidegateError]], ...]] = (
+    (library.ProducerClosed, ClientClosed),
+    (library.ConsumerStoppedError, ClientClosed),
+    (library.KafkaTimeoutError, ClientTimeout),
+    (TimeoutError, ClientTimeout),
+    (library.KafkaConnectionError, NotReachable),
+    (library.NodeNotReadyError, NotReachable),
+    (library.StaleMetadata, NotReachable),
+    (library.NoBrokersAvailable, NotReachable),
+    (library.MessageSizeTooLargeError, MessageTooLarge),
+    (library.RecordTooLargeError, MessageTooLarge),
+    (library.IllegalOperation, IllegalUse),
+    (library.IllegalStateError, IllegalUse),
+    (library.UnsupportedVersionError, IllegalUse),
+)
+"""The first class an exception is an instance of counts; a broker's own answers go by their code before this."""
+
+
+def translated(error: BaseException, about: str = "") -> BaseException:
+    """Our error for one of the library's; any other comes back as it is. ``about`` says what was being done."""
+    if isinstance(error, TidegateError):
+        return error
+    told = f"{about}: {_words(error)}" if about else _words(error)
+    if isinstance(error, library.ProducerFenced):
+        return error_for(90, told)
+    if isinstance(error, library.BrokerResponseError) and error.errno is not None:
+        return error_for(error.errno, told)
+    for theirs, ours in _TABLE:
+        if isinstance(error, theirs):
+            return ours(told)
+    if isinstance(error, library.KafkaError):
+        return BrokerError(told)
+    return error
+
+
+def _words(error: BaseException) -> str:
+    text = "; ".join(str(argument) for argument in error.args if argument)
+    return text or getattr(error, "description", "") or type(error).__name__
+
+
+@contextmanager
+def border(about: str = "") -> Iterator[None]:
+    """Run library code: what it raises leaves as one of ours, ``from`` the original."""
+    try:
+        yield
+    except (library.KafkaError, library.ConsumerStoppedError, library.IllegalOperation, TimeoutError) as error:
+        raise translated(error, about) from error

@@ -1,0 +1,187 @@
+"""Undecoded batches through aiokafka's consumer: the hooks into its private parts, all of them, in this one file.
+
+aiokafka's fetcher keeps one answer per partition as a ``FetchResult`` around an iterator of records with the attribute
+``next_fetch_offset``. Ours iterates over one item: the batches of that answer, undecoded. Positions, seeks, pauses,
+rebalances and commits stay aiokafka's. tests/broker/client/test_fetcher.py is the contract with these names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import aiokafka.errors as library
+from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.fetcher import Fetcher, FetchResult, OffsetResetStrategy
+from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
+from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.structs import TopicPartition
+
+from broker.client.batches import Batch, FetchedBatches, split
+from broker.errors import MessageTooLarge, NotLeaderOrFollower, OffsetOutOfRange, UnknownTopicOrPartition, error_for
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["BatchingConsumer"]
+
+log = logger(__name__)
+
+_READ_COMMITTED: Final = 1
+_STALE: Final = (NotLeaderOrFollower.code, UnknownTopicOrPartition.code, 74, 76, 100)
+"""Answers that mean the metadata is outdated, the leader epoch's and the topic id's included."""
+
+
+class _Answer:
+    """One partition's part of a fetch answer, as aiokafka's FetchResult wants it: iterated once, it gives one item."""
+
+    def __init__(self, fetched: FetchedBatches) -> None:
+        self.next_fetch_offset = fetched.offset
+        self._items = self._one(fetched)
+
+    def _one(self, fetched: FetchedBatches) -> Iterator[FetchedBatches]:
+        self.next_fetch_offset = fetched.next_offset
+        yield fetched
+
+    def __iter__(self) -> Iterator[FetchedBatches]:
+        return self
+
+    def __next__(self) -> FetchedBatches:
+        return next(self._items)
+
+
+class _BatchFetcher(Fetcher):  # type: ignore[misc]
+    async def _proc_fetch_request(self, assignment: Any, node_id: int, request: Any) -> bool:
+        """Send one fetch and keep what came; True if there is something for ``fetched_records``."""
+        try:
+            response = await self._client.send(node_id, request)
+        except asyncio.CancelledError:
+            return False
+        except library.KafkaError as error:
+            log.warning("fetch failed, trying again", node=node_id, error=str(error))
+            self._invalidate_preferred_read_replica_for_node(node_id, request)
+            await asyncio.sleep(self._retry_backoff)
+            return False
+        if not assignment.active:
+            return False
+        asked = {
+            TopicPartition(topic, partition): offset
+            for topic, partitions in request.topics
+            for partition, offset, _ in partitions
+        }
+        something = troubled = False
+        for topic, partitions in response.topics:
+            for answer in partitions:
+                tp = TopicPartition(topic, answer[0])
+                state = assignment.state_value(tp)
+                if not state.has_valid_position or state.position != asked[tp]:
+                    continue  # there was a seek meanwhile
+                if answer[1] == 0:
+                    something |= self._keep(tp, assignment, asked[tp], answer, response.API_VERSION)
+                else:
+                    troubled = True
+                    something |= self._fail(tp, state, asked[tp], answer[1])
+        if troubled:
+            await asyncio.sleep(self._retry_backoff)
+        return something
+
+    def _keep(self, tp: TopicPartition, assignment: Any, asked: int, answer: Any, version: int) -> bool:
+        state = assignment.state_value(tp)
+        high_watermark, stable, data = answer[2], answer[3], answer[-1]
+        aborted = answer[-3 if version >= 11 else -2] or ()
+        if version >= 11 and self._client_rack:
+            self._update_preferred_read_replica(tp, answer[-2])
+        state.highwater, state.lso, state.timestamp = high_watermark, stable, int(time.time() * 1000)
+        if not data:
+            return False
+        try:
+            fetched = self._fetched(tp, asked, high_watermark, aborted, data)
+        except TidegateError as error:
+            self._set_error(tp, error)
+            return True
+        self._records[tp] = FetchResult(
+            tp, partition_records=_Answer(fetched), assignment=assignment, backoff=self._prefetch_backoff
+        )
+        return True
+
+    def _fetched(
+        self, tp: TopicPartition, asked: int, high_watermark: int, aborted: Sequence[tuple[int, int]], data: bytes
+    ) -> FetchedBatches:
+        where = f"{tp.topic}-{tp.partition}"
+        batches = [
+            b for b in split(memoryview(data), check_crc=self._check_crcs, where=where) if b.last_offset >= asked
+        ]
+        if not batches:
+            raise MessageTooLarge(
+                f"{where}: the batch at offset {asked} is larger than max.partition.fetch.bytes="
+                f"{self._max_partition_fetch_bytes}, and the broker sent only a part of it"
+            )
+        following = batches[-1].last_offset + 1
+        if self._isolation_level == _READ_COMMITTED:
+            batches = list(_committed(batches, aborted))
+        wanted = tuple(batch for batch in batches if not batch.is_control)
+        return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, wanted)
+
+    def _fail(self, tp: TopicPartition, state: Any, asked: int, code: int) -> bool:
+        """Decide what an error answer means; True if the caller of fetch is to see it."""
+        self._preferred_read_replica.pop(tp, None)
+        if code in _STALE:
+            self._client.force_metadata_update()
+            return False
+        if code == OffsetOutOfRange.code and self._default_reset_strategy != OffsetResetStrategy.NONE:
+            log.warning("offset is out of range, beginning anew", partition=f"{tp.topic}-{tp.partition}", offset=asked)
+            state.await_reset(self._default_reset_strategy)
+            return False
+        error = error_for(code)
+        if error.retriable:
+            log.info(
+                "fetch answered with an error, trying again", topic=tp.topic, partition=tp.partition, error=str(error)
+            )
+            return False
+        self._set_error(tp, error_for(code, f"{tp.topic}-{tp.partition} at offset {asked}: {error}"))
+        return True
+
+
+def _committed(batches: Sequence[Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[Batch]:
+    """Leave out the batches of aborted transactions: those a producer wrote from a first offset to its abort marker."""
+    waiting = sorted(aborted, key=lambda entry: entry[1])
+    aborting: set[int] = set()
+    for batch in batches:
+        while waiting and waiting[0][1] <= batch.last_offset:
+            aborting.add(waiting.pop(0)[0])
+        if batch.is_control:
+            if batch.producer_id in aborting and _is_abort(batch):
+                aborting.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in aborting:
+            continue
+        yield batch
+
+
+def _is_abort(batch: Batch) -> bool:
+    marker = next(iter(DefaultRecordBatch(bytes(batch.data))))
+    return bool(ControlRecord.parse(marker.key) == ABORT_MARKER)
+
+
+class BatchingConsumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """aiokafka's consumer with our fetcher in the place of its own."""
+
+    async def start(self) -> None:
+        """Connect; call before assigning or subscribing, so that the fetcher is ours before there is anything to fetch."""
+        await super().start()
+        theirs: Fetcher = self._fetcher
+        await theirs.close()
+        self._fetcher: Fetcher = _BatchFetcher(
+            self._client,
+            self._subscription,
+            fetch_min_bytes=self._fetch_min_bytes,
+            fetch_max_bytes=self._fetch_max_bytes,
+            fetch_max_wait_ms=self._fetch_max_wait_ms,
+            max_partition_fetch_bytes=self._max_partition_fetch_bytes,
+            check_crcs=self._check_crcs,
+            fetcher_timeout=self._consumer_timeout,
+            retry_backoff_ms=self._retry_backoff_ms,
+            auto_offset_reset=self._auto_offset_reset,
+            isolation_level=self._isolation_level,
+            client_rack=self._client_rack,
+        )

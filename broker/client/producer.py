@@ -1,0 +1,241 @@
+"""The producer: finished batches and single records to any Kafka, idempotent and acknowledged by all unless told otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.structs import OffsetAndMetadata
+from aiokafka.structs import TopicPartition as LibraryPartition
+
+from broker.client.batches import Ack, EncodedBatch, TopicPartition
+from broker.client.config import ClientConfig
+from broker.client.errors import ClientTimeout, IllegalUse, border, translated
+from broker.client.sender import BatchingProducer, FinishedBatch
+from broker.errors import MessageTooLarge, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["BatchProducer", "Transaction"]
+
+
+class BatchProducer:
+    """Sends to any Kafka. Use from one event loop; as a context manager it starts and stops itself.
+
+    Order: batches and records given for one partition arrive in the order of the calls, each once, as long as the
+    producer is idempotent (the default): it sends again until the broker answers, over broker restarts too, and one
+    batch a partition is on its way while one more waits. A refusal for good (a record too large, a topic deleted) is
+    raised for that batch alone; what follows it goes on.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._settings = config.producer()
+        self._config = config
+        self._producer: BatchingProducer | None = None
+
+    async def start(self) -> Self:
+        """Connect, and with idempotence get a producer id. Raises NotReachable."""
+        settings = self._settings
+        arguments = self._config.library_arguments(settings)
+        if settings.idempotent:
+            arguments["enable_idempotence"] = True
+        if settings.transactional_id is not None:
+            arguments["transactional_id"] = settings.transactional_id
+            arguments["transaction_timeout_ms"] = settings.transaction_timeout_ms
+        producer = BatchingProducer(
+            **arguments,
+            acks=settings.acks if settings.acks == "all" else int(settings.acks),
+            compression_type=None if settings.compression_type == "none" else settings.compression_type,
+            linger_ms=settings.linger_ms,
+            max_batch_size=settings.batch_size,
+            max_request_size=settings.max_request_size,
+        )
+        try:
+            with border(f"starting a producer for {self._config.bootstrap_servers}"):
+                await producer.start()
+        except BaseException:
+            await producer.stop()
+            raise
+        self._producer = producer
+        return self
+
+    async def stop(self) -> None:
+        """Send what is left, then disconnect. What is not acknowledged within delivery.timeout.ms fails with ClientTimeout."""
+        producer, self._producer = self._producer, None
+        if producer is None:
+            return
+        try:
+            async with asyncio.timeout(self._settings.delivery_timeout_ms / 1000):
+                await producer.flush()
+        except TimeoutError:
+            late = ClientTimeout(f"not acknowledged within delivery.timeout.ms={self._settings.delivery_timeout_ms}")
+            producer._message_accumulator.fail_all(late)
+        await producer.stop()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def _running(self) -> BatchingProducer:
+        if self._producer is None:
+            raise IllegalUse("the producer is not running: call start() first")
+        return self._producer
+
+    async def send_batch(self, topic: str, partition: int, batch: EncodedBatch) -> asyncio.Future[Ack]:
+        """Queue a finished batch; returns when there is room for the next one, which is the back-pressure.
+
+        The future is done when the broker has answered. Raises UnknownTopicOrPartition for a topic or partition that
+        does not exist after request.timeout.ms.
+        """
+        producer = self._running
+        await self._check_partition(topic, partition)
+        builder = FinishedBatch(batch, transactional=self._settings.transactional_id is not None)
+        with border(f"{topic}-{partition}"):
+            future = await producer._message_accumulator.add_batch(
+                builder, LibraryPartition(topic, partition), self._settings.delivery_timeout_ms / 1000
+            )
+        return _acked(future, topic, partition)
+
+    async def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Ack:
+        """Send one record and wait until it is acknowledged."""
+        return await (await self.enqueue(topic, key, value, headers, partition=partition, timestamp_ms=timestamp_ms))
+
+    async def enqueue(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> asyncio.Future[Ack]:
+        """Add one record to the batch of its partition; waits for room only. The future is done with the broker's answer.
+
+        Without ``partition`` the key's murmur2 hash chooses as in Java's client, or chance where there is no key.
+        """
+        producer = self._running
+        given = list(headers)
+        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, given)
+        if size > self._settings.max_request_size:
+            raise MessageTooLarge(
+                f"a record for {topic} has {size} bytes, more than max.request.size={self._settings.max_request_size}"
+            )
+        if partition is None:
+            partitions = sorted(await self.partitions(topic))
+            partition = producer._partitioner(key, partitions, partitions)
+        else:
+            await self._check_partition(topic, partition)
+        with border(f"{topic}-{partition}"):
+            future = await producer._message_accumulator.add_message(
+                LibraryPartition(topic, partition),
+                key,
+                value,
+                self._settings.delivery_timeout_ms / 1000,
+                timestamp_ms=timestamp_ms,
+                headers=given,
+            )
+        return _acked(future, topic, partition)
+
+    async def partitions(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic, as the metadata at hand has them."""
+        producer = self._running
+        known = producer._metadata.partitions_for_topic(topic)
+        if known is None:
+            with border(f"metadata of topic {topic}"):
+                known = await producer.client._wait_on_metadata(topic)
+        return frozenset(known)
+
+    async def _check_partition(self, topic: str, partition: int) -> None:
+        sequences = self._running._txn_manager
+        if sequences is not None and sequences.transactional_id is not None and not sequences.is_in_transaction():
+            raise IllegalUse(f"a transactional producer sends to {topic}-{partition} only within a transaction")
+        if partition not in await self.partitions(topic):
+            with border(f"metadata of topic {topic}"):
+                await self._running.client.force_metadata_update()
+            if partition not in await self.partitions(topic):
+                raise UnknownTopicOrPartition(f"topic {topic} has no partition {partition}")
+
+    async def flush(self) -> None:
+        """Return when everything given so far is answered, one way or the other."""
+        await self._running.flush()
+
+    def transaction(self) -> Transaction:
+        """``async with producer.transaction():`` commits at its end, and aborts when the block raises."""
+        return Transaction(self)
+
+    async def begin_transaction(self) -> None:
+        with border("beginning a transaction"):
+            await self._running.begin_transaction()
+
+    async def commit_transaction(self) -> None:
+        """Returns once the coordinator has it; raises the first error of what was sent, after which only abort helps."""
+        with border("committing a transaction"):
+            await self._running.commit_transaction()
+
+    async def abort_transaction(self) -> None:
+        with border("aborting a transaction"):
+            await self._running.abort_transaction()
+
+    async def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str) -> None:
+        """Make the commit of these positions of a group part of the open transaction."""
+        given = {LibraryPartition(*tp): OffsetAndMetadata(offset, "") for tp, offset in offsets.items()}
+        with border(f"offsets of group {group_id} in a transaction"):
+            await self._running.send_offsets_to_transaction(given, group_id)
+
+
+class Transaction:
+    """One transaction as a block."""
+
+    def __init__(self, producer: BatchProducer) -> None:
+        self._producer = producer
+
+    async def __aenter__(self) -> BatchProducer:
+        await self._producer.begin_transaction()
+        return self._producer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self._producer.commit_transaction()
+        else:
+            await self._producer.abort_transaction()
+
+
+def _acked(future: asyncio.Future[Any], topic: str, partition: int) -> asyncio.Future[Ack]:
+    """The same future with our Ack and our errors in it."""
+    ours: asyncio.Future[Ack] = future.get_loop().create_future()
+
+    def done(theirs: asyncio.Future[Any]) -> None:
+        if ours.done():
+            return
+        if theirs.cancelled():
+            ours.cancel()
+        elif (error := theirs.exception()) is not None:
+            ours.set_exception(translated(error, f"{topic}-{partition}"))
+        else:
+            metadata = theirs.result()
+            offset, timestamp = (-1, -1) if metadata is None else (metadata.offset, metadata.timestamp)
+            ours.set_result(Ack(topic, partition, offset, -1 if timestamp is None else timestamp))
+
+    future.add_done_callback(done)
+    return ours

@@ -1,0 +1,161 @@
+"""Kafka messages that the library beneath lacks, declared in its own manner: field names are those of Kafka's message JSON."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import (
+    Array,
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int8,
+    Int16,
+    Int32,
+    Schema,
+    String,
+    TaggedFields,
+)
+
+__all__ = ["IncrementalAlterConfigsRequest", "TopicMetadataRequest"]
+
+
+class _Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]
+    @classmethod
+    def encode(cls, value: uuid.UUID) -> bytes:
+        return value.bytes
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> uuid.UUID:
+        return uuid.UUID(bytes=data.read(16))
+
+
+_NO_ID = uuid.UUID(int=0)
+
+
+class _MetadataResponse(Response):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 12
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString("utf-8")),
+                ("port", Int32),
+                ("rack", CompactString("utf-8")),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString("utf-8")),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("name", CompactString("utf-8")),
+                ("topic_id", _Uuid),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition_index", Int32),
+                        ("leader_id", Int32),
+                        ("leader_epoch", Int32),
+                        ("replica_nodes", CompactArray(Int32)),
+                        ("isr_nodes", CompactArray(Int32)),
+                        ("offline_replicas", CompactArray(Int32)),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("topic_authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class _MetadataRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 12
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = _MetadataResponse
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(("topic_id", _Uuid), ("name", CompactString("utf-8")), ("tags", TaggedFields)),
+        ),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class TopicMetadataRequest(Request[_MetadataRequest]):  # type: ignore[misc]
+    """Metadata v12: the first version with topic ids that may be asked by name (KIP-516). Creates nothing."""
+
+    API_KEY = 3
+
+    def __init__(self, topics: Sequence[str] | None) -> None:
+        self._topics = topics
+
+    def build(self, request_struct_class: type[_MetadataRequest]) -> _MetadataRequest:
+        topics: list[Any] | None = None if self._topics is None else [(_NO_ID, name, {}) for name in self._topics]
+        return request_struct_class(topics, False, False, {})
+
+
+class _IncrementalAlterConfigsResponse(Response):  # type: ignore[misc]
+    API_KEY = 44
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "responses",
+            Array(
+                ("error_code", Int16),
+                ("error_message", String("utf-8")),
+                ("resource_type", Int8),
+                ("resource_name", String("utf-8")),
+            ),
+        ),
+    )
+
+
+class _IncrementalAlterConfigsRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY = 44
+    API_VERSION = 0
+    RESPONSE_TYPE = _IncrementalAlterConfigsResponse
+    SCHEMA = Schema(
+        (
+            "resources",
+            Array(
+                ("resource_type", Int8),
+                ("resource_name", String("utf-8")),
+                (
+                    "configs",
+                    Array(("name", String("utf-8")), ("config_operation", Int8), ("value", String("utf-8"))),
+                ),
+            ),
+        ),
+        ("validate_only", Boolean),
+    )
+
+
+class IncrementalAlterConfigsRequest(Request[_IncrementalAlterConfigsRequest]):  # type: ignore[misc]
+    """KIP-339. ``changes`` are (key, operation, value): operation 0 sets, 1 takes back to the default."""
+
+    API_KEY = 44
+
+    def __init__(self, resource_type: int, name: str, changes: Sequence[tuple[str, int, str | None]]) -> None:
+        self._resource = (resource_type, name, list(changes))
+
+    def build(self, request_struct_class: type[_IncrementalAlterConfigsRequest]) -> _IncrementalAlterConfigsRequest:
+        return request_struct_class([self._resource], False)

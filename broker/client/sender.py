@@ -1,0 +1,146 @@
+"""Finished batches through aiokafka's producer: the hooks into its private parts, all of them, in this one file.
+
+aiokafka's accumulator takes a ``BatchBuilder``, asks it for its size and count, stamps producer id, epoch and sequence
+when it drains it, and sends the bytes that ``_build`` gives. tests/broker/client/test_sender.py is the contract with
+these names: when an upgrade of aiokafka breaks it, this file is what has to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.producer.message_accumulator import BatchBuilder, MessageBatch
+from aiokafka.producer.sender import Sender, SendProduceReqHandler
+from aiokafka.producer.transaction_manager import TransactionManager
+from aiokafka.structs import TopicPartition
+
+from broker.client.batches import EncodedBatch
+from broker.errors import (
+    DuplicateSequence,
+    InvalidProducerEpoch,
+    OutOfOrderSequence,
+    ProducerFenced,
+    UnknownProducerId,
+    error_for,
+)
+
+__all__ = ["BatchingProducer", "FinishedBatch", "SequenceNumbers"]
+
+_SEQUENCE_MODULUS: Final = 1 << 31
+_LOST: Final = (OutOfOrderSequence.code, UnknownProducerId.code)
+
+
+class FinishedBatch(BatchBuilder):  # type: ignore[misc]
+    """An EncodedBatch in the clothes of aiokafka's builder: closed from the start, so no record is added to it."""
+
+    def __init__(self, batch: EncodedBatch, *, transactional: bool) -> None:
+        self._batch, self._transactional = batch, transactional
+        self._state = (-1, -1, -1)
+        self._built: bytes | None = None
+
+    def append(self, **_: Any) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+    def closed(self) -> bool:
+        return True
+
+    def size(self) -> int:
+        return len(self._batch)
+
+    def record_count(self) -> int:
+        return self._batch.count
+
+    def _set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        self._state = (producer_id, producer_epoch, base_sequence)
+
+    def _build(self) -> bytes:
+        if self._built is None:
+            self._built = self._batch.stamp(*self._state, transactional=self._transactional)
+        return self._built
+
+
+class SequenceNumbers(TransactionManager):  # type: ignore[misc]
+    """aiokafka's keeper of producer id, sequences and transaction, with three repairs.
+
+    Sequences go back to 0 after 2^31 - 1, as Kafka's do (aiokafka 0.14 goes to -2^31). A batch that the broker refused
+    for good gives its sequences back, else everything after it would be out of order. A producer id that the broker
+    lost is replaced.
+    """
+
+    def increment_sequence_number(self, tp: TopicPartition, increment: int) -> None:
+        self._sequence_numbers[tp] = (self._sequence_numbers[tp] + increment) % _SEQUENCE_MODULUS
+
+    def give_back(self, tp: TopicPartition, count: int) -> None:
+        """Undo the last increment of a partition; only one batch a partition is in flight, so it was the last."""
+        self._sequence_numbers[tp] = (self._sequence_numbers[tp] - count) % _SEQUENCE_MODULUS
+
+    def forget_producer_id(self) -> None:
+        """Have the sender ask for a new id before its next batch, and count from 0 again."""
+        fresh = TransactionManager(self.transactional_id, self.transaction_timeout_ms)
+        self._pid_and_epoch, self._pid_waiter = fresh._pid_and_epoch, fresh._pid_waiter
+        self._sequence_numbers.clear()
+
+
+class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
+    """Answers with a refusal for good are settled here, with the broker's own words; the rest is aiokafka's."""
+
+    def __init__(self, sender: Sender, batches: Mapping[TopicPartition, MessageBatch]) -> None:
+        super().__init__(sender, dict(batches))  # a copy: the sender unmutes by its own
+
+    def handle_response(self, response: Any) -> None:
+        for topic, partitions in response.topics:
+            for answer in partitions:
+                partition, code = answer[0], answer[1]
+                if code in (0, DuplicateSequence.code):
+                    continue
+                message = answer[6] if len(answer) > 6 else None
+                error = error_for(code, f"{topic}-{partition}: {message}" if message else "")
+                if not error.retriable:
+                    self._refuse(TopicPartition(topic, partition), code, error)
+        super().handle_response(response)
+
+    def _refuse(self, tp: TopicPartition, code: int, error: Exception) -> None:
+        batch = self._batches.pop(tp, None)
+        if batch is None:
+            return
+        sequences: SequenceNumbers | None = self._sender._txn_manager
+        if sequences is not None:
+            if code in _LOST and sequences.transactional_id is None:
+                sequences.forget_producer_id()
+            else:
+                sequences.give_back(tp, batch.record_count)
+        fenced = isinstance(error, InvalidProducerEpoch) and sequences is not None and sequences.transactional_id
+        batch.failure(exception=ProducerFenced(str(error)) if fenced else error)
+
+
+class _Sender(Sender):  # type: ignore[misc]
+    async def _send_produce_req(self, node_id: int, batches: Mapping[TopicPartition, MessageBatch]) -> None:
+        await _ProduceHandler(self, batches).do(node_id)
+        self._in_flight.remove(node_id)
+        for tp in batches:
+            self._muted_partitions.remove(tp)
+
+
+class BatchingProducer(AIOKafkaProducer):  # type: ignore[misc]
+    """aiokafka's producer with our sequence numbers and our sender in the place of its own."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        theirs: TransactionManager | None = self._txn_manager
+        ours = theirs and SequenceNumbers(theirs.transactional_id, theirs.transaction_timeout_ms)
+        self._txn_manager: SequenceNumbers | None = ours
+        self._message_accumulator._txn_manager = ours
+        their_sender: Sender = self._sender
+        self._sender: _Sender = _Sender(
+            self.client,
+            acks=their_sender._acks,
+            txn_manager=ours,
+            message_accumulator=self._message_accumulator,
+            retry_backoff_ms=arguments.get("retry_backoff_ms", 100),
+            request_timeout_ms=self._request_timeout_ms,
+        )

@@ -1,0 +1,44 @@
+"""One suite, several targets: every test here that takes ``bootstrap_servers`` runs against each broker."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.client import ClientConfig
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=["apache"])
+def bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    """The address of a running broker: Apache Kafka's and ours in turn."""
+    return str(request.getfixturevalue({"apache": "apache_kafka"}[request.param]).bootstrap_servers)
+
+
+@pytest.fixture
+def config(bootstrap_servers: str) -> ClientConfig:
+    return ClientConfig(bootstrap_servers)
+
+
+@pytest.fixture
+def name() -> Callable[[], str]:
+    """A name for a topic or group that no other test uses."""
+    return lambda: f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def topic(config: ClientConfig, name: Callable[[], str]) -> Any:
+    """A fresh topic with two partitions."""
+    from broker.client import Admin, NewTopic
+
+    created = name()
+    async with Admin(config) as admin:
+        await admin.create_topics([NewTopic(created, partitions=2)])
+    return created
