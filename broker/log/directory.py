@@ -36,6 +36,7 @@ _START_OFFSETS: Final = "log-start-offset-checkpoint"
 _HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
 _DELETED: Final = "-delete"
+_STRAY: Final = "-stray"
 
 
 class LogDirectory:
@@ -127,6 +128,14 @@ class LogDirectory:
             gone.directory.rename(grave)
             sync_directory(self.path)
             shutil.rmtree(grave)
+
+    def set_aside(self, topic: str, partition: int) -> None:
+        """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
+        stray = self._logs.pop((topic, partition))
+        with storage_errors(f"set aside the log of {topic}-{partition}"):
+            aside = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_STRAY}"
+            stray.directory.rename(aside)
+        log.warning("set aside a log that belongs to no topic", topic=topic, partition=partition, directory=str(aside))
 
     def enforce_retention(self, now_ms: int) -> int:
         """Delete what no log has to keep any longer; how many segments went."""

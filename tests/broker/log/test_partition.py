@@ -18,9 +18,9 @@ from broker.protocol.records import BatchHeader, Record, decode_batch, encode_ba
 NOW = 1_700_000_000_000
 
 
-def batch(count: int = 3, *, at: int = NOW, codec: Codec | None = None, **more: int) -> bytes:
+def batch(count: int = 3, *, at: int = NOW, codec: Codec | None = None) -> bytes:
     records = [Record(b"k%d" % n, b"v" * 50, (("h", b"x"),), at + n) for n in range(count)]
-    return encode_batch(records, compression=codec, **more)
+    return encode_batch(records, compression=codec)
 
 
 @pytest.fixture

@@ -1,0 +1,358 @@
+"""The image of a cluster: its topics, their partitions and configuration, producer ids; kept in ``__cluster_metadata-0``.
+
+Every change is one batch of KRaft records that is on disk before the image changes, so a crash leaves it done or
+undone. The logs of partitions follow the image: ``open`` makes what is missing, finishes deletions, and sets aside
+logs that it knows nothing of.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from broker.errors import (
+    InvalidConfiguration,
+    InvalidPartitions,
+    InvalidReplicationFactor,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from broker.log.config import LogConfig
+from broker.log.directory import LogDirectory
+from broker.log.partition import PartitionLog
+from broker.meta_properties import MetaProperties, load_or_create
+from broker.metadata_records import (
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    decode_record,
+    encode_record,
+)
+from broker.protocol.records import Record
+from tidegate.kit.config import keys_of, nearest_key, parse
+from tidegate.kit.errors import ConfigError
+
+__all__ = ["METADATA_TOPIC", "ClusterMetadata", "Topic"]
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+"""The id Kafka reserves for it."""
+
+_FEATURES: Final = {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
+"""Levels of Kafka 4.3 (4.3-IV0), written once into a new log for its tools to see."""
+_PRODUCER_ID_BLOCK: Final = 1000
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as it is now. ``configs`` has only the keys that were set, as text."""
+
+    name: str
+    id: uuid.UUID
+    partitions: int
+    configs: Mapping[str, str]
+
+    @property
+    def internal(self) -> bool:
+        return self.name in ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+class ClusterMetadata:
+    """Made by ``open``. For the broker's one thread; changes block until they are on disk."""
+
+    def __init__(self, directory: LogDirectory, properties: MetaProperties, records: PartitionLog) -> None:
+        self.properties = properties
+        self._directory = directory
+        self._log = records
+        self._topics: dict[str, Topic] = {}
+        self._names: dict[uuid.UUID, str] = {}
+        self._removed: set[uuid.UUID] = set()
+        self._configs: dict[tuple[int, str], dict[str, str]] = {}
+        self._defaults: Mapping[str, str] = {}
+        self._next_block = 0
+        self._producer_ids = range(0)
+        self.features: dict[str, int] = {}
+
+    @classmethod
+    def open(
+        cls, directory: LogDirectory, *, node_id: int = 1, topic_defaults: Mapping[str, str] | None = None
+    ) -> ClusterMetadata:
+        """Read the image from an opened directory and bring its logs in line with it.
+
+        ``topic_defaults`` are the broker's defaults for topic keys. Raises KafkaStorageError, CorruptMessage.
+        """
+        properties = load_or_create(directory.path, node_id)
+        records = directory.get(METADATA_TOPIC, 0) or directory.create(METADATA_TOPIC, 0, METADATA_TOPIC_ID)
+        records.config = LogConfig(retention_ms=-1)
+        made = cls(directory, properties, records)
+        made._defaults = dict(topic_defaults or {})
+        for record in records.iter_records():
+            made._replay(decode_record(record.value or b""))
+        if not made.features:
+            made._commit([FeatureLevelRecord(name=name, feature_level=level) for name, level in _FEATURES.items()])
+        made._align_logs()
+        return made
+
+    # What is there
+
+    @property
+    def cluster_id(self) -> str:
+        return self.properties.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        return self.properties.node_id
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """All topics by name, without the metadata log itself."""
+        return self._topics
+
+    def topic(self, name: str) -> Topic:
+        """Raises UnknownTopicOrPartition."""
+        found = self._topics.get(name)
+        if found is None:
+            raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+        return found
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        return self._names.get(topic_id)
+
+    def topic_config(self, name: str) -> LogConfig:
+        """What a topic's logs go by: its own keys before the broker's defaults."""
+        return parse(LogConfig, {**self._defaults, **self.topic(name).configs})
+
+    def configs(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """The keys that were set on a resource other than a topic (types as in ``metadata_records``)."""
+        return self._configs.get((resource_type, name), {})
+
+    def logs(self, name: str) -> list[PartitionLog]:
+        """The logs of a topic, by partition. Raises UnknownTopicOrPartition."""
+        found = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))
+        return [one for one in found if one is not None]
+
+    # Changes
+
+    def check_new_topic(
+        self, name: str, *, partitions: int = 1, replication_factor: int = 1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Whether ``create_topic`` would take it.
+
+        Raises InvalidTopic, TopicAlreadyExists, InvalidPartitions, InvalidReplicationFactor or InvalidConfiguration.
+        """
+        self._check_name(name)
+        if partitions < 1:
+            raise InvalidPartitions(f"topic {name!r} cannot have {partitions} partitions; at least 1 is needed")
+        if replication_factor not in (-1, 1):
+            raise InvalidReplicationFactor(
+                f"topic {name!r} asks for {replication_factor} replicas, but there is 1 broker"
+            )
+        self.check_topic_configs(configs or {})
+
+    def _check_name(self, name: str) -> None:
+        if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+            raise InvalidTopic(
+                f"{name!r} cannot name a topic: 1 to 249 ASCII letters, digits, '.', '_' and '-', not '.' or '..'"
+            )
+        if name in self._topics or name == METADATA_TOPIC:
+            raise TopicAlreadyExists(f"topic {name!r} exists already")
+        alike = name.replace(".", "_")
+        collision = next((other for other in self._topics if other.replace(".", "_") == alike), None)
+        if collision is not None and ("." in name or "." in collision):
+            raise InvalidTopic(
+                f"topic {name!r} collides with {collision!r}: '.' and '_' are the same in the names of metrics"
+            )
+
+    def check_topic_configs(self, configs: Mapping[str, str]) -> LogConfig:
+        """What the keys make together with the defaults. Raises InvalidConfiguration, every problem in it."""
+        known = keys_of(LogConfig)
+        names = {key.name for key in known}
+        for name in configs:
+            if name not in names:
+                near = nearest_key(name, known)
+                hint = f"; did you mean {near}?" if near else ""
+                raise InvalidConfiguration(f"Unknown topic config name: {name}{hint}")
+        try:
+            return parse(LogConfig, {**self._defaults, **configs})
+        except ConfigError as error:
+            raise InvalidConfiguration(error.message) from error
+
+    def create_topic(
+        self, name: str, *, partitions: int = 1, replication_factor: int = 1, configs: Mapping[str, str] | None = None
+    ) -> Topic:
+        """Create a topic with its logs. Raises what ``check_new_topic`` does, and KafkaStorageError."""
+        self.check_new_topic(name, partitions=partitions, replication_factor=replication_factor, configs=configs)
+        topic_id = _new_topic_id()
+        records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
+        records += self._config_records(name, configs or {})
+        records += (self._partition_record(topic_id, partition) for partition in range(partitions))
+        self._commit(records)
+        self._make_logs(self._topics[name])
+        return self._topics[name]
+
+    def delete_topic(self, name: str) -> Topic:
+        """Delete a topic with its logs; what it was. Raises UnknownTopicOrPartition, KafkaStorageError."""
+        topic = self.topic(name)
+        self._commit([RemoveTopicRecord(topic_id=topic.id)])
+        for partition in range(topic.partitions):
+            self._directory.delete(name, partition)
+        return topic
+
+    def create_partitions(self, name: str, total: int) -> Topic:
+        """Raise the number of partitions to ``total``. Raises InvalidPartitions where that would not be more."""
+        topic = self.topic(name)
+        if total <= topic.partitions:
+            raise InvalidPartitions(
+                f"topic {name!r} has {topic.partitions} partitions already; {total} would not be more"
+            )
+        self._commit([self._partition_record(topic.id, partition) for partition in range(topic.partitions, total)])
+        self._make_logs(self._topics[name])
+        return self._topics[name]
+
+    def set_topic_configs(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+        """Set (or, with None, remove) keys of a topic; takes effect at once. Raises InvalidConfiguration."""
+        topic = self.topic(name)
+        after = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}
+        settled = self.check_topic_configs(after)
+        self._commit(self._config_records(name, changes))
+        for one in self.logs(name):
+            one.config = settled
+        return self._topics[name]
+
+    def set_configs(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> None:
+        """Keep keys of a resource other than a topic; what they mean, and whether they are right, the caller knows."""
+        self._commit(
+            [
+                ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+                for key, value in changes.items()
+            ]
+        )
+
+    def set_topic_defaults(self, topic_defaults: Mapping[str, str]) -> None:
+        """Take other defaults for topic keys, and apply them to all logs. Raises InvalidConfiguration."""
+        before, self._defaults = self._defaults, dict(topic_defaults)
+        try:
+            self.check_topic_configs({})
+        except InvalidConfiguration:
+            self._defaults = before
+            raise
+        self._align_logs()
+
+    def next_producer_id(self) -> int:
+        """A producer id that was never given out. Blocks of ids are reserved, so few calls write to disk."""
+        if not self._producer_ids:
+            start = self._next_block
+            self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=start + _PRODUCER_ID_BLOCK)])
+            self._producer_ids = range(start, start + _PRODUCER_ID_BLOCK)
+        taken, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+        return taken
+
+    def append(self, records: list[MetadataRecord]) -> None:
+        """Make other records durable, in one batch (a broker's registration)."""
+        self._commit(records)
+
+    def _config_records(self, name: str, changes: Mapping[str, str | None]) -> list[MetadataRecord]:
+        return [
+            ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=name, name=key, value=value)
+            for key, value in changes.items()
+        ]
+
+    def _partition_record(self, topic_id: uuid.UUID, partition: int) -> PartitionRecord:
+        alone = (self.node_id,)
+        return PartitionRecord(
+            partition_id=partition,
+            topic_id=topic_id,
+            replicas=alone,
+            isr=alone,
+            leader=self.node_id,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=(self.properties.directory_id,),
+        )
+
+    def _commit(self, records: list[MetadataRecord]) -> None:
+        if not records:
+            return
+        self._log.append_records([Record(None, encode_record(record)) for record in records])
+        self._log.flush()
+        for record in records:
+            self._replay(record)
+
+    # The image
+
+    def _replay(self, record: MetadataRecord) -> None:
+        match record:
+            case TopicRecord():
+                self._topics[record.name] = Topic(
+                    record.name, record.topic_id, 0, self._configs.get((TOPIC_RESOURCE, record.name), {})
+                )
+                self._names[record.topic_id] = record.name
+            case PartitionRecord():
+                topic = self._topics[self._names[record.topic_id]]
+                count = max(topic.partitions, record.partition_id + 1)
+                self._topics[topic.name] = replace(topic, partitions=count)
+            case ConfigRecord():
+                self._replay_config(record)
+            case RemoveTopicRecord():
+                name = self._names.pop(record.topic_id)
+                self._removed.add(record.topic_id)
+                del self._topics[name]
+                self._configs.pop((TOPIC_RESOURCE, name), None)
+            case FeatureLevelRecord():
+                self.features[record.name] = record.feature_level
+            case ProducerIdsRecord():
+                self._next_block = max(self._next_block, record.next_producer_id)
+
+    def _replay_config(self, record: ConfigRecord) -> None:
+        resource = (record.resource_type, record.resource_name)
+        present = dict(self._configs.get(resource, {}))
+        if record.value is None:
+            present.pop(record.name, None)
+        else:
+            present[record.name] = record.value
+        self._configs[resource] = present
+        topic = self._topics.get(record.resource_name) if record.resource_type == TOPIC_RESOURCE else None
+        if topic is not None:
+            self._topics[topic.name] = replace(topic, configs=present)
+
+    def _make_logs(self, topic: Topic) -> None:
+        settled = self.topic_config(topic.name)
+        for partition in range(topic.partitions):
+            present = self._directory.get(topic.name, partition)
+            if present is None:
+                self._directory.create(topic.name, partition, topic.id, settled)
+            else:
+                present.config = settled
+
+    def _align_logs(self) -> None:
+        for stray in self._strays():
+            if stray.topic_id in self._removed:
+                self._directory.delete(stray.topic, stray.partition)
+            else:
+                self._directory.set_aside(stray.topic, stray.partition)
+        for topic in self._topics.values():
+            self._make_logs(topic)
+
+    def _strays(self) -> Iterator[PartitionLog]:
+        for one in self._directory.all():
+            topic = self._topics.get(one.topic)
+            known = topic is not None and topic.id == one.topic_id and one.partition < topic.partitions
+            if not known and one.topic != METADATA_TOPIC:
+                yield one
+
+
+def _new_topic_id() -> uuid.UUID:
+    """Random, but none of those Kafka reserves (it keeps the first 100 for itself)."""
+    while (made := uuid.uuid4()).int < 100:
+        pass
+    return made
