@@ -30,6 +30,7 @@ __all__ = [
     "SchemaNotFound",
     "SchemaTooLarge",
     "StoreError",
+    "StoreMisconfigured",
     "StoreTimeout",
     "SubjectNotFound",
     "SubjectNotSoftDeleted",
@@ -206,3 +207,7 @@ class StoreTimeout(StoreError):
 
     error_code = 50002
     retriable = True
+
+
+class StoreMisconfigured(StoreError):
+    """The log is there but cannot be used as it is: somebody has to change the topic or the settings."""
