@@ -1,0 +1,165 @@
+"""``tidegate connectors``: connectors over Kafka Connect's REST API, ours or the original's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import click
+
+from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.rest import Rest
+from tidegate.kit.errors import UsageError
+
+__all__ = ["connectors"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group()
+def connectors() -> None:
+    """Manage connectors over Connect's REST API."""
+
+
+def connect_options(function: F) -> F:
+    """``--connect`` and ``--data``."""
+    return data_option(click.option("--connect", metavar="URL", help="The Connect worker to talk to.")(function))
+
+
+def _rest(data: Path, connect: str | None) -> Rest:
+    return Rest(address_of("connect", data, connect), "Connect worker")
+
+
+def _path(name: str, rest: str = "") -> str:
+    return f"/connectors/{quote(name, safe='')}{rest}"
+
+
+def read_connector(path: Path) -> tuple[str, dict[str, Any]]:
+    """A connector file as (name, config): ``{"name", "config"}`` or a bare config with a name in it; - is standard input.
+
+    A file without a name takes its own (``orders.json`` is ``orders``).
+    """
+    from tidegate.cli.serve import read_properties
+
+    if path.suffix == ".properties":
+        config: Any = read_properties(path)
+    else:
+        try:
+            config = json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        except json.JSONDecodeError as error:
+            raise UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise UsageError(f"{path} holds no connector: give an object of keys, or {{\"name\": ..., \"config\": {{...}}}}")
+    name = config.get("name")
+    if isinstance(config.get("config"), dict):
+        config = config["config"]
+    return str(name or config.get("name") or path.stem), config
+
+
+@connectors.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@connect_options
+def apply(files: tuple[Path, ...], data: Path, connect: str | None) -> None:
+    """Create or update connectors from JSON or properties files."""
+    rest = _rest(data, connect)
+    for path in files:
+        name, config = read_connector(path)
+        there = name in rest.call("GET", "/connectors")
+        rest.call("PUT", _path(name, "/config"), {**config, "name": name})
+        click.echo(f"{name} {'updated' if there else 'created'}")
+
+
+@connectors.command("list")
+@connect_options
+@json_option
+def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
+    """List connectors with their states."""
+    found = _rest(data, connect).call("GET", "/connectors", expand="status")
+    if as_json:
+        print_json(found)
+        return
+    rows = []
+    for name, entry in sorted(found.items()):
+        status = entry["status"]
+        tasks = [task["state"] for task in status["tasks"]]
+        summary = ", ".join(f"{tasks.count(state)} {state}" for state in sorted(set(tasks)))
+        rows.append([name, status["type"], status["connector"]["state"], summary])
+    print_table(["connector", "type", "state", "tasks"], rows)
+
+
+@connectors.command()
+@click.argument("name")
+@connect_options
+@json_option
+def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
+    """Show the state of a connector and its tasks, with the reason of a failure."""
+    rest = _rest(data, connect)
+    found = rest.call("GET", _path(name, "/status"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [["connector", found["connector"]["state"], found["connector"]["worker_id"]]]
+    rows += [[f"task {task['id']}", task["state"], task["worker_id"]] for task in found["tasks"]]
+    print_table([name, "state", "worker"], rows)
+    for part in (found["connector"], *found["tasks"]):
+        if part.get("trace"):
+            click.echo(f"\n{part['trace'].strip()}")
+
+
+def _acting(verb: str, method: str, path: str, words: str, **query: Any) -> None:
+    @connectors.command(verb, help=words)
+    @click.argument("names", nargs=-1, required=True)
+    @connect_options
+    def act(names: tuple[str, ...], data: Path, connect: str | None) -> None:
+        rest = _rest(data, connect)
+        for name in names:
+            rest.call(method, _path(name, path), **query)
+
+
+_acting("pause", "PUT", "/pause", "Pause connectors: tasks stay and do nothing.")
+_acting("resume", "PUT", "/resume", "Resume connectors that are paused or stopped.")
+_acting("stop", "PUT", "/stop", "Stop connectors: their tasks end, their offsets stay.")
+_acting("restart", "POST", "/restart", "Restart connectors with all their tasks.", includeTasks="true")
+_acting("delete", "DELETE", "", "Delete connectors; topics and offsets stay.")
+
+
+@connectors.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@connect_options
+@json_option
+def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None:
+    """Say what is wrong with a connector file, as the worker sees it; exit status 1 if anything is."""
+    name, config = read_connector(file)
+    plugin = str(config.get("connector.class", "")).rpartition(".")[2]
+    if not plugin:
+        raise UsageError(f"{file} has no connector.class")
+    rest = _rest(data, connect)
+    found = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", {"name": name, **config})
+    if as_json:
+        print_json(found)
+    else:
+        wrong = [[e["value"]["name"], error] for e in found["configs"] for error in e["value"]["errors"]]
+        if wrong:
+            print_table(["key", "problem"], wrong)
+        else:
+            click.echo(f"{name}: valid")
+    if found["error_count"]:
+        raise click.exceptions.Exit(1)
+
+
+@connectors.command()
+@connect_options
+@json_option
+def plugins(data: Path, connect: str | None, as_json: bool) -> None:
+    """List the plugins that the worker can run."""
+    found = _rest(data, connect).call("GET", "/connector-plugins", connectorsOnly="false")
+    if as_json:
+        print_json(found)
+    else:
+        print_table(["class", "type", "version"], [[p["class"], p["type"], p.get("version")] for p in found])

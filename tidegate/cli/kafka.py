@@ -1,0 +1,60 @@
+"""What the commands over the log share: options for the address, and one run of an async client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tidegate.cli.options import address_of, data_option
+
+if TYPE_CHECKING:
+    from broker.client import Admin, ClientConfig
+
+__all__ = ["client_config", "kafka_options", "key_values", "with_admin"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+def kafka_options(function: F) -> F:
+    """``--bootstrap-servers``, ``--property`` and ``--data``."""
+    function = click.option("--bootstrap-servers", metavar="LIST", help="The Kafka to talk to, instead of the platform's.")(
+        function
+    )
+    function = click.option(
+        "--property", "properties", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting, such as security.protocol."
+    )(function)
+    return data_option(function)
+
+
+def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
+    """KEY=VALUE texts as a dict; wrong usage names the text."""
+    made = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"{option} {text!r}: give KEY=VALUE")
+        made[key.strip()] = value
+    return made
+
+
+def client_config(data: Path, bootstrap_servers: str | None, properties: Sequence[str], **more: str) -> ClientConfig:
+    from broker.client import ClientConfig
+
+    given = key_values(properties, "--property")
+    return ClientConfig(address_of("broker", data, bootstrap_servers), {**given, **more})
+
+
+def with_admin(config: ClientConfig, work: Callable[[Admin], Awaitable[T]]) -> T:
+    """Run ``work`` with an admin client and close it."""
+    from broker.client import Admin
+
+    async def run() -> T:
+        async with Admin(config) as admin:
+            return await work(admin)
+
+    return asyncio.run(run())

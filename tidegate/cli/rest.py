@@ -1,0 +1,39 @@
+"""A REST face as the command line calls it: errors become one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["Rest"]
+
+
+class Rest:
+    """JSON over HTTP to one component; raises TidegateError with the component's own words."""
+
+    def __init__(self, url: str, what: str) -> None:
+        self._url, self._what, self._session = url.rstrip("/"), what, requests.Session()
+
+    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        try:
+            answer = self._session.request(method, self._url + path, json=body, params=query or None, timeout=95)
+        except requests.ConnectionError as error:
+            raise TidegateError(f"no {self._what} answers at {self._url}: is it up? (tidegate status)") from error
+        except requests.Timeout as error:
+            raise TidegateError(f"{self._what} at {self._url} did not answer {method} {path} within 95 s") from error
+        if not answer.ok:
+            raise TidegateError(_message(answer))
+        return answer.json() if answer.content else None
+
+
+def _message(answer: requests.Response) -> str:
+    try:
+        said = answer.json()
+    except requests.JSONDecodeError:
+        return f"{answer.status_code} {answer.reason}"
+    if isinstance(said, list):
+        return "; ".join(str(entry.get("message", entry)) for entry in said)
+    return str(said.get("message", said))

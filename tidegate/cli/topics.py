@@ -1,0 +1,200 @@
+"""``tidegate topics`` and ``tidegate groups``: the everyday operations on any Kafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidegate.cli.kafka import client_config, kafka_options, key_values, with_admin
+from tidegate.cli.options import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from broker.client import Admin
+
+__all__ = ["groups", "topics"]
+
+
+@click.group()
+def topics() -> None:
+    """List, describe, create, alter and delete topics."""
+
+
+@topics.command("list")
+@kafka_options
+@json_option
+@click.option("--internal", is_flag=True, help="Show internal topics too.")
+def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
+    """List topics with their partitions and how many offsets were written."""
+
+    async def ask(admin: Admin) -> list[dict[str, Any]]:
+        names = sorted(await admin.list_topics(internal=internal))
+        described = await admin.describe_topics(names)
+        all_partitions = [(name, p.partition) for name in names for p in described[name].partitions]
+        starts, ends = await admin.beginning_offsets(all_partitions), await admin.end_offsets(all_partitions)
+        rows = []
+        for name in names:
+            own = [partition for partition in ends if partition.topic == name]
+            held = sum(ends[partition] - starts[partition] for partition in own)
+            rows.append({"topic": name, "partitions": len(own), "offsets": held})
+        return rows
+
+    rows = with_admin(client_config(**where), ask)
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(["topic", "partitions", "offsets"], [list(row.values()) for row in rows])
+
+
+@topics.command()
+@click.argument("name")
+@kafka_options
+@json_option
+def describe(name: str, as_json: bool, **where: Any) -> None:
+    """Show a topic's partitions with their offsets, and the configuration that is not the default."""
+
+    async def ask(admin: Admin) -> dict[str, Any]:
+        description = (await admin.describe_topics([name]))[name]
+        partitions = [(name, p.partition) for p in description.partitions]
+        starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
+        configs = await admin.describe_configs(name)
+        return {
+            "topic": name,
+            "id": str(description.topic_id),
+            "partitions": [
+                {"partition": p.partition, "leader": p.leader, "isr": list(p.isr), "start": starts[key], "end": ends[key]}
+                for p in description.partitions
+                for key in [next(k for k in ends if k.partition == p.partition)]
+            ],
+            "configs": {e.name: e.value for e in configs.values() if e.source == "DYNAMIC_TOPIC_CONFIG"},
+        }
+
+    found = with_admin(client_config(**where), ask)
+    if as_json:
+        print_json(found)
+        return
+    click.echo(f"topic {found['topic']}  id {found['id']}")
+    for key, value in found["configs"].items():
+        click.echo(f"  {key}={value}")
+    rows = [[p["partition"], p["leader"], ",".join(map(str, p["isr"])), p["start"], p["end"]] for p in found["partitions"]]
+    print_table(["partition", "leader", "isr", "start", "end"], rows)
+
+
+@topics.command()
+@click.argument("name")
+@click.option("--partitions", default=1, show_default=True, help="Number of partitions.")
+@click.option("--replication-factor", default=1, show_default=True, help="Number of replicas.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic setting, such as cleanup.policy=compact.")
+@kafka_options
+def create(name: str, partitions: int, replication_factor: int, configs: tuple[str, ...], **where: Any) -> None:
+    """Create a topic."""
+    from broker.client import NewTopic
+
+    topic = NewTopic(name, partitions, replication_factor, key_values(configs, "--config"))
+    with_admin(client_config(**where), lambda admin: admin.create_topics([topic]))
+
+
+@topics.command()
+@click.argument("name")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic setting; KEY= takes it back.")
+@click.option("--partitions", type=int, help="Grow to this number of partitions.")
+@kafka_options
+def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: Any) -> None:
+    """Change a topic's settings or number of partitions."""
+
+    async def change(admin: Admin) -> None:
+        if configs:
+            given = key_values(configs, "--config")
+            await admin.alter_configs(name, {key: value or None for key, value in given.items()})
+        if partitions is not None:
+            await admin.create_partitions(name, partitions)
+
+    with_admin(client_config(**where), change)
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True)
+@kafka_options
+def delete(names: tuple[str, ...], **where: Any) -> None:
+    """Delete topics with all their records."""
+    with_admin(client_config(**where), lambda admin: admin.delete_topics(names))
+
+
+@click.group()
+def groups() -> None:
+    """List and describe consumer groups, their offsets and their lag."""
+
+
+@groups.command("list")
+@kafka_options
+@json_option
+def list_groups(as_json: bool, **where: Any) -> None:
+    """List groups with their state, members and total lag."""
+
+    async def ask(admin: Admin) -> list[dict[str, Any]]:
+        rows = []
+        for listing in sorted(await admin.list_groups(), key=lambda g: g.group_id):
+            description = await admin.describe_group(listing.group_id)
+            lags = await _lags(admin, listing.group_id)
+            rows.append(
+                {
+                    "group": listing.group_id,
+                    "state": description.state,
+                    "type": listing.protocol_type,
+                    "members": len(description.members),
+                    "lag": sum(row["lag"] for row in lags),
+                }
+            )
+        return rows
+
+    rows = with_admin(client_config(**where), ask)
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(["group", "state", "type", "members", "lag"], [list(row.values()) for row in rows])
+
+
+@groups.command("describe")
+@click.argument("group")
+@kafka_options
+@json_option
+def describe_group(group: str, as_json: bool, **where: Any) -> None:
+    """Show a group's members, committed offsets and lag by partition."""
+
+    async def ask(admin: Admin) -> dict[str, Any]:
+        description = await admin.describe_group(group)
+        members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
+        return {"group": group, "state": description.state, "members": members, "offsets": await _lags(admin, group)}
+
+    found = with_admin(client_config(**where), ask)
+    if as_json:
+        print_json(found)
+        return
+    click.echo(f"group {group}  {found['state']}  {len(found['members'])} members")
+    print_table(["topic", "partition", "committed", "end", "lag"], [list(row.values()) for row in found["offsets"]])
+
+
+@groups.command("delete")
+@click.argument("names", nargs=-1, required=True)
+@kafka_options
+def delete_groups(names: tuple[str, ...], **where: Any) -> None:
+    """Delete groups with their committed offsets."""
+    with_admin(client_config(**where), lambda admin: admin.delete_groups(names))
+
+
+async def _lags(admin: Admin, group: str) -> list[dict[str, Any]]:
+    committed = await admin.group_offsets(group)
+    there = set(await admin.list_topics(internal=True))
+    ends = await admin.end_offsets([partition for partition in committed if partition.topic in there])
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "committed": offset,
+            "end": ends[partition],
+            "lag": max(0, ends[partition] - offset),
+        }
+        for partition, offset in sorted(committed.items())
+        if partition in ends
+    ]
+
