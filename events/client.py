@@ -1,0 +1,164 @@
+"""A client of the events service for threads: log in, define events, publish, follow.
+
+It speaks the outer faces (OAuth, REST, Pub/Sub API), so it works against a Salesforce org as far as those go.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import queue
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import requests
+
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["EventsClient", "PublishRefused", "ReceivedEvent"]
+
+_SUBSCRIBE: Final = "/eventbus.v1.PubSub/Subscribe"
+_GET_SCHEMA: Final = "/eventbus.v1.PubSub/GetSchema"
+_BATCH: Final = 100
+
+
+class PublishRefused(TidegateError):
+    """The events service did not take an event; the message is its own."""
+
+    http_status = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedEvent:
+    """An event as a subscriber gets it; ``fields`` holds CreatedDate in milliseconds."""
+
+    event: str
+    replay_id: int
+    uuid: str
+    fields: Mapping[str, Any]
+
+
+class EventsClient:
+    """One login. ``url`` is the REST face, ``pubsub`` the plain gRPC face as HOST:PORT (needed to follow events)."""
+
+    def __init__(self, url: str, *, user: str, password: str, pubsub: str | None = None) -> None:
+        self._url, self._pubsub = url.rstrip("/"), pubsub
+        self._session = requests.Session()
+        form = {"grant_type": "password", "username": user, "password": password}
+        form |= {"client_id": "tidegate", "client_secret": password}
+        login = self._call("POST", "/services/oauth2/token", data=form)
+        self._token = login["access_token"]
+        self._tenant = login["id"].rstrip("/").split("/")[-2]
+        self._session.headers["Authorization"] = f"Bearer {self._token}"
+        self._schemas: dict[str, Any] = {}
+
+    def _call(self, method: str, path: str, **more: Any) -> Any:
+        try:
+            answer = self._session.request(method, self._url + path, timeout=60, **more)
+        except requests.ConnectionError as error:
+            raise TidegateError(f"no events service answers at {self._url}") from error
+        if answer.ok:
+            return answer.json() if answer.content else None
+        raise PublishRefused(_message(answer))
+
+    def events(self) -> list[dict[str, Any]]:
+        """All events, as the service describes them (name, label, channel, topic, subject, schema)."""
+        found: list[dict[str, Any]] = self._call("GET", "/tidegate/v1/events")
+        return found
+
+    def describe(self, event: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{event}")
+        return found
+
+    def define_xml(self, event: str, metadata: bytes) -> dict[str, Any]:
+        """Define or change an event from Salesforce's object metadata."""
+        headers = {"Content-Type": "application/xml"}
+        return dict(
+            self._call("POST", "/tidegate/v1/events", params={"name": event}, data=metadata, headers=headers)
+        )
+
+    def define_avro(self, schema: str) -> dict[str, Any]:
+        """Define or change an event from its Avro record."""
+        headers = {"Content-Type": "application/json"}
+        return dict(self._call("POST", "/tidegate/v1/events", data=schema.encode(), headers=headers))
+
+    def publish(self, event: str, fields: Mapping[str, Any]) -> str:
+        """Publish one event; returns its uuid once the log has it."""
+        answer = self._call("POST", f"/services/data/v60.0/sobjects/{event}", json=dict(fields))
+        return str(answer["errors"][0]["message"])
+
+    def follow(self, event: str, *, replay_id: int = -1) -> Iterator[ReceivedEvent]:
+        """Events as they come, without end: from now on (-1), all that are kept (-2), or those after a replay id.
+
+        Raises TidegateError when the stream breaks off; go on from the last replay id then.
+        """
+        import grpc
+
+        from events.proto import pubsub_api_pb2 as pb
+
+        if self._pubsub is None:
+            raise TidegateError("following events needs the address of the Pub/Sub API")
+        wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        wanted.put(self._first_request(event, replay_id))
+        with grpc.insecure_channel(self._pubsub) as channel:
+            call = channel.stream_stream(
+                _SUBSCRIBE, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString
+            )(iter(wanted.get, None), metadata=self._metadata())
+            try:
+                for response in call:
+                    for received in response.events:
+                        yield self._decoded(channel, event, received)
+                    if response.pending_num_requested < _BATCH // 2:
+                        more = _BATCH - response.pending_num_requested
+                        wanted.put(pb.FetchRequest(topic_name=f"/event/{event}", num_requested=more))
+            except grpc.RpcError as error:
+                raise TidegateError(f"the subscription to {event} broke off: {error.details()}") from error
+            finally:
+                call.cancel()
+                wanted.put(None)
+
+    def _metadata(self) -> list[tuple[str, str]]:
+        return [("accesstoken", self._token), ("instanceurl", self._url), ("tenantid", self._tenant)]
+
+    def _first_request(self, event: str, replay_id: int) -> Any:
+        from events.proto import pubsub_api_pb2 as pb
+
+        request = pb.FetchRequest(topic_name=f"/event/{event}", num_requested=_BATCH)
+        if replay_id >= 0:
+            request.replay_preset = pb.ReplayPreset.CUSTOM
+            request.replay_id = replay_id.to_bytes(8, "big") + b"\0\0"
+        else:
+            request.replay_preset = pb.ReplayPreset.EARLIEST if replay_id == -2 else pb.ReplayPreset.LATEST
+        return request
+
+    def _decoded(self, channel: Any, event: str, received: Any) -> ReceivedEvent:
+        import fastavro
+
+        schema = self._schema(channel, received.event.schema_id)
+        fields: Any = fastavro.schemaless_reader(io.BytesIO(received.event.payload), schema, None)
+        replay_id = int.from_bytes(received.replay_id[:8], "big")
+        return ReceivedEvent(event, replay_id, received.event.id, fields)
+
+    def _schema(self, channel: Any, schema_id: str) -> Any:
+        import fastavro
+
+        from events.proto import pubsub_api_pb2 as pb
+
+        if schema_id not in self._schemas:
+            ask = channel.unary_unary(_GET_SCHEMA, pb.SchemaRequest.SerializeToString, pb.SchemaInfo.FromString)
+            answer = ask(pb.SchemaRequest(schema_id=schema_id), metadata=self._metadata())
+            self._schemas[schema_id] = fastavro.parse_schema(json.loads(answer.schema_json))
+        return self._schemas[schema_id]
+
+
+def _message(answer: requests.Response) -> str:
+    try:
+        said = answer.json()
+    except requests.JSONDecodeError:
+        return f"{answer.status_code} {answer.reason}"
+    if isinstance(said, list) and said:
+        return "; ".join(f"{entry.get('errorCode', '')}: {entry.get('message', '')}" for entry in said)
+    if isinstance(said, dict):
+        return str(said.get("error_description") or said.get("message") or said)
+    return str(said)

@@ -1,0 +1,137 @@
+"""``tidegate events``: define, list, describe, publish and follow platform events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from events.client import EventsClient
+
+__all__ = ["events"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group()
+def events() -> None:
+    """Define, list, publish and follow platform events."""
+
+
+def events_options(function: F) -> F:
+    """The address of the service and who asks."""
+    function = click.option("--events", "url", metavar="URL", help="The events service to talk to.")(function)
+    function = click.option("--pubsub", metavar="H:P", help="Its Pub/Sub API without TLS.")(function)
+    function = click.option(
+        "--user", default="developer@tidegate.local", envvar="TIDEGATE_EVENTS_USER", show_default=True, show_envvar=True
+    )(function)
+    function = click.option("--password", envvar="TIDEGATE_EVENTS_PASSWORD", show_envvar=True)(function)
+    return data_option(function)
+
+
+def _client(
+    data: Path, url: str | None, pubsub: str | None, user: str, password: str | None
+) -> EventsClient:
+    from events.client import EventsClient
+    from events.config import DEFAULT_PASSWORD
+
+    return EventsClient(
+        address_of("events", data, url),
+        user=user,
+        password=password or DEFAULT_PASSWORD,
+        pubsub=address_of("pubsub-plain", data, pubsub),
+    )
+
+
+@events.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@events_options
+def define(files: tuple[Path, ...], **where: Any) -> None:
+    """Define or change events from Salesforce metadata (X__e.object-meta.xml, .object) or Avro records (.avsc)."""
+    client = _client(**where)
+    for path in files:
+        if path.suffix == ".avsc":
+            made = client.define_avro(path.read_text())
+        elif path.name.endswith((".object-meta.xml", ".object")):
+            made = client.define_xml(path.name.partition(".")[0], path.read_bytes())
+        else:
+            raise UsageError(f"{path}: give X__e.object-meta.xml, X__e.object or an .avsc")
+        click.echo(f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}")
+
+
+@events.command("list")
+@events_options
+@json_option
+def list_events(as_json: bool, **where: Any) -> None:
+    """List the events that are defined."""
+    found = _client(**where).events()
+    if as_json:
+        print_json(found)
+    else:
+        print_table(["event", "label", "topic", "schema"], [[e["name"], e["label"], e["topic"], e["schemaId"]] for e in found])
+
+
+@events.command()
+@click.argument("event")
+@events_options
+@json_option
+def describe(event: str, as_json: bool, **where: Any) -> None:
+    """Show an event's fields."""
+    found = _client(**where).describe(event)
+    if as_json:
+        print_json(found)
+        return
+    schema = found["schema"] if isinstance(found["schema"], dict) else json.loads(found["schema"])
+    click.echo(f"{found['name']}  {found['label']}  topic {found['topic']}")
+    rows = [[f["name"], json.dumps(f["type"]) if not isinstance(f["type"], str) else f["type"], f.get("doc")] for f in schema["fields"]]
+    print_table(["field", "type", "doc"], rows)
+
+
+@events.command()
+@click.argument("event")
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--json-fields", "text", metavar="JSON", help="The fields as a JSON object, instead of FIELD=VALUE.")
+@events_options
+def publish(event: str, fields: tuple[str, ...], text: str | None, **where: Any) -> None:
+    """Publish one event; prints its uuid once the log has it."""
+    values: dict[str, Any] = {}
+    if text is not None:
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"--json-fields is not JSON: {error}") from error
+    for field in fields:
+        name, equals, value = field.partition("=")
+        if not equals:
+            raise click.UsageError(f"{field!r}: give FIELD=VALUE")
+        values[name] = _typed(value)
+    click.echo(_client(**where).publish(event, values))
+
+
+def _typed(value: str) -> Any:
+    """A number, true, false or null as such; anything else is text."""
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
+
+
+@events.command()
+@click.argument("event")
+@click.option("--replay", default=-1, show_default=True, help="-1: from now on; -2: all that are kept; else after this replay id.")
+@click.option("-n", "count", type=int, help="Stop after so many events.")
+@events_options
+def subscribe(event: str, replay: int, count: int | None, **where: Any) -> None:
+    """Follow an event through the Pub/Sub API, one JSON line each."""
+    stream = _client(**where).follow(event, replay_id=replay)
+    for number, received in enumerate(stream, 1):
+        click.echo(json.dumps({"replayId": received.replay_id, "uuid": received.uuid, **received.fields}, default=str))
+        if number == count:
+            return
