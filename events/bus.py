@@ -12,7 +12,7 @@ import contextlib
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
 from events.log import EventLog, LogRecord, LogSlice
@@ -62,7 +62,7 @@ class EventBus:
         *,
         clock_ms: Callable[[], int],
         tail_bytes: int = 4 * 1024 * 1024,
-        on_skipped: Callable[[str], None] = lambda topic: None,
+        on_skipped: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``on_skipped`` is told the topic of each record that is no event, which subscribers do not see."""
         self._log, self._clock_ms, self._tail_bytes, self._on_skipped = event_log, clock_ms, tail_bytes, on_skipped
@@ -71,16 +71,8 @@ class EventBus:
     async def publish(self, topic: str, events: Sequence[Outgoing]) -> list[int | TidegateError]:
         """Append events in order; per event its replay id, or why it was not acknowledged."""
         now = self._clock_ms()
-        appended = await asyncio.gather(
-            *(self._log.append(topic, e.uuid.encode(), frame(e.schema_id, e.payload), now) for e in events),
-            return_exceptions=True,
-        )
-        answers: list[int | TidegateError] = []
-        for answer in appended:
-            if isinstance(answer, BaseException) and not isinstance(answer, TidegateError):
-                raise answer
-            answers.append(answer)
-        return answers
+        records = [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
+        return await self._log.append(topic, records)
 
     async def subscribe(self, topic: str, replay_id: int, wake: asyncio.Event | None = None) -> Subscription:
         """A subscription that begins after ``replay_id``, or at LATEST or EARLIEST.
@@ -88,23 +80,19 @@ class EventBus:
         ``wake`` is set whenever there may be something to take; several subscriptions may share one. Raises
         InvalidReplayId for an id that was never given out or whose successors are no longer all kept.
         """
-        start, end = await self._log.bounds(topic)
+        bounds = await self._log.bounds(topic)
         if replay_id == LATEST:
-            position = end
+            position = bounds.end
         elif replay_id == EARLIEST:
-            position = start
-        elif start - 1 <= replay_id < end:
+            position = bounds.start
+        elif bounds.start - 1 <= replay_id < bounds.end:
             position = replay_id + 1
         else:
             raise InvalidReplayId(replay_id)
         tail = self._tails.get(topic)
         if tail is None:
-            tail = self._tails[topic] = _Tail(self, topic, end)
+            tail = self._tails[topic] = _Tail(self, topic, bounds.readable)
         return Subscription(self, tail, position, wake or asyncio.Event())
-
-    async def bounds(self, topic: str) -> tuple[int, int]:
-        """The replay id of the oldest kept event, and the one that the next event will get."""
-        return await self._log.bounds(topic)
 
     @property
     def subscriptions(self) -> int:
@@ -127,7 +115,9 @@ class EventBus:
             uuid = record.key.decode() if record.key else ""
         except (UndecodablePayload, UnicodeDecodeError) as error:
             self._on_skipped(topic)
-            log.error("a record in an event topic is not an event", topic=topic, offset=record.offset, error=str(error))
+            log.warning(
+                "a record in an event topic is not an event", topic=topic, offset=record.offset, error=str(error)
+            )
             return None
         return Event(record.offset, uuid, schema_id, payload, record.timestamp_ms)
 
@@ -139,7 +129,7 @@ class EventBus:
         return self.events_of(topic, piece), piece.next_offset
 
     def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
-        return cast("AsyncGenerator[LogSlice, None]", self._log.follow(topic, offset))
+        return self._log.follow(topic, offset)
 
     def left(self, tail: _Tail) -> None:
         """The last subscriber of a topic is gone: stop following it."""
@@ -188,8 +178,8 @@ class _Tail:
             except BusUnavailable as error:
                 if failures == 0:
                     log.warning("cannot follow an event topic; trying again", topic=self.topic, error=str(error))
-            except Exception as error:  # noqa: BLE001 - a reader that ends would leave its subscribers waiting for ever
-                log.error("the reader of an event topic broke; trying again", topic=self.topic, exc_info=error)
+            except Exception:
+                log.exception("the reader of an event topic broke; trying again", topic=self.topic)
             await asyncio.sleep(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
             failures += 1
 

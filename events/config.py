@@ -12,7 +12,7 @@ from tidegate.kit.errors import Problem
 
 __all__ = ["DEFAULT_PASSWORD", "EventsConfig", "host_port"]
 
-DEFAULT_PASSWORD = "tidegate-dev"  # noqa: S105 - the published default of a development user, refused off loopback
+DEFAULT_PASSWORD = "tidegate-dev"
 
 
 def host_port(value: str) -> tuple[str, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["EventLog", "LogRecord", "LogSlice"]
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["EventLog", "LogBounds", "LogRecord", "LogSlice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +29,37 @@ class LogSlice:
     next_offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """``start`` is the oldest kept offset, ``end`` the next one to be given out; a reader gets to ``readable``.
+
+    ``readable`` is less than ``end`` while a transaction is open.
+    """
+
+    start: int
+    end: int
+    readable: int
+
+
 class EventLog(Protocol):
     """A log whose topics have one partition. Every method raises BusUnavailable when the log does not answer in time.
 
-    Methods may run at the same time on one event loop. ``append`` returns when the record is acknowledged by all
-    in-sync replicas; appends that are started in order to one topic are kept in order.
+    Methods may run at the same time on one event loop.
     """
 
-    async def append(self, topic: str, key: bytes, value: bytes, timestamp_ms: int) -> int:
-        """The offset of the record."""
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int | TidegateError]:
+        """Append (key, value, timestamp in ms) in order; per record its offset, or why it is not known to be there.
+
+        Returns when all in-sync replicas have the records. What fails by time may still arrive.
+        """
         ...
 
-    async def bounds(self, topic: str) -> tuple[int, int]:
-        """The offset of the oldest record that is kept, and the one that the next record will get."""
-        ...
+    async def bounds(self, topic: str) -> LogBounds: ...
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         """Records from ``offset`` on, at least one unless the end is reached; what retention took away is passed over."""
         ...
 
-    def follow(self, topic: str, offset: int) -> AsyncIterator[LogSlice]:
+    def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
         """Records from ``offset`` on as they come, without end, until the iterator is closed."""
         ...

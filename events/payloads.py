@@ -106,7 +106,7 @@ class EventSchema:
         source = io.BytesIO(payload)
         try:
             values = fastavro.schemaless_reader(source, self._parsed, None)
-        except Exception as error:  # noqa: BLE001 - the decoder raises what its reads happen to run into
+        except Exception as error:
             raise UndecodablePayload(
                 f"The payload is not an Avro record of {self.definition.name} (schema {self.id}): "
                 f"{type(error).__name__}"

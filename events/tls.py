@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 import os
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CA_FILE", "certificates"]
 
 CA_FILE: Final = "ca.pem"
-_RENEW_BEFORE: Final = datetime.timedelta(days=30)
+_RENEW_BEFORE: Final = dt.timedelta(days=30)
 _CA_YEARS: Final = 10
 _SERVER_DAYS: Final = 365
 
@@ -28,7 +28,7 @@ def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
 
     Nothing changes while the certificate names all hosts and has a month to go; else the same authority signs a new one.
     """
-    wanted = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})  # noqa: S104
+    wanted = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})
     files = TlsFiles(directory / "server.pem", directory / "server.key")
     if not _serves(files, directory, wanted):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -68,7 +68,7 @@ def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateK
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"Tidegate development CA {os.urandom(4).hex()}")])
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     certificate = (
-        _builder(name, name, key, datetime.timedelta(days=365 * _CA_YEARS))
+        _builder(name, name, key, dt.timedelta(days=365 * _CA_YEARS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -90,7 +90,7 @@ def _make_server(
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     certificate = (
-        _builder(name, authority.subject, key, datetime.timedelta(days=_SERVER_DAYS))
+        _builder(name, authority.subject, key, dt.timedelta(days=_SERVER_DAYS))
         .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -104,7 +104,7 @@ def _make_server(
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, lasts: datetime.timedelta
+    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, lasts: dt.timedelta
 ) -> x509.CertificateBuilder:
     from cryptography import x509
 
@@ -114,7 +114,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_now() - datetime.timedelta(hours=1))
+        .not_valid_before(_now() - dt.timedelta(hours=1))
         .not_valid_after(_now() + lasts)
     )
 
@@ -139,5 +139,5 @@ def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
         file.write(text)
 
 
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)

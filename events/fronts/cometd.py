@@ -318,7 +318,7 @@ class CometdFront:
             payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
         except (NotThere, BadEvent) as error:
             self._metrics.skipped.labels(topic).inc()
-            log.error("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
+            log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
             return None
         self._metrics.delivered.labels(topic, "cometd").inc()
         position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": topic}

@@ -83,7 +83,7 @@ class RestFront:
             for slash in ("", "/")
         ]
 
-    async def versions(self, request: Request) -> Response:
+    async def versions(self, _: Request) -> Response:
         """The versions there are; the one resource that needs no session."""
         return json_response(
             [

@@ -1,0 +1,58 @@
+"""The HTTP face: every front that speaks HTTP in one application, and errors in the words of the front they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from events.errors import InvalidSession, ResourceNotFound, WrongMethod
+from events.fronts.oauth import oauth_error
+from events.fronts.rest import error_body
+from events.fronts.soap import fault
+from events.metrics import EventMetrics
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.http import face, json_response
+
+__all__ = ["application"]
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""200 events of a collection, generously."""
+
+
+class Front(Protocol):
+    """A protocol in front of the events: the routes it answers."""
+
+    def routes(self) -> Sequence[BaseRoute]: ...
+
+
+def application(metrics: EventMetrics, fronts: Iterable[Front]) -> ASGIApp:
+    routes: list[BaseRoute] = [route for front in fronts for route in front.routes()]
+    return face(
+        routes, name="events", metrics=metrics.metrics, render_error=render_error, max_body_bytes=MAX_BODY_BYTES
+    )
+
+
+def render_error(request: Request, error: TidegateError | HTTPException) -> Response:
+    """The one place where an error becomes an HTTP answer."""
+    known = _of_starlette(request, error) if isinstance(error, HTTPException) else error
+    path = request.url.path
+    if path.startswith("/services/Soap/"):
+        return fault(known)
+    if path.startswith(("/services/oauth2/", "/id/")):
+        if isinstance(known, InvalidSession):
+            return Response("Bad_OAuth_Token", 403, media_type="text/plain")
+        return oauth_error(known)
+    return json_response(error_body(known), known.http_status)
+
+
+def _of_starlette(request: Request, error: HTTPException) -> TidegateError:
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return WrongMethod(f"HTTP Method '{request.method}' not allowed. Allowed are {allowed.replace(', ', ',')}")
+    return ResourceNotFound()

@@ -1,0 +1,181 @@
+"""The event log on any Kafka, through ``broker.client``: publish, read, follow, and make topics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import Final
+
+from broker.client import (
+    Ack,
+    Admin,
+    BatchConsumer,
+    BatchProducer,
+    ClientConfig,
+    FetchedBatches,
+    NewTopic,
+    TopicPartition,
+)
+from broker.client.errors import MessageTooLarge, UnknownTopicOrPartition
+from events.errors import BusUnavailable, EventsError, EventTooLarge
+from events.log import LogBounds, LogRecord, LogSlice
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["KafkaLog"]
+
+_FETCH_WAIT_MS: Final = 500
+_READ_WAIT_MS: Final = 5000
+
+
+class KafkaLog:
+    """An EventLog and a TopicStore over one cluster. Producer and admin stay connected from ``start`` to ``stop``.
+
+    Readers see committed records only. Following a topic takes a connection of its own; reading history is done by one
+    reader, one piece at a time.
+    """
+
+    def __init__(self, config: ClientConfig, *, publish_timeout_s: float = 30) -> None:
+        producing = {"acks": "all", "enable.idempotence": "true", "max.request.size": str(4 * 1024 * 1024)}
+        reading = {
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": "false",
+            "fetch.max.wait.ms": str(_FETCH_WAIT_MS),
+        }
+        given = ClientConfig(config.bootstrap_servers, {"client.id": "tidegate-events", **config.properties})
+        self._reading = given.with_properties(reading)
+        self._history_config = self._reading.with_properties({"max.partition.fetch.bytes": str(256 * 1024)})
+        self._admin = Admin(given)
+        self._producer = BatchProducer(given.with_properties(producing))
+        self._publish_timeout_s = publish_timeout_s
+        self._history: BatchConsumer | None = None
+        self._history_turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Connect; raises BusUnavailable when no broker answers."""
+        with _border("connecting to the log"):
+            await self._admin.start()
+            try:
+                await self._producer.start()
+            except BaseException:
+                await self._admin.stop()
+                raise
+
+    async def stop(self) -> None:
+        """Send what is accepted, then disconnect."""
+        await self._producer.stop()
+        if self._history is not None:
+            await self._history.stop()
+        await self._admin.stop()
+
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int | TidegateError]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._publish_timeout_s
+        sent = [await self._enqueue(topic, record, until) for record in records]
+        waiting = [answer for answer in sent if isinstance(answer, asyncio.Future)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=max(0.0, until - loop.time()))
+        return [self._answer(topic, answer) for answer in sent]
+
+    async def _enqueue(
+        self, topic: str, record: tuple[bytes, bytes, int], until: float
+    ) -> asyncio.Future[Ack] | TidegateError:
+        key, value, timestamp_ms = record
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._producer.enqueue(topic, key, value, partition=0, timestamp_ms=timestamp_ms)
+        except TidegateError as error:
+            return error
+        except TimeoutError:
+            return BusUnavailable(f"The log took no event for {topic} within {self._publish_timeout_s:g} s")
+
+    def _answer(self, topic: str, answer: asyncio.Future[Ack] | TidegateError) -> int | TidegateError:
+        if isinstance(answer, asyncio.Future):
+            if not answer.done():
+                # Nobody waits for it any more; its outcome is taken so that a late failure is not reported as unseen.
+                answer.add_done_callback(lambda late: late.cancelled() or late.exception())
+                return BusUnavailable(
+                    f"The log did not acknowledge the event for {topic} within {self._publish_timeout_s:g} s; "
+                    "it may still be published"
+                )
+            error = answer.exception()
+            if error is None:
+                return answer.result().offset
+            if not isinstance(error, TidegateError):
+                raise error
+            answer = error
+        if isinstance(answer, MessageTooLarge):
+            return EventTooLarge(str(answer))
+        if isinstance(answer, EventsError) or not answer.retriable:
+            return answer
+        return BusUnavailable(f"Publishing to {topic}: {answer}")
+
+    async def bounds(self, topic: str) -> LogBounds:
+        partition = TopicPartition(topic, 0)
+        with _border(f"offsets of {topic}"):
+            start, end, readable = await asyncio.gather(
+                self._admin.beginning_offsets([partition]),
+                self._admin.end_offsets([partition]),
+                self._admin.end_offsets([partition], committed=True),
+            )
+        return LogBounds(start[partition], end[partition], min(readable[partition], end[partition]))
+
+    async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
+        partition = TopicPartition(topic, 0)
+        async with self._history_turn:
+            with _border(f"reading {topic} at {offset}"):
+                consumer = await self._history_reader()
+                await consumer.assign([partition])
+                await consumer.seek(partition, offset)
+                fetched = await consumer.fetch(_READ_WAIT_MS, max_bytes)
+        return _slice(fetched, offset)
+
+    async def _history_reader(self) -> BatchConsumer:
+        if self._history is None:
+            self._history = await BatchConsumer(self._history_config).start()
+        return self._history
+
+    async def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
+        partition = TopicPartition(topic, 0)
+        with _border(f"following {topic}"):
+            async with BatchConsumer(self._reading) as consumer:
+                await consumer.assign([partition])
+                await consumer.seek(partition, offset)
+                while True:
+                    for fetched in await consumer.fetch(60_000):
+                        yield _slice([fetched], offset)
+
+    async def partitions(self, topic: str) -> int | None:
+        with _border(f"topic {topic}"):
+            try:
+                return len((await self._admin.describe_topics([topic]))[topic].partitions)
+            except UnknownTopicOrPartition:
+                return None
+
+    async def create(self, topic: str, retention_ms: int) -> None:
+        configs = {"retention.ms": str(retention_ms), "cleanup.policy": "delete"}
+        with _border(f"making topic {topic}"):
+            await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
+
+
+def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:
+    records = [
+        LogRecord(record.offset, record.key, record.value, record.timestamp_ms)
+        for entry in fetched
+        for record in entry.records()
+    ]
+    return LogSlice(records, fetched[-1].next_offset if fetched else offset)
+
+
+@contextlib.contextmanager
+def _border(about: str) -> Iterator[None]:
+    """What the client raises and time may heal leaves as BusUnavailable."""
+    try:
+        yield
+    except BusUnavailable:
+        raise
+    except TidegateError as error:
+        if not error.retriable:
+            raise
+        raise BusUnavailable(f"{about}: {error}") from error

@@ -1,0 +1,162 @@
+"""The events service: assembles log, registry, fronts and listeners, and starts and stops them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
+
+from starlette.types import ASGIApp
+
+from broker.client import ClientConfig
+from events.access import Access
+from events.bus import EventBus
+from events.catalog import Catalog, SchemaStore, TopicStore
+from events.config import EventsConfig, host_port
+from events.errors import BusUnavailable
+from events.fronts.cometd import CometdFront
+from events.fronts.definitions import DefinitionsFront
+from events.fronts.oauth import OAuthFront
+from events.fronts.rest import RestFront
+from events.fronts.soap import SoapFront
+from events.http import application
+from events.kafka import KafkaLog
+from events.log import EventLog
+from events.metrics import EventMetrics
+from events.publishing import Publisher
+from events.schemas import RegistrySchemas
+from events.tls import CA_FILE, certificates
+from tidegate.kit.http import HttpServer, TlsFiles
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from events.grpc_server import GrpcServer
+
+__all__ = ["EventsServer"]
+
+log = logger(__name__)
+
+_FIRST_RETRY_S: Final = 0.1
+_LAST_RETRY_S: Final = 2.0
+
+
+class EventLogService(EventLog, TopicStore, Protocol):
+    """A log with topics to make, and a connection to open and close."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def _clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class EventsServer:
+    """The events service as a process runs it: a kit ``Service``. The log and the registry may start after it."""
+
+    def __init__(
+        self,
+        config: EventsConfig,
+        *,
+        event_log: EventLogService | None = None,
+        schemas: SchemaStore | None = None,
+    ) -> None:
+        """``event_log`` and ``schemas`` stand in for the Kafka and the registry that the configuration names."""
+        self._config = config
+        self.metrics = EventMetrics()
+        self.access = Access(config, _clock_ms)
+        self.log = event_log or KafkaLog(ClientConfig(config.bootstrap_servers, config.kafka))
+        store = schemas or RegistrySchemas(config.registry_url)
+        self.catalog = Catalog(store, self.log, refresh_ms=config.definition_refresh_ms)
+        self.bus = EventBus(
+            self.log,
+            clock_ms=_clock_ms,
+            tail_bytes=config.tail_bytes,
+            on_skipped=lambda topic: self.metrics.skipped.labels(topic).inc(),
+        )
+        self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms)
+        self._cometd = CometdFront(self.catalog, self.bus, self.access, config, self.metrics)
+        self._http: list[HttpServer] = []
+        self._grpc: GrpcServer | None = None
+
+    async def start(self) -> Mapping[str, str]:
+        """Connect and listen; the addresses by name, and under ``ca`` the file that clients trust for the TLS ones."""
+        config = self._config
+        await self._connect()
+        hosts = [host_port(address)[0] for address in (config.https_listen, config.pubsub_listen)]
+        tls = certificates(config.data_path / "tls", hosts)
+        app = self._application()
+        self._cometd.start()
+        plain = HttpServer(app, *host_port(config.http_listen))
+        secure = HttpServer(app, *host_port(config.https_listen), tls=tls)
+        for server in (plain, secure):
+            await server.start()
+            self._http.append(server)
+        pubsub, pubsub_plain = await self._start_grpc(tls)
+        return {
+            "events": plain.url,
+            "events-tls": secure.url,
+            "pubsub": pubsub,
+            "pubsub-plain": pubsub_plain,
+            "ca": str((config.data_path / "tls" / CA_FILE).resolve()),
+        }
+
+    async def stop(self) -> None:
+        """Let running requests end, then subscribers, then the log."""
+        await self._cometd.stop()
+        if self._grpc is not None:
+            await self._grpc.stop()
+        for server in self._http:
+            await server.stop()
+        await self.bus.close()
+        with contextlib.suppress(BusUnavailable):
+            await self.log.stop()
+
+    async def _connect(self) -> None:
+        """Reach the log, however long that takes; the supervisor may start it after us."""
+        pause_s, said = _FIRST_RETRY_S, False
+        while True:
+            try:
+                await self.log.start()
+                return
+            except BusUnavailable as error:
+                if not said:
+                    log.warning("the log cannot be reached yet; trying on", reason=str(error))
+                    said = True
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LAST_RETRY_S)
+
+    def _application(self) -> ASGIApp:
+        fronts = (
+            RestFront(self.catalog, self._publisher, self.access, self._usage),
+            SoapFront(self.access),
+            OAuthFront(self.access),
+            self._cometd,
+            DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
+        )
+        return application(self.metrics, fronts)
+
+    def _usage(self) -> Mapping[str, tuple[int, int]]:
+        """Limits as (most, left): the ones there are."""
+        most = self._config.max_sessions
+        clients = (most, most - self._cometd.sessions)
+        return {"StreamingApiConcurrentClients": clients, "DurableStreamingApiConcurrentClients": clients}
+
+    async def _start_grpc(self, tls: TlsFiles) -> tuple[str, str]:
+        from events.fronts.pubsub import PubSubFront
+        from events.grpc_server import GrpcServer
+
+        front = PubSubFront(
+            self.catalog,
+            self.bus,
+            self._publisher,
+            self.access,
+            self.metrics,
+            keepalive_s=self._config.keepalive_ms / 1000,
+        )
+        self._grpc = GrpcServer(front)
+        secure, plain = host_port(self._config.pubsub_listen), host_port(self._config.pubsub_plain_listen)
+        return await self._grpc.start(secure, plain, tls)

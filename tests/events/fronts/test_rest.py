@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import simple_salesforce
+from simple_salesforce import Salesforce, SalesforceLogin
+
+from tests.support.events import PASSWORD, USER, EventsThread
+
+
+@pytest.fixture(scope="module")
+def org(service: EventsThread) -> Iterator[Salesforce]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REQUESTS_CA_BUNDLE", service.addresses["ca"])
+        session_id, instance = SalesforceLogin(
+            username=USER, password=PASSWORD, security_token="", scratch_url=service.secure_url
+        )
+        yield Salesforce(session_id=session_id, instance=instance)
+
+
+def call(service: EventsThread, method: str, path: str, body: Any = None, **more: Any) -> requests.Response:
+    headers = {"Authorization": f"Bearer {service.token()}"} | more.pop("headers", {})
+    data = body if isinstance(body, bytes | None) else json.dumps(body)
+    headers.setdefault("Content-Type", "application/json")
+    return requests.request(method, f"{service.url}{path}", data=data, headers=headers, timeout=10, **more)
+
+
+EVENTS = "/services/data/v60.0/sobjects/Order_Shipped__e"
+
+
+def test_simple_salesforce_logs_in_over_soap_and_publishes(service: EventsThread, org: Salesforce) -> None:
+    answer = org.Order_Shipped__e.create({"Order_Number__c": "A-1", "Amount__c": 12.5, "Express__c": True})
+    assert answer["success"] is True
+    assert answer["errors"][0]["statusCode"] == "OPERATION_ENQUEUED"
+    assert service.memory_log.topics["Order_Shipped__e"][-1].key.decode() == answer["errors"][0]["message"]
+
+
+def test_simple_salesforce_describes_events(org: Salesforce) -> None:
+    assert "Order_Shipped__e" in [found["name"] for found in org.describe()["sobjects"]]
+    fields = {field["name"]: field for field in org.Order_Shipped__e.describe()["fields"]}
+    assert fields["Order_Number__c"]["length"] == 40
+    assert fields["Order_Number__c"]["nillable"] is False
+    assert (fields["Amount__c"]["precision"], fields["Amount__c"]["scale"]) == (10, 2)
+    assert fields["ReplayId"]["createable"] is False
+
+
+def test_simple_salesforce_reads_limits(org: Salesforce) -> None:
+    assert org.limits()["StreamingApiConcurrentClients"]["Max"] == 2000
+
+
+def test_simple_salesforce_sees_the_errors_it_knows(org: Salesforce) -> None:
+    with pytest.raises(simple_salesforce.exceptions.SalesforceMalformedRequest) as refused:
+        org.Order_Shipped__e.create({"Nope__c": 1})
+    assert refused.value.content == [
+        {
+            "message": "No such column 'Nope__c' on sobject of type Order_Shipped__e",
+            "errorCode": "INVALID_FIELD",
+            "fields": ["Nope__c"],
+        }
+    ]
+    with pytest.raises(simple_salesforce.exceptions.SalesforceResourceNotFound):
+        org.Missing__e.create({"A__c": 1})
+
+
+def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
+    with pytest.raises(simple_salesforce.exceptions.SalesforceAuthenticationFailed) as failed:
+        SalesforceLogin(username=USER, password="wrong", security_token="", scratch_url=service.url)
+    assert failed.value.code == "INVALID_LOGIN"
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ({}, "REQUIRED_FIELD_MISSING", "Required fields are missing: [Order_Number__c]"),
+        ({"Order_Number__c": ""}, "REQUIRED_FIELD_MISSING", "Required fields are missing: [Order_Number__c]"),
+        ({"Order_Number__c": "x" * 41}, "STRING_TOO_LONG", f"Order Number: data value too large: {'x' * 41} (max length=40)"),
+        ({"Order_Number__c": {"a": 1}}, "JSON_PARSER_ERROR", "string from VALUE_DICT"),
+        ({"Order_Number__c": "a", "Amount__c": "many"}, "JSON_PARSER_ERROR", "double from VALUE_STRING value many"),
+        ({"Order_Number__c": "a", "Amount__c": 1e9}, "NUMBER_OUTSIDE_VALID_RANGE", "at most 8 digits"),
+        ({"Order_Number__c": "a", "Amount__c": True}, "JSON_PARSER_ERROR", "double"),
+        ({"Order_Number__c": "a", "Shipped_At__c": "soon"}, "JSON_PARSER_ERROR", "datetime from VALUE_STRING value soon"),
+        ({"Order_Number__c": "a", "Due__c": "2026-13-01"}, "JSON_PARSER_ERROR", "date from"),
+        ({"Order_Number__c": "a", "Express__c": "perhaps"}, "JSON_PARSER_ERROR", "boolean"),
+        ({"Order_Number__c": "a", "CreatedById": "005"}, "INVALID_FIELD_FOR_INSERT_UPDATE", "CreatedById"),
+        ({"Order_Number__c": "\ud800"}, "JSON_PARSER_ERROR", "string"),
+        ([], "JSON_PARSER_ERROR", "list"),
+        (b"{", "JSON_PARSER_ERROR", "not valid JSON"),
+        (b"\xff", "JSON_PARSER_ERROR", "not valid JSON"),
+        (b"[" * 100_000, "JSON_PARSER_ERROR", "not valid JSON"),
+    ],
+)
+def test_a_bad_event_is_refused_with_salesforces_code(service: EventsThread, body: Any, code: str, message: str) -> None:
+    before = len(service.memory_log.topics["Order_Shipped__e"])
+    answer = call(service, "POST", EVENTS, body)
+    assert answer.status_code == 400
+    (error,) = answer.json()
+    assert error["errorCode"] == code
+    assert message in error["message"]
+    assert len(service.memory_log.topics["Order_Shipped__e"]) == before
+
+
+def test_field_names_are_read_without_regard_to_case(service: EventsThread) -> None:
+    assert call(service, "POST", EVENTS + "/", {"order_number__C": "lower"}).status_code == 201
+
+
+def test_a_request_without_a_valid_session_is_refused(service: EventsThread) -> None:
+    answer = requests.get(f"{service.url}{EVENTS}/describe", timeout=10)
+    assert (answer.status_code, answer.json()) == (
+        401,
+        [{"message": "Session expired or invalid", "errorCode": "INVALID_SESSION_ID"}],
+    )
+
+
+def test_versions_need_no_session(service: EventsThread) -> None:
+    versions = requests.get(f"{service.url}/services/data/", timeout=10).json()
+    assert {"label": "Winter '24", "url": "/services/data/v59.0", "version": "59.0"} in versions
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/services/data/v60.0/nothing", 404, "NOT_FOUND"),
+        ("GET", "/services/data/v7.0/sobjects", 404, "NOT_FOUND"),
+        ("DELETE", EVENTS, 405, "METHOD_NOT_ALLOWED"),
+        ("GET", "/services/data/v60.0/sobjects/Missing__e/describe", 404, "NOT_FOUND"),
+        ("GET", "/services/data/v60.0/event/eventSchema/99999", 404, "NOT_FOUND"),
+        ("GET", "/services/data/v60.0/event/eventSchema/x", 404, "NOT_FOUND"),
+        ("GET", f"{EVENTS}/eventSchema?payloadFormat=ROUND", 400, "INVALID_TYPE"),
+    ],
+)
+def test_what_is_not_there_is_said_as_salesforce_says_it(
+    service: EventsThread, method: str, path: str, status: int, code: str
+) -> None:
+    answer = call(service, method, path)
+    assert (answer.status_code, answer.json()[0]["errorCode"]) == (status, code)
+
+
+def test_another_content_type_is_refused(service: EventsThread) -> None:
+    answer = call(service, "POST", EVENTS, b"a=b", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert (answer.status_code, answer.json()[0]["errorCode"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_a_collection_answers_for_each_record(service: EventsThread, org: Salesforce) -> None:
+    def record(kind: str, **fields: Any) -> dict[str, Any]:
+        return {"attributes": {"type": kind}, **fields}
+
+    records = [
+        record("Order_Shipped__e", Order_Number__c="C-1"),
+        record("Order_Shipped__e"),
+        record("Missing__e", A__c=1),
+        record("Order_Shipped__e", Order_Number__c="C-2"),
+        {"Order_Number__c": "no type"},
+    ]
+    answer = org.restful("composite/sobjects", method="POST", json={"records": records})
+    assert [result["success"] for result in answer] == [True, False, False, True, False]
+    codes = [result["errors"][0]["statusCode"] for result in answer]
+    assert codes == ["OPERATION_ENQUEUED", "REQUIRED_FIELD_MISSING", "INVALID_TYPE", "OPERATION_ENQUEUED", "INVALID_TYPE"]
+
+
+def test_all_or_none_publishes_nothing_when_one_is_refused(service: EventsThread) -> None:
+    before = len(service.memory_log.topics["Order_Shipped__e"])
+    good = {"attributes": {"type": "Order_Shipped__e"}, "Order_Number__c": "D"}
+    bad = {"attributes": {"type": "Order_Shipped__e"}}
+    path = "/services/data/v60.0/composite/sobjects"
+    answer = call(service, "POST", path, {"allOrNone": True, "records": [good, bad]}).json()
+    assert [result["errors"][0]["statusCode"] for result in answer] == [
+        "ALL_OR_NONE_OPERATION_ROLLED_BACK",
+        "REQUIRED_FIELD_MISSING",
+    ]
+    assert len(service.memory_log.topics["Order_Shipped__e"]) == before
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"records": {}}, {"records": [1]}, {"records": [], "allOrNone": "yes"}, {"records": [{}] * 201}]
+)
+def test_a_malformed_collection_is_refused_whole(service: EventsThread, body: Any) -> None:
+    assert call(service, "POST", "/services/data/v60.0/composite/sobjects", body).status_code == 400
+
+
+def test_event_schemas_are_shown_expanded_and_compact(service: EventsThread) -> None:
+    compact = call(service, "GET", f"{EVENTS}/eventSchema?payloadFormat=COMPACT").json()
+    assert compact["fields"][0] == {"name": "CreatedDate", "type": "long", "doc": "CreatedDate:DateTime"}
+    expanded = call(service, "GET", f"/services/data/v60.0/event/eventSchema/{compact['uuid']}").json()
+    assert expanded["type"] == "expanded-record"
+    payload = expanded["fields"][0]["type"]["fields"][1]["type"]
+    assert payload["fields"][0]["type"] == "string"
+
+
+def test_publishing_says_so_when_the_log_is_away(service: EventsThread) -> None:
+    service.memory_log.down = True
+    try:
+        answer = call(service, "POST", EVENTS, {"Order_Number__c": "E"})
+    finally:
+        service.memory_log.down = False
+    assert (answer.status_code, answer.json()[0]["errorCode"]) == (503, "SERVER_UNAVAILABLE")

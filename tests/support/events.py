@@ -1,0 +1,193 @@
+"""An events service on a log and a registry in memory, for tests of what lies in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from events.config import EventsConfig
+from events.definitions import EventDefinition, EventField, FieldType
+from events.errors import BusUnavailable
+from events.log import LogBounds, LogRecord, LogSlice
+from events.server import EventsServer
+from tidegate.kit.config import parse
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["ORDER_SHIPPED", "PASSWORD", "USER", "EventsThread", "MemoryLog", "MemorySchemas", "events_config"]
+
+T = TypeVar("T")
+USER, PASSWORD = "developer@tidegate.local", "tidegate-dev"
+
+ORDER_SHIPPED = EventDefinition(
+    "Order_Shipped__e",
+    (
+        EventField("Order_Number__c", FieldType.TEXT, required=True, length=40),
+        EventField("Amount__c", FieldType.NUMBER, precision=10, scale=2),
+        EventField("Express__c", FieldType.CHECKBOX),
+        EventField("Shipped_At__c", FieldType.DATE_TIME),
+        EventField("Due__c", FieldType.DATE),
+        EventField("Note__c", FieldType.LONG_TEXT_AREA, length=1000),
+    ),
+    label="Order Shipped",
+    plural_label="Orders Shipped",
+)
+
+
+class MemoryLog:
+    """Topics as lists. ``down`` makes everything fail as a broker that is away does."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[LogRecord | None]] = {}
+        self.counts: dict[str, int] = {}
+        self.starts: dict[str, int] = {}
+        self.down = False
+        self.reads = 0
+        self._grown = asyncio.Condition()
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def _check(self) -> None:
+        if self.down:
+            raise BusUnavailable("The log is away")
+
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int | TidegateError]:
+        if self.down:
+            return [BusUnavailable("The log is away") for _ in records]
+        return [await self.put(topic, key, value, ms) for key, value, ms in records]
+
+    async def put(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> int:
+        held = self.topics[topic]
+        held.append(LogRecord(len(held), key, value, timestamp_ms))
+        async with self._grown:
+            self._grown.notify_all()
+        return len(held) - 1
+
+    def skip(self, topic: str, count: int) -> None:
+        """Offsets that no record has, as transactions leave them."""
+        self.topics[topic] += [None] * count
+
+    async def bounds(self, topic: str) -> LogBounds:
+        self._check()
+        end = len(self.topics[topic])
+        return LogBounds(self.starts.get(topic, 0), end, end)
+
+    async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
+        self._check()
+        self.reads += 1
+        return self._slice(topic, offset, max_bytes)
+
+    def _slice(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
+        found: list[LogRecord] = []
+        position = max(offset, self.starts.get(topic, 0))
+        while position < len(self.topics[topic]) and max_bytes > 0:
+            record = self.topics[topic][position]
+            position += 1
+            if record is not None:
+                found.append(record)
+                max_bytes -= len(record.value or b"")
+        return LogSlice(found, position)
+
+    async def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
+        while True:
+            self._check()
+            if offset < len(self.topics[topic]):
+                piece = self._slice(topic, offset, 1 << 20)
+                offset = piece.next_offset
+                yield piece
+            else:
+                async with self._grown:
+                    if offset >= len(self.topics[topic]):
+                        await self._grown.wait()
+
+    async def partitions(self, topic: str) -> int | None:
+        self._check()
+        return self.counts.get(topic, 1) if topic in self.topics else None
+
+    async def create(self, topic: str, retention_ms: int) -> None:
+        self._check()
+        self.topics.setdefault(topic, [])
+
+
+class MemorySchemas:
+    """A registry without rules."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.versions: dict[str, list[int]] = {}
+
+    def subjects(self) -> list[str]:
+        return list(self.versions)
+
+    def latest(self, subject: str) -> tuple[int, str] | None:
+        held = self.versions.get(subject)
+        return (held[-1], self.texts[held[-1] - 1]) if held else None
+
+    def by_id(self, schema_id: int) -> str | None:
+        return self.texts[schema_id - 1] if 0 < schema_id <= len(self.texts) else None
+
+    def register(self, subject: str, text: str) -> int:
+        if text not in self.texts:
+            self.texts.append(text)
+        number = self.texts.index(text) + 1
+        held = self.versions.setdefault(subject, [])
+        if not held or held[-1] != number:
+            held.append(number)
+        return number
+
+
+def events_config(data: Path, **more: object) -> EventsConfig:
+    addresses = ("http.listen", "https.listen", "pubsub.listen", "pubsub.plain.listen")
+    given: dict[str, object] = {"data.dir": str(data), **dict.fromkeys(addresses, "127.0.0.1:0"), **more}
+    return parse(EventsConfig, given)
+
+
+class EventsThread:
+    """An events service in a thread of its own, for blocking clients; in memory unless it is given a real one."""
+
+    def __init__(self, data: Path, *, real: bool = False, **more: object) -> None:
+        self._config, self._real = events_config(data, **more), real
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.memory_log: MemoryLog
+        self.schemas = MemorySchemas()
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 30) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
+
+    async def _start(self) -> None:
+        self.memory_log = MemoryLog()
+        if self._real:
+            self.server = EventsServer(self._config)
+        else:
+            self.server = EventsServer(self._config, event_log=self.memory_log, schemas=self.schemas)
+        self.addresses = dict(await self.server.start())
+
+    def __enter__(self) -> EventsThread:
+        self._thread.start()
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.server.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def define(self, definition: EventDefinition = ORDER_SHIPPED) -> None:
+        self.run(self.server.catalog.define(definition, retention_ms=3_600_000))
+
+    @property
+    def url(self) -> str:
+        return self.addresses["events"]
+
+    @property
+    def secure_url(self) -> str:
+        return self.addresses["events-tls"]
+
+    def token(self) -> str:
+        return self.server.access.login(USER, PASSWORD).id
