@@ -19,7 +19,6 @@ class ReplayPreset(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LATEST: _ClassVar[ReplayPreset]
     EARLIEST: _ClassVar[ReplayPreset]
     CUSTOM: _ClassVar[ReplayPreset]
-
 UNKNOWN: ErrorCode
 PUBLISH: ErrorCode
 COMMIT: ErrorCode
@@ -47,15 +46,7 @@ class TopicInfo(_message.Message):
     can_subscribe: bool
     schema_id: str
     rpc_id: str
-    def __init__(
-        self,
-        topic_name: _Optional[str] = ...,
-        tenant_guid: _Optional[str] = ...,
-        can_publish: _Optional[bool] = ...,
-        can_subscribe: _Optional[bool] = ...,
-        schema_id: _Optional[str] = ...,
-        rpc_id: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, topic_name: _Optional[str] = ..., tenant_guid: _Optional[str] = ..., can_publish: _Optional[bool] = ..., can_subscribe: _Optional[bool] = ..., schema_id: _Optional[str] = ..., rpc_id: _Optional[str] = ...) -> None: ...
 
 class SchemaRequest(_message.Message):
     __slots__ = ("schema_id",)
@@ -71,9 +62,7 @@ class SchemaInfo(_message.Message):
     schema_json: str
     schema_id: str
     rpc_id: str
-    def __init__(
-        self, schema_json: _Optional[str] = ..., schema_id: _Optional[str] = ..., rpc_id: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, schema_json: _Optional[str] = ..., schema_id: _Optional[str] = ..., rpc_id: _Optional[str] = ...) -> None: ...
 
 class EventHeader(_message.Message):
     __slots__ = ("key", "value")
@@ -93,13 +82,7 @@ class ProducerEvent(_message.Message):
     schema_id: str
     payload: bytes
     headers: _containers.RepeatedCompositeFieldContainer[EventHeader]
-    def __init__(
-        self,
-        id: _Optional[str] = ...,
-        schema_id: _Optional[str] = ...,
-        payload: _Optional[bytes] = ...,
-        headers: _Optional[_Iterable[_Union[EventHeader, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., schema_id: _Optional[str] = ..., payload: _Optional[bytes] = ..., headers: _Optional[_Iterable[_Union[EventHeader, _Mapping]]] = ...) -> None: ...
 
 class ConsumerEvent(_message.Message):
     __slots__ = ("event", "replay_id")
@@ -107,9 +90,7 @@ class ConsumerEvent(_message.Message):
     REPLAY_ID_FIELD_NUMBER: _ClassVar[int]
     event: ProducerEvent
     replay_id: bytes
-    def __init__(
-        self, event: _Optional[_Union[ProducerEvent, _Mapping]] = ..., replay_id: _Optional[bytes] = ...
-    ) -> None: ...
+    def __init__(self, event: _Optional[_Union[ProducerEvent, _Mapping]] = ..., replay_id: _Optional[bytes] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "msg")
@@ -127,12 +108,7 @@ class PublishRequest(_message.Message):
     topic_name: str
     events: _containers.RepeatedCompositeFieldContainer[ProducerEvent]
     auth_refresh: str
-    def __init__(
-        self,
-        topic_name: _Optional[str] = ...,
-        events: _Optional[_Iterable[_Union[ProducerEvent, _Mapping]]] = ...,
-        auth_refresh: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, topic_name: _Optional[str] = ..., events: _Optional[_Iterable[_Union[ProducerEvent, _Mapping]]] = ..., auth_refresh: _Optional[str] = ...) -> None: ...
 
 class PublishResult(_message.Message):
     __slots__ = ("replay_id", "error", "correlation_key")
@@ -142,12 +118,7 @@ class PublishResult(_message.Message):
     replay_id: bytes
     error: Error
     correlation_key: str
-    def __init__(
-        self,
-        replay_id: _Optional[bytes] = ...,
-        error: _Optional[_Union[Error, _Mapping]] = ...,
-        correlation_key: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, replay_id: _Optional[bytes] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., correlation_key: _Optional[str] = ...) -> None: ...
 
 class PublishResponse(_message.Message):
     __slots__ = ("results", "schema_id", "rpc_id")
@@ -157,12 +128,7 @@ class PublishResponse(_message.Message):
     results: _containers.RepeatedCompositeFieldContainer[PublishResult]
     schema_id: str
     rpc_id: str
-    def __init__(
-        self,
-        results: _Optional[_Iterable[_Union[PublishResult, _Mapping]]] = ...,
-        schema_id: _Optional[str] = ...,
-        rpc_id: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, results: _Optional[_Iterable[_Union[PublishResult, _Mapping]]] = ..., schema_id: _Optional[str] = ..., rpc_id: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("topic_name", "replay_preset", "replay_id", "num_requested", "auth_refresh")
@@ -176,14 +142,7 @@ class FetchRequest(_message.Message):
     replay_id: bytes
     num_requested: int
     auth_refresh: str
-    def __init__(
-        self,
-        topic_name: _Optional[str] = ...,
-        replay_preset: _Optional[_Union[ReplayPreset, str]] = ...,
-        replay_id: _Optional[bytes] = ...,
-        num_requested: _Optional[int] = ...,
-        auth_refresh: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, topic_name: _Optional[str] = ..., replay_preset: _Optional[_Union[ReplayPreset, str]] = ..., replay_id: _Optional[bytes] = ..., num_requested: _Optional[int] = ..., auth_refresh: _Optional[str] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
     __slots__ = ("events", "latest_replay_id", "rpc_id", "pending_num_requested")
@@ -195,13 +154,7 @@ class FetchResponse(_message.Message):
     latest_replay_id: bytes
     rpc_id: str
     pending_num_requested: int
-    def __init__(
-        self,
-        events: _Optional[_Iterable[_Union[ConsumerEvent, _Mapping]]] = ...,
-        latest_replay_id: _Optional[bytes] = ...,
-        rpc_id: _Optional[str] = ...,
-        pending_num_requested: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, events: _Optional[_Iterable[_Union[ConsumerEvent, _Mapping]]] = ..., latest_replay_id: _Optional[bytes] = ..., rpc_id: _Optional[str] = ..., pending_num_requested: _Optional[int] = ...) -> None: ...
 
 class CommitReplayRequest(_message.Message):
     __slots__ = ("commit_request_id", "replay_id")
@@ -221,13 +174,7 @@ class CommitReplayResponse(_message.Message):
     replay_id: bytes
     error: Error
     process_time: int
-    def __init__(
-        self,
-        commit_request_id: _Optional[str] = ...,
-        replay_id: _Optional[bytes] = ...,
-        error: _Optional[_Union[Error, _Mapping]] = ...,
-        process_time: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, commit_request_id: _Optional[str] = ..., replay_id: _Optional[bytes] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., process_time: _Optional[int] = ...) -> None: ...
 
 class ManagedFetchRequest(_message.Message):
     __slots__ = ("subscription_id", "developer_name", "num_requested", "auth_refresh", "commit_replay_id_request")
@@ -241,14 +188,7 @@ class ManagedFetchRequest(_message.Message):
     num_requested: int
     auth_refresh: str
     commit_replay_id_request: CommitReplayRequest
-    def __init__(
-        self,
-        subscription_id: _Optional[str] = ...,
-        developer_name: _Optional[str] = ...,
-        num_requested: _Optional[int] = ...,
-        auth_refresh: _Optional[str] = ...,
-        commit_replay_id_request: _Optional[_Union[CommitReplayRequest, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, subscription_id: _Optional[str] = ..., developer_name: _Optional[str] = ..., num_requested: _Optional[int] = ..., auth_refresh: _Optional[str] = ..., commit_replay_id_request: _Optional[_Union[CommitReplayRequest, _Mapping]] = ...) -> None: ...
 
 class ManagedFetchResponse(_message.Message):
     __slots__ = ("events", "latest_replay_id", "rpc_id", "pending_num_requested", "commit_response")
@@ -262,11 +202,4 @@ class ManagedFetchResponse(_message.Message):
     rpc_id: str
     pending_num_requested: int
     commit_response: CommitReplayResponse
-    def __init__(
-        self,
-        events: _Optional[_Iterable[_Union[ConsumerEvent, _Mapping]]] = ...,
-        latest_replay_id: _Optional[bytes] = ...,
-        rpc_id: _Optional[str] = ...,
-        pending_num_requested: _Optional[int] = ...,
-        commit_response: _Optional[_Union[CommitReplayResponse, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, events: _Optional[_Iterable[_Union[ConsumerEvent, _Mapping]]] = ..., latest_replay_id: _Optional[bytes] = ..., rpc_id: _Optional[str] = ..., pending_num_requested: _Optional[int] = ..., commit_response: _Optional[_Union[CommitReplayResponse, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import fastavro
+import grpc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from events.proto import generate
+from tests.support.events import EventsThread
+
+TOPIC = "/event/Order_Shipped__e"
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleType]:
+    """A client's own modules, generated from the proto file as any user of gRPC does."""
+    from grpc_tools import protoc
+
+    target = tmp_path_factory.mktemp("stubs")
+    source = Path(generate.__file__).parent
+    assert not protoc.main(
+        ["protoc", f"-I{source}", f"--python_out={target}", f"--grpc_python_out={target}", str(source / "pubsub_api.proto")]
+    )
+    loaded = []
+    for name in ("pubsub_api_pb2", "pubsub_api_pb2_grpc"):
+        spec = importlib.util.spec_from_file_location(name, target / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        loaded.append(module)
+    return loaded[0], loaded[1]
+
+
+class Client:
+    """What a user writes around the generated stub."""
+
+    def __init__(self, service: EventsThread, stubs: tuple[ModuleType, ModuleType], *, tls: bool) -> None:
+        self.pb, grpc_module = stubs
+        if tls:
+            roots = Path(service.addresses["ca"]).read_bytes()
+            self.channel = grpc.secure_channel(service.addresses["pubsub"], grpc.ssl_channel_credentials(roots))
+        else:
+            self.channel = grpc.insecure_channel(service.addresses["pubsub-plain"])
+        self.stub = grpc_module.PubSubStub(self.channel)
+        self.metadata = self.with_token(service.token())
+        self.org = service.server.access.org_id
+        self.schemas: dict[str, Any] = {}
+
+    def with_token(self, token: str) -> tuple[tuple[str, str], ...]:
+        return (("accesstoken", token), ("instanceurl", "https://127.0.0.1"), ("tenantid", "00DTG0000000001"))
+
+    def schema(self, schema_id: str) -> Any:
+        if schema_id not in self.schemas:
+            said = self.stub.GetSchema(self.pb.SchemaRequest(schema_id=schema_id), metadata=self.metadata)
+            self.schemas[schema_id] = fastavro.parse_schema(json.loads(said.schema_json))
+        return self.schemas[schema_id]
+
+    def encode(self, **fields: Any) -> Any:
+        topic = self.stub.GetTopic(self.pb.TopicRequest(topic_name=TOPIC), metadata=self.metadata)
+        out = io.BytesIO()
+        record = {"CreatedDate": 1_700_000_000_000, "CreatedById": "005", "Express__c": False, **fields}
+        fastavro.schemaless_writer(out, self.schema(topic.schema_id), record)
+        return self.pb.ProducerEvent(id=fields.get("Order_Number__c"), schema_id=topic.schema_id, payload=out.getvalue())
+
+    def publish(self, *numbers: str) -> list[Any]:
+        events = [self.encode(Order_Number__c=number) for number in numbers]
+        request = self.pb.PublishRequest(topic_name=TOPIC, events=events)
+        return list(self.stub.Publish(request, metadata=self.metadata).results)
+
+    def subscribe(self, *requests: Any) -> tuple[Any, queue.Queue[Any]]:
+        """A running subscription, and the queue that further requests go into; None ends them."""
+        asked: queue.Queue[Any] = queue.Queue()
+        for request in requests:
+            asked.put(request)
+        return self.stub.Subscribe(iter(asked.get, None), metadata=self.metadata), asked
+
+    def fetch(self, count: int, **more: Any) -> Any:
+        return self.pb.FetchRequest(topic_name=TOPIC, num_requested=count, **more)
+
+    def numbers(self, responses: Any, count: int) -> list[str]:
+        found: list[str] = []
+        while len(found) < count:
+            for event in next(responses).events:
+                source = io.BytesIO(event.event.payload)
+                found.append(fastavro.schemaless_reader(source, self.schema(event.event.schema_id), None)["Order_Number__c"])
+        return found
+
+
+@pytest.fixture(scope="module")
+def client(service: EventsThread, stubs: tuple[ModuleType, ModuleType]) -> Iterator[Client]:
+    made = Client(service, stubs, tls=False)
+    yield made
+    made.channel.close()
+
+
+def refused(call: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as failed:
+        call()
+    trailers = {key: value for key, value in failed.value.trailing_metadata() or ()}
+    return failed.value.code(), trailers.get("error-code", "").removeprefix("sfdc.platform.eventbus.grpc.")
+
+
+def test_a_topic_says_what_may_be_done_with_it(client: Client) -> None:
+    topic = client.stub.GetTopic(client.pb.TopicRequest(topic_name=TOPIC), metadata=client.metadata)
+    assert (topic.topic_name, topic.tenant_guid, topic.can_publish, topic.can_subscribe) == (TOPIC, client.org, True, True)
+
+
+def test_events_come_in_order_with_their_ids_over_tls(service: EventsThread, stubs: Any) -> None:
+    client = Client(service, stubs, tls=True)
+    results = client.publish("t-1", "t-2", "t-3")
+    assert [result.correlation_key for result in results] == ["t-1", "t-2", "t-3"]
+    before = int.from_bytes(results[0].replay_id[:8]) - 1
+    replay_id = before.to_bytes(8, signed=True)
+    custom = client.pb.ReplayPreset.CUSTOM
+    responses, asked = client.subscribe(client.fetch(3, replay_preset=custom, replay_id=replay_id))
+    events = [event for event in next(responses).events]
+    asked.put(None)
+    assert [event.event.id for event in events][:3] == ["t-1", "t-2", "t-3"]
+    assert [event.replay_id for event in events] == [result.replay_id for result in results]
+    assert all(len(event.replay_id) == 10 for event in events)
+    client.channel.close()
+
+
+def test_a_subscriber_gets_as_many_events_as_it_asks_for(client: Client) -> None:
+    (first, *_) = client.publish(*[f"f-{number}" for number in range(10)])
+    responses, asked = client.subscribe(
+        client.fetch(4, replay_preset=client.pb.ReplayPreset.CUSTOM, replay_id=_before(first.replay_id))
+    )
+    assert client.numbers(responses, 4) == ["f-0", "f-1", "f-2", "f-3"]
+    keepalive = next(responses)  # nothing more is owed: only the keepalive comes
+    assert (len(keepalive.events), keepalive.pending_num_requested) == (0, 0)
+    assert len(keepalive.latest_replay_id) == 10
+    asked.put(client.pb.FetchRequest(num_requested=6))
+    assert client.numbers(responses, 6) == [f"f-{number}" for number in range(4, 10)]
+    asked.put(None)
+    with pytest.raises(StopIteration):
+        while True:
+            next(responses)
+
+
+def test_without_a_preset_only_new_events_come(client: Client) -> None:
+    client.publish("old")
+    responses, asked = client.subscribe(client.fetch(1))
+    next(responses)  # the keepalive says that the subscription stands
+    client.publish("new")
+    assert client.numbers(responses, 1) == ["new"]
+    asked.put(None)
+
+
+def test_the_earliest_preset_begins_with_what_is_kept(service: EventsThread, client: Client) -> None:
+    client.publish("kept")
+    responses, asked = client.subscribe(client.fetch(100, replay_preset=client.pb.ReplayPreset.EARLIEST))
+    assert next(responses).events[0].replay_id == b"\0" * 10
+    asked.put(None)
+
+
+def test_asking_for_much_is_asking_for_a_hundred(client: Client) -> None:
+    responses, asked = client.subscribe(client.fetch(1_000_000))
+    assert next(responses).pending_num_requested == 100
+    asked.put(None)
+
+
+def test_a_bad_event_fails_alone(client: Client) -> None:
+    good, long = client.encode(Order_Number__c="good"), client.encode(Order_Number__c="x" * 41)
+    broken = client.pb.ProducerEvent(id="broken", schema_id=good.schema_id, payload=b"\xff\xff")
+    trailing = client.pb.ProducerEvent(id="trailing", schema_id=good.schema_id, payload=good.payload + b"\0")
+    blank = client.pb.ProducerEvent(id="blank", payload=good.payload)
+    unknown = client.pb.ProducerEvent(id="unknown", schema_id="4711", payload=good.payload)
+    large = client.pb.ProducerEvent(id="large", schema_id=good.schema_id, payload=b"\0" * (1024 * 1024 + 1))
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=[broken, long, good, trailing, blank, unknown, large])
+    results = client.stub.Publish(request, metadata=client.metadata).results
+    assert [bool(result.replay_id) for result in results] == [False, False, True, False, False, False, False]
+    messages = [result.error.msg for result in results]
+    assert "not an Avro record" in messages[0]
+    assert "max length=40" in messages[1]
+    assert "after the Avro record" in messages[3]
+    assert messages[4] == "Schema validation failed. The schema ID can't be blank."
+    assert "4711" in messages[5]
+    assert "at most 1048576" in messages[6]
+
+
+def test_a_request_over_four_megabytes_is_refused(client: Client) -> None:
+    event = client.pb.ProducerEvent(schema_id="1", payload=b"\0" * (5 * 1024 * 1024))
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=[event])
+    code, _ = refused(lambda: client.stub.Publish(request, metadata=client.metadata))
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_publish_stream_answers_each_request_in_order(client: Client) -> None:
+    requests = [
+        client.pb.PublishRequest(topic_name=TOPIC if number == 0 else "", events=[client.encode(Order_Number__c=f"s-{number}")])
+        for number in range(20)
+    ]
+    answers = list(client.stub.PublishStream(iter(requests), metadata=client.metadata))
+    assert [answer.results[0].correlation_key for answer in answers] == [f"s-{number}" for number in range(20)]
+
+
+def test_a_stream_keeps_to_its_topic(client: Client) -> None:
+    responses, asked = client.subscribe(client.fetch(1), client.pb.FetchRequest(topic_name="/event/Other__e", num_requested=1))
+    assert refused(lambda: list(responses))[0] is grpc.StatusCode.INVALID_ARGUMENT
+    asked.put(None)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "trailer"),
+    [
+        ({"num_requested": 0}, "INVALID_ARGUMENT", "subscription.fetch.requested.events.invalid"),
+        ({"num_requested": -5}, "INVALID_ARGUMENT", "subscription.fetch.requested.events.invalid"),
+        ({"topic_name": "/event/Missing__e"}, "NOT_FOUND", "topic.not.found"),
+        ({"topic_name": "Order_Shipped__e"}, "NOT_FOUND", "topic.not.found"),
+        ({"topic_name": ""}, "NOT_FOUND", "topic.not.found"),
+        ({"replay_preset": 2}, "INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted"),
+        ({"replay_preset": 2, "replay_id": b"12345678x\0"}, "INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted"),
+        ({"replay_preset": 2, "replay_id": b"\x7f" + b"\0" * 7}, "INVALID_ARGUMENT", "subscription.fetch.replayid.validation.failed"),
+        ({"replay_preset": 2, "replay_id": b"\x80" + b"\0" * 7}, "INVALID_ARGUMENT", "subscription.fetch.replayid.validation.failed"),
+        ({"replay_preset": 9}, "INVALID_ARGUMENT", "subscription.fetch.replay.preset.invalid"),
+    ],
+)
+def test_a_bad_fetch_request_ends_its_stream_with_a_code(client: Client, more: dict[str, Any], code: str, trailer: str) -> None:
+    request = client.pb.FetchRequest(**({"topic_name": TOPIC, "num_requested": 1} | more))
+    responses, asked = client.subscribe(request)
+    asked.put(None)
+    assert refused(lambda: list(responses)) == (grpc.StatusCode[code], trailer)
+
+
+def test_a_call_without_a_session_is_refused(client: Client) -> None:
+    request = client.pb.TopicRequest(topic_name=TOPIC)
+    for metadata in ((), client.with_token("00DTG0000000001!forged.forged"), (*client.metadata[:1], ("tenantid", "00DXX0000000001"))):
+        code, trailer = refused(lambda given=metadata: client.stub.GetTopic(request, metadata=given))
+        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, "service.auth.error")
+
+
+def test_a_subscription_ends_when_its_session_does(service: EventsThread, client: Client) -> None:
+    token = service.token()
+    responses = client.stub.Subscribe(iter([client.fetch(100)]), metadata=client.with_token(token))
+    next(responses)
+    service.server.access.revoke(token)
+    assert refused(lambda: list(responses))[0] is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_managed_subscriptions_are_not_offered(client: Client) -> None:
+    call = lambda: list(client.stub.ManagedSubscribe(iter([]), metadata=client.metadata))  # noqa: E731
+    assert refused(call)[0] is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_subscriber_that_never_reads_does_not_hold_up_another(service: EventsThread, client: Client) -> None:
+    stuck = [client.subscribe(client.fetch(100, replay_preset=client.pb.ReplayPreset.EARLIEST)) for _ in range(5)]
+    responses, asked = client.subscribe(client.fetch(50))
+    next(responses)
+    client.publish(*[f"q-{number}" for number in range(50)])
+    assert client.numbers(responses, 50) == [f"q-{number}" for number in range(50)]
+    for call, requests in [*stuck, (responses, asked)]:
+        requests.put(None)
+        call.cancel()
+
+
+def test_many_subscribers_each_get_every_event(client: Client) -> None:
+    readers = [client.subscribe(client.fetch(30)) for _ in range(20)]
+    for responses, _ in readers:
+        next(responses)
+    got: list[list[str]] = []
+    threads = [threading.Thread(target=lambda r=responses: got.append(client.numbers(r, 30))) for responses, _ in readers]
+    for thread in threads:
+        thread.start()
+    client.publish(*[f"m-{number}" for number in range(30)])
+    for thread in threads:
+        thread.join(20)
+    for responses, asked in readers:
+        asked.put(None)
+        responses.cancel()
+    assert got == [[f"m-{number}" for number in range(30)]] * 20
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.binary(max_size=300), method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe"]))
+def test_random_bytes_end_in_a_status_and_nothing_dies(service: EventsThread, client: Client, body: bytes, method: str) -> None:
+    path = f"/eventbus.v1.PubSub/{method}"
+    try:
+        if method in ("PublishStream", "Subscribe"):
+            list(client.channel.stream_stream(path)(iter([body]), metadata=client.metadata, timeout=5))
+        else:
+            client.channel.unary_unary(path)(body, metadata=client.metadata, timeout=5)
+    except grpc.RpcError as error:
+        assert error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
+    request = client.pb.TopicRequest(topic_name=TOPIC)
+    assert client.stub.GetTopic(request, metadata=client.metadata).can_publish
+
+
+def test_the_generated_messages_are_fresh(tmp_path: Path) -> None:
+    generate.generate(tmp_path)
+    for name in generate.GENERATED:
+        assert (tmp_path / name).read_text() == (Path(generate.__file__).parent / name).read_text(), f"run {generate.__name__}"
+
+
+def _before(replay_id: bytes) -> bytes:
+    return (int.from_bytes(replay_id[:8]) - 1).to_bytes(8, signed=True)
