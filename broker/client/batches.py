@@ -11,13 +11,12 @@ import crc32c
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from broker.errors import CorruptMessage, UnsupportedForMessageFormat
+from broker.protocol.records import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, crc_is_right
 
 if TYPE_CHECKING:
     from broker.client.columns import Columns
 
 __all__ = [
-    "BATCH_HEADER",
-    "HEADER_BYTES",
     "Ack",
     "Batch",
     "EncodedBatch",
@@ -27,19 +26,10 @@ __all__ = [
     "split",
 ]
 
-BATCH_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-"""Record batch v2: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max
-timestamp, producer id, producer epoch, base sequence, record count."""
-HEADER_BYTES: Final = BATCH_HEADER.size
-_AFTER_CRC: Final = 21
-_LENGTH_FROM: Final = 12
 _PRODUCER: Final = struct.Struct(">qhi")
 _PRODUCER_AT: Final = 43
-_ATTRIBUTES_AT: Final = 21
 _CRC_AT: Final = 17
-
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
+_TRANSACTIONAL: Final = 0x10
 
 
 class TopicPartition(NamedTuple):
@@ -92,33 +82,19 @@ class EncodedBatch:
         """The bytes to send: the producer filled in and the CRC computed."""
         data = self.data
         _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, epoch, sequence)
-        (attributes,) = struct.unpack_from(">h", data, _ATTRIBUTES_AT)
-        attributes = attributes | TRANSACTIONAL if transactional else attributes & ~TRANSACTIONAL
-        struct.pack_into(">h", data, _ATTRIBUTES_AT, attributes)
-        with memoryview(data) as view, view[_AFTER_CRC:] as checked:
+        (attributes,) = struct.unpack_from(">h", data, ATTRIBUTES_AT)
+        attributes = attributes | _TRANSACTIONAL if transactional else attributes & ~_TRANSACTIONAL
+        struct.pack_into(">h", data, ATTRIBUTES_AT, attributes)
+        with memoryview(data) as view, view[ATTRIBUTES_AT:] as checked:
             struct.pack_into(">I", data, _CRC_AT, crc32c.crc32c(checked))
         return bytes(data)
 
 
 class Batch(NamedTuple):
-    """One undecoded record batch: its bytes with the header, and the fields a reader wants first."""
+    """One undecoded record batch: its bytes, header included, and what the header says."""
 
     data: memoryview
-    base_offset: int
-    last_offset: int
-    record_count: int
-    attributes: int
-    base_timestamp_ms: int
-    max_timestamp_ms: int
-    producer_id: int
-
-    @property
-    def is_control(self) -> bool:
-        return bool(self.attributes & CONTROL)
-
-    @property
-    def is_transactional(self) -> bool:
-        return bool(self.attributes & TRANSACTIONAL)
+    header: BatchHeader
 
 
 def split(data: memoryview, *, check_crc: bool, where: str) -> Iterator[Batch]:
@@ -128,21 +104,20 @@ def split(data: memoryview, *, check_crc: bool, where: str) -> Iterator[Batch]:
     ``where`` names the partition in the message.
     """
     position, end = 0, len(data)
-    while end - position >= HEADER_BYTES:
-        base, length, _, magic, crc, attributes, last, first_ms, max_ms, producer, _, _, count = (
-            BATCH_HEADER.unpack_from(data, position)
-        )
-        if magic != 2:
-            raise UnsupportedForMessageFormat(f"{where}: batch at offset {base} has format {magic}, only 2 can be read")
-        if length < HEADER_BYTES - _LENGTH_FROM or last < 0 or count < 0:
-            raise CorruptMessage(f"{where}: batch at offset {base} says it has {length} bytes and {count} records")
-        stop = position + _LENGTH_FROM + length
-        if stop > end:
+    while end - position >= HEADER_SIZE:
+        header = BatchHeader.parse(data, position)
+        if header.magic != MAGIC:
+            raise UnsupportedForMessageFormat(
+                f"{where}: the batch at offset {header.base_offset} has format {header.magic}, only {MAGIC} can be read"
+            )
+        if header.size < HEADER_SIZE or header.last_offset_delta < 0:
+            raise CorruptMessage(f"{where}: the batch at offset {header.base_offset} says it has {header.length} bytes")
+        if position + header.size > end:
             return
-        if check_crc and crc32c.crc32c(data[position + _AFTER_CRC : stop]) != crc:
-            raise CorruptMessage(f"{where}: batch at offset {base} does not have the CRC it says")
-        yield Batch(data[position:stop], base, base + last, count, attributes, first_ms, max_ms, producer)
-        position = stop
+        if check_crc and not crc_is_right(data, position, header):
+            raise CorruptMessage(f"{where}: the batch at offset {header.base_offset} does not have the CRC it says")
+        yield Batch(data[position : position + header.size], header)
+        position += header.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +158,7 @@ class FetchedBatches:
                         )
             except Exception as error:
                 raise CorruptMessage(
-                    f"{topic}-{partition}: batch at offset {batch.base_offset} cannot be decoded: {error}"
+                    f"{topic}-{partition}: batch at offset {batch.header.base_offset} cannot be decoded: {error}"
                 ) from error
 
     def columns(self) -> Columns:

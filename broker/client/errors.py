@@ -103,19 +103,19 @@ __all__ = [
 ]
 
 
-class ClientTimeout(RetriableError):
+class ClientTimeout(RetriableError):  # noqa: N818 - named as the broker's errors are
     """The cluster did not answer in time."""
 
 
-class NotReachable(RetriableError):
+class NotReachable(RetriableError):  # noqa: N818 - named as the broker's errors are
     """No broker could be reached."""
 
 
-class ClientClosed(TidegateError):
+class ClientClosed(TidegateError):  # noqa: N818 - named as the broker's errors are
     """The client was stopped and takes nothing more."""
 
 
-class IllegalUse(UsageError):
+class IllegalUse(UsageError):  # noqa: N818 - named as the broker's errors are
     """The calls came in an order that cannot work."""
 
 

@@ -110,17 +110,17 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
     ) -> FetchedBatches:
         where = f"{tp.topic}-{tp.partition}"
         batches = [
-            b for b in split(memoryview(data), check_crc=self._check_crcs, where=where) if b.last_offset >= asked
+            b for b in split(memoryview(data), check_crc=self._check_crcs, where=where) if b.header.last_offset >= asked
         ]
         if not batches:
             raise MessageTooLarge(
                 f"{where}: the batch at offset {asked} is larger than max.partition.fetch.bytes="
                 f"{self._max_partition_fetch_bytes}, and the broker sent only a part of it"
             )
-        following = batches[-1].last_offset + 1
+        following = batches[-1].header.last_offset + 1
         if self._isolation_level == _READ_COMMITTED:
             batches = list(_committed(batches, aborted))
-        wanted = tuple(batch for batch in batches if not batch.is_control)
+        wanted = tuple(batch for batch in batches if not batch.header.is_control)
         return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, wanted)
 
     def _fail(self, tp: TopicPartition, state: Any, asked: int, code: int) -> bool:
@@ -148,12 +148,12 @@ def _committed(batches: Sequence[Batch], aborted: Sequence[tuple[int, int]]) -> 
     waiting = sorted(aborted, key=lambda entry: entry[1])
     aborting: set[int] = set()
     for batch in batches:
-        while waiting and waiting[0][1] <= batch.last_offset:
+        while waiting and waiting[0][1] <= batch.header.last_offset:
             aborting.add(waiting.pop(0)[0])
-        if batch.is_control:
-            if batch.producer_id in aborting and _is_abort(batch):
-                aborting.discard(batch.producer_id)
-        elif batch.is_transactional and batch.producer_id in aborting:
+        if batch.header.is_control:
+            if batch.header.producer_id in aborting and _is_abort(batch):
+                aborting.discard(batch.header.producer_id)
+        elif batch.header.is_transactional and batch.header.producer_id in aborting:
             continue
         yield batch
 

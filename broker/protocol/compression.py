@@ -44,8 +44,18 @@ def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
         blocks = [data[start : start + _XERIAL_BLOCK] for start in range(0, len(data), _XERIAL_BLOCK)]
         packed = [bytes(cramjam.snappy.compress_raw(block)) for block in blocks]
         return _XERIAL_HEADER + b"".join(_LENGTH.pack(len(block)) + block for block in packed)
-    module = {Codec.GZIP: cramjam.gzip, Codec.LZ4: cramjam.lz4, Codec.ZSTD: cramjam.zstd}[codec]
+    if codec is Codec.LZ4:
+        return _lz4(cramjam, data, level)
+    module = {Codec.GZIP: cramjam.gzip, Codec.ZSTD: cramjam.zstd}[codec]
     return bytes(module.compress(data) if level is None else module.compress(data, level=level))
+
+
+def _lz4(cramjam: ModuleType, data: bytes, level: int | None) -> bytes:
+    """A frame of independent blocks: Java's reader refuses linked ones, which cramjam's one-shot function writes."""
+    options = {} if level is None else {"level": level}
+    compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False, **options)
+    compressor.compress(data)
+    return bytes(compressor.finish())
 
 
 def decompress(codec: int, data: bytes | memoryview) -> bytes | memoryview:

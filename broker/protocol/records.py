@@ -20,6 +20,7 @@ __all__ = [
     "ATTRIBUTES_AT",
     "HEADER_SIZE",
     "LOG_OVERHEAD",
+    "MAGIC",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
     "NO_SEQUENCE",

@@ -1,0 +1,81 @@
+"""Kafka's zigzag varints, whole columns of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker.errors import CorruptMessage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Varints", "read"]
+
+_THRESHOLDS: Final = np.array([1 << (7 * count) for count in range(1, 10)], dtype=np.uint64)
+"""From this value on one more byte is needed."""
+_LONGEST: Final = 10
+
+
+class Varints:
+    """A column of encoded numbers: a matrix with one row a number, of which the first ``lengths`` bytes count."""
+
+    __slots__ = ("lengths", "matrix")
+
+    def __init__(self, matrix: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:
+        self.matrix, self.lengths = matrix, lengths
+
+    @classmethod
+    def of(cls, values: NDArray[np.int64]) -> Varints:
+        """Zigzag and encode 64-bit numbers."""
+        wide = np.asarray(values, dtype=np.int64)
+        zigzag = ((wide << 1) ^ (wide >> 63)).view(np.uint64)
+        lengths = np.searchsorted(_THRESHOLDS, zigzag, side="right").astype(np.int64) + 1
+        columns = np.arange(int(lengths.max(initial=1)), dtype=np.uint64)
+        sevens = (zigzag[:, None] >> (columns * np.uint64(7))) & np.uint64(0x7F)
+        more = columns.astype(np.int64) < lengths[:, None] - 1
+        return cls((sevens | (more.astype(np.uint64) << np.uint64(7))).astype(np.uint8), lengths)
+
+    @classmethod
+    def zeros(cls, rows: int) -> Varints:
+        """A column of single zero bytes."""
+        return cls(np.zeros((rows, 1), dtype=np.uint8), np.ones(rows, dtype=np.int64))
+
+    @staticmethod
+    def joined(parts: Sequence[Varints]) -> Any:
+        """The parts side by side as one large-binary column."""
+        used = [np.arange(part.matrix.shape[1]) < part.lengths[:, None] for part in parts]
+        data = np.concatenate([part.matrix for part in parts], axis=1)[np.concatenate(used, axis=1)]
+        ends = np.concatenate(([0], np.cumsum(sum(part.lengths for part in parts))))
+        return pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+def read(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The number at each position, and the position behind it. Raises CorruptMessage for one without an end.
+
+    One round per byte of the longest number, each only over the numbers that go on.
+    """
+    if len(positions) == 0:
+        return np.zeros(0, np.int64), positions
+    if int(positions.min()) < 0 or int(positions.max()) >= len(data):
+        raise CorruptMessage("a field of a record lies outside its batch")
+    first = data[positions]
+    zigzag = (first & 0x7F).astype(np.uint64)
+    behind = positions + 1
+    going = np.flatnonzero(first & 0x80)
+    for count in range(1, _LONGEST):
+        if len(going) == 0:
+            break
+        at = positions[going] + count
+        if int(at.max()) >= len(data):
+            raise CorruptMessage("a number in a record goes on behind the end of its batch")
+        byte = data[at]
+        zigzag[going] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * count)
+        behind[going] += 1
+        going = going[(byte & 0x80) != 0]
+    if len(going):
+        raise CorruptMessage(f"a number in a record has more than {_LONGEST} bytes")
+    return (zigzag >> np.uint64(1)).view(np.int64) ^ -(zigzag & np.uint64(1)).view(np.int64), behind
