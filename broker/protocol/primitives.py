@@ -17,18 +17,21 @@ __all__ = [
     "READERS",
     "WRITERS",
     "ZERO_UUID",
+    "Data",
     "MalformedMessage",
     "Reader",
     "Writer",
     "read_array_length",
     "read_string",
+    "read_uuid",
     "read_uvarint",
     "write_array_length",
     "write_string",
     "write_uvarint",
 ]
 
-Reader = Callable[[bytes, int], tuple[Any, int]]
+Data = bytes | memoryview
+Reader = Callable[[Data, int], tuple[Any, int]]
 Writer = Callable[[bytearray, Any], None]
 
 ZERO_UUID: Final = uuid.UUID(int=0)
@@ -54,7 +57,7 @@ class MalformedMessage(ValueError):  # noqa: N818 - an adjective names it better
     """Bytes that cannot be the message they should be."""
 
 
-def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
+def read_uvarint(data: Data, at: int) -> tuple[int, int]:
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1
@@ -79,14 +82,14 @@ def write_uvarint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def _taken(data: bytes, at: int, length: int) -> tuple[bytes, int]:
+def _taken(data: Data, at: int, length: int) -> tuple[Data, int]:
     end = at + length
     if length < 0 or end > len(data):
         raise MalformedMessage(f"{length} bytes are announced at byte {at}, {len(data) - at} are there")
     return data[at:end], end
 
 
-def _length_of(data: bytes, at: int, compact: bool, prefix: Struct) -> tuple[int, int]:
+def _length_of(data: Data, at: int, compact: bool, prefix: Struct) -> tuple[int, int]:
     """A length where -1 stands for null."""
     if compact:
         length, at = read_uvarint(data, at)
@@ -95,7 +98,7 @@ def _length_of(data: bytes, at: int, compact: bool, prefix: Struct) -> tuple[int
 
 
 def _text_reader(compact: bool, nullable: bool) -> Reader:
-    def read(data: bytes, at: int) -> tuple[str | None, int]:
+    def read(data: Data, at: int) -> tuple[str | None, int]:
         length, at = _length_of(data, at, compact, _INT16)
         if length == -1 and nullable:
             return None, at
@@ -106,7 +109,7 @@ def _text_reader(compact: bool, nullable: bool) -> Reader:
 
 
 def _bytes_reader(compact: bool, nullable: bool) -> Reader:
-    def read(data: bytes, at: int) -> tuple[bytes | None, int]:
+    def read(data: Data, at: int) -> tuple[bytes | None, int]:
         length, at = _length_of(data, at, compact, _INT32)
         if length == -1 and nullable:
             return None, at
@@ -116,12 +119,13 @@ def _bytes_reader(compact: bool, nullable: bool) -> Reader:
     return read
 
 
-def _uuid_reader(_compact: bool, _nullable: bool) -> Reader:
-    def read(data: bytes, at: int) -> tuple[uuid.UUID, int]:
-        taken, at = _taken(data, at, 16)
-        return uuid.UUID(bytes=bytes(taken)), at
+def read_uuid(data: Data, at: int) -> tuple[uuid.UUID, int]:
+    taken, at = _taken(data, at, 16)
+    return uuid.UUID(bytes=bytes(taken)), at
 
-    return read
+
+def _uuid_reader(_compact: bool, _nullable: bool) -> Reader:
+    return read_uuid
 
 
 def _write_length(out: bytearray, length: int, compact: bool, prefix: Struct) -> None:
@@ -181,7 +185,7 @@ WRITERS: Final[dict[str, Callable[[bool, bool], Writer]]] = {
 }
 
 
-def read_array_length(data: bytes, at: int, compact: bool) -> tuple[int, int]:
+def read_array_length(data: Data, at: int, compact: bool) -> tuple[int, int]:
     """The number of elements, -1 for null; refuses a count that the bytes after it cannot hold."""
     length, at = _length_of(data, at, compact, _INT32)
     if length > len(data) - at:
@@ -198,7 +202,7 @@ _COMPACT_TEXT: Final = (_text_reader(False, True), _text_reader(True, True))
 _COMPACT_TEXT_OUT: Final = (_text_writer(False, True), _text_writer(True, True))
 
 
-def read_string(data: bytes, at: int, compact: bool) -> tuple[str | None, int]:
+def read_string(data: Data, at: int, compact: bool) -> tuple[str | None, int]:
     """A string or null: for code written by hand."""
     return _COMPACT_TEXT[compact](data, at)
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from struct import Struct
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from broker.protocol.primitives import (
     FIXED,
     READERS,
     WRITERS,
+    Data,
     MalformedMessage,
     Reader,
     Writer,
@@ -79,6 +80,11 @@ class Request(Message):
     API_KEY: ClassVar[int]
     FLEXIBLE_SINCE: ClassVar[int]
 
+    @classmethod
+    def read(cls, data: Data, version: int, at: int) -> Self:
+        """Raises MalformedMessage."""
+        return decode(cls, data, version, at)
+
 
 class Response(Message):
     """What the broker answers to the request of the same key and version."""
@@ -87,11 +93,15 @@ class Response(Message):
     API_KEY: ClassVar[int]
     FLEXIBLE_SINCE: ClassVar[int]
 
+    def write(self, version: int, out: bytearray) -> list[bytearray]:
+        """The answer behind what ``out`` already holds, as one part (Fetch has several)."""
+        return [encode(self, version, out)]
+
 
 M = TypeVar("M", bound=Request | Response)
 
 
-def decode(cls: type[M], data: bytes, version: int, at: int = 0) -> M:
+def decode(cls: type[M], data: Data, version: int, at: int = 0) -> M:
     """Read one message; raises MalformedMessage. Bytes after the message are ignored, as Kafka ignores them."""
     try:
         value, _ = _reader(cls, version, version >= cls.FLEXIBLE_SINCE)(data, at)
@@ -117,7 +127,7 @@ def _compiled(make: Callable[[type[Message], int, bool], _Made]) -> Callable[[ty
     return cast("Callable[[type[Message], int, bool], _Made]", cache(make))
 
 
-_ReadStep = Callable[[bytes, int, dict[str, Any]], int]
+_ReadStep = Callable[[Data, int, dict[str, Any]], int]
 
 
 @_compiled
@@ -125,7 +135,7 @@ def _reader(cls: type[Message], version: int, flexible: bool) -> Reader:
     steps = list(_read_steps(cls, version, flexible))
     tagged = {f.tag: (f.name, _value_reader(f, version, True)) for f in _tagged(cls, version)}
 
-    def read(data: bytes, at: int) -> tuple[Message, int]:
+    def read(data: Data, at: int) -> tuple[Message, int]:
         values: dict[str, Any] = {}
         for step in steps:
             at = step(data, at, values)
@@ -176,7 +186,7 @@ def _read_steps(cls: type[Message], version: int, flexible: bool) -> Iterator[_R
 def _fixed_step(names: tuple[str, ...], layout: Struct) -> _ReadStep:
     unpack, size = layout.unpack_from, layout.size
 
-    def step(data: bytes, at: int, values: dict[str, Any]) -> int:
+    def step(data: Data, at: int, values: dict[str, Any]) -> int:
         values.update(zip(names, unpack(data, at), strict=True))
         return at + size
 
@@ -184,14 +194,14 @@ def _fixed_step(names: tuple[str, ...], layout: Struct) -> _ReadStep:
 
 
 def _single_step(name: str, read: Reader) -> _ReadStep:
-    def step(data: bytes, at: int, values: dict[str, Any]) -> int:
+    def step(data: Data, at: int, values: dict[str, Any]) -> int:
         values[name], at = read(data, at)
         return at
 
     return step
 
 
-def _read_tags(data: bytes, at: int, values: dict[str, Any], tagged: dict[int | None, tuple[str, Reader]]) -> int:
+def _read_tags(data: Data, at: int, values: dict[str, Any], tagged: dict[int | None, tuple[str, Reader]]) -> int:
     count, at = read_uvarint(data, at)
     for _ in range(count):
         tag, at = read_uvarint(data, at)
@@ -212,7 +222,7 @@ def _value_reader(f: Field, version: int, flexible: bool) -> Reader:
         return _item_reader(f.kind, version, flexible, nullable)
     read_item = _item_reader(f.kind, version, flexible, False)
 
-    def read(data: bytes, at: int) -> tuple[tuple[Any, ...] | None, int]:
+    def read(data: Data, at: int) -> tuple[tuple[Any, ...] | None, int]:
         length, at = read_array_length(data, at, flexible)
         if length < 0:
             if length == -1 and nullable:
@@ -234,7 +244,7 @@ def _item_reader(kind: str | type[Message], version: int, flexible: bool, nullab
     if not nullable:
         return read_struct
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
+    def read(data: Data, at: int) -> tuple[Any, int]:
         return (None, at + 1) if data[at] >= 0x80 else read_struct(data, at + 1)
 
     return read
@@ -243,7 +253,7 @@ def _item_reader(kind: str | type[Message], version: int, flexible: bool, nullab
 def _fixed_reader(code: str) -> Reader:
     layout = Struct(">" + code)
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
+    def read(data: Data, at: int) -> tuple[Any, int]:
         return layout.unpack_from(data, at)[0], at + layout.size
 
     return read

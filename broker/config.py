@@ -1,0 +1,225 @@
+"""The broker's own configuration, under the keys Apache Kafka has in ``server.properties``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from broker.groups.config import GroupConfig
+from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
+from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
+from tidegate.kit.errors import ConfigError, Problem
+
+__all__ = ["BrokerConfig", "Listener"]
+
+_LISTENER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:.%]*\]|[^:/\[\]]*):(\d{1,5})")
+
+
+class Listener(NamedTuple):
+    """Where the broker listens, or where it says it can be reached."""
+
+    name: str
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Listener:
+        """Read ``NAME://host:port``; an empty host is every interface. Raises ValueError."""
+        found = _LISTENER.fullmatch(text.strip())
+        if found is None or int(found[3]) > 65535:
+            raise ValueError(f"{text!r} is not of the form PLAINTEXT://host:port")
+        return cls(found[1].upper(), found[2].strip("[]"), int(found[3]))
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def _listeners(values: list[str]) -> str | None:
+    for value in values:
+        try:
+            listener = Listener.parse(value)
+        except ValueError as error:
+            return str(error)
+        if listener.name != "PLAINTEXT":
+            return f"listener {listener.name} is not supported: only PLAINTEXT is"
+    return None
+
+
+@config
+class BrokerConfig(GroupConfig):
+    """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
+
+    node_id: int = key(
+        "node.id",
+        default=1,
+        type=KeyType.INT,
+        importance="high",
+        aliases=("broker.id",),
+        check=at_least(0),
+        doc="The broker's number; it is kept in the data directory and must not change.",
+    )
+    listeners: list[str] = key(
+        "listeners",
+        default=["PLAINTEXT://127.0.0.1:9092"],
+        importance="high",
+        check=_listeners,
+        doc="Where to listen, as PLAINTEXT://host:port; port 0 takes a free one.",
+    )
+    advertised_listeners: list[str] = key(
+        "advertised.listeners",
+        default=[],
+        importance="high",
+        check=_listeners,
+        doc="What clients are told to connect to, where that differs from `listeners`.",
+    )
+    log_dirs: list[str] = key(
+        "log.dirs",
+        importance="high",
+        aliases=("log.dir",),
+        doc="The directory the records are kept in. One; Kafka's list of several is not supported.",
+    )
+    broker_rack: str | None = key("broker.rack", default=None, doc="The rack the broker reports.")
+    num_partitions: int = key(
+        "num.partitions",
+        default=1,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Partitions of a topic that is created without a number of them.",
+    )
+    default_replication_factor: int = key(
+        "default.replication.factor",
+        default=1,
+        type=KeyType.INT,
+        check=between(1, 1),
+        doc="Replicas of a topic that is created without a number of them: 1, there is one broker.",
+    )
+    auto_create_topics_enable: bool = key(
+        "auto.create.topics.enable",
+        default=True,
+        importance="high",
+        doc="Create a topic when a client asks for its metadata and allows it.",
+    )
+    delete_topic_enable: bool = key(
+        "delete.topic.enable", default=True, importance="high", doc="Let clients delete topics."
+    )
+    socket_request_max_bytes: int = key(
+        "socket.request.max.bytes",
+        default=104_857_600,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="The largest request read; a larger one ends its connection before it is received.",
+    )
+    max_connections: int = key(
+        "max.connections",
+        default=(1 << 31) - 1,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Connections at one time; more are closed as they come.",
+    )
+    connections_max_idle_ms: int = key(
+        "connections.max.idle.ms",
+        default=600_000,
+        check=at_least(-1),
+        doc="Idle connections are closed after this; -1 never.",
+    )
+    fetch_max_bytes: int = key(
+        "fetch.max.bytes",
+        default=57_671_680,
+        type=KeyType.INT,
+        check=at_least(1024),
+        doc="The most bytes a fetch is answered with, whatever it asks for.",
+    )
+    retention_check_ms: int = key(
+        "log.retention.check.interval.ms",
+        default=300_000,
+        check=at_least(1),
+        doc="How often old segments are looked for, in milliseconds.",
+    )
+    cleaner_enable: bool = key(
+        "log.cleaner.enable", default=True, doc="Compact the logs of topics with cleanup.policy=compact."
+    )
+    cleaner_backoff_ms: int = key(
+        "log.cleaner.backoff.ms",
+        default=15_000,
+        check=at_least(0),
+        doc="How often logs that need compaction are looked for, in milliseconds.",
+    )
+    checkpoint_interval_ms: int = key(
+        "log.flush.offset.checkpoint.interval.ms",
+        default=60_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How often the point is written down from which a recovery has to read.",
+    )
+    background_flush_ms: int = key(
+        "log.background.flush.interval.ms",
+        default=100,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How long records that nobody waits for (acks 0 and 1) may stay in the page cache before a flush to disk is "
+        "begun. A key of Tidegate's own: the disk is the only replica.",
+    )
+    metrics_listen: str = key(
+        "metrics.listen",
+        default="127.0.0.1:9404",
+        doc="host:port of the Prometheus endpoint /metrics; empty for none. A key of Tidegate's own.",
+    )
+    max_message_bytes: str | None = key(
+        "message.max.bytes", default=None, doc="Default of the topic key max.message.bytes."
+    )
+    min_insync_replicas: str | None = key(
+        "min.insync.replicas", default=None, doc="Default of the topic key min.insync.replicas."
+    )
+    acks_all_durability: str | None = key(
+        "acks.all.durability",
+        default=None,
+        check=one_of("disk", "page-cache"),
+        importance="high",
+        doc="What an answer to acks=all means: `disk` (the default), the records survive a power failure; `page-cache`, they "
+        "survive the end of the broker's process. A key of Tidegate's own, also of topics.",
+    )
+    log_settings: dict[str, str] = family(
+        "log.", doc="Defaults of topic keys, under the names Kafka gives them for brokers."
+    )
+    compression_settings: dict[str, str] = family("compression.", doc="Defaults of the topic keys compression.*.")
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.listeners:
+            yield Problem(
+                "listeners", "Missing value for configuration listeners: name one, PLAINTEXT://127.0.0.1:9092"
+            )
+        if len(self.log_dirs) != 1:
+            yield Problem(
+                "log.dirs", f"Invalid value {','.join(self.log_dirs)} for configuration log.dirs: give one directory"
+            )
+        names = [Listener.parse(text).name for text in self.advertised_listeners]
+        if len(set(names)) != len(names):
+            yield Problem("advertised.listeners", "Each listener can be advertised once")
+        try:
+            parse(LogConfig, topic_defaults(self.topic_settings))
+        except ConfigError as error:
+            yield from error.problems
+        except ValueError as error:
+            yield Problem("log.*", f"A number was expected: {error}")
+
+    @property
+    def topic_settings(self) -> dict[str, str]:
+        """The broker keys that give topics their defaults, as they were given."""
+        given = {f"log.{name}": value for name, value in self.log_settings.items()}
+        given |= {f"compression.{name}": value for name, value in self.compression_settings.items()}
+        for name, value in (
+            ("message.max.bytes", self.max_message_bytes),
+            ("min.insync.replicas", self.min_insync_replicas),
+            ("acks.all.durability", self.acks_all_durability),
+        ):
+            if value is not None:
+                given[name] = value
+        known = {name for synonyms in BROKER_SYNONYMS.values() for name, _ in synonyms}
+        return {name: value for name, value in given.items() if name in known}
+
+    @property
+    def log_defaults(self) -> LogConfig:
+        """What a topic without keys of its own goes by."""
+        return parse(LogConfig, topic_defaults(self.topic_settings))

@@ -1,0 +1,343 @@
+"""One client's connection: frames in, answers out in the order of the requests.
+
+On the socket itself rather than asyncio's streams: frames are received into the buffer they are read from, records go
+from file to socket by ``sendfile``, and nothing is scheduled between a request and its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from broker.protocol.fetch import FileSlice
+
+__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Slot"]
+
+_SIZE: Final = Struct(">i")
+_BUFFER_BYTES: Final = 64 * 1024
+_SENDFILE_FROM_BYTES: Final = 64 * 1024
+"""Below this, reading and writing costs less than a ``sendfile`` (measured)."""
+_MOST_PENDING: Final = 128
+"""Requests of one connection that may be unanswered before no more are read."""
+_MOST_UNSENT_BYTES: Final = 8 * 1024 * 1024
+_MOST_PARTS: Final = 64
+_MORE: Final = getattr(socket, "MSG_MORE", 0)
+
+Part = bytes | bytearray | FileSlice
+
+
+class ConnectionRefusal(Exception):  # noqa: N818 - an end, not a mistake
+    """This connection cannot go on; the text is the reason, for one line in the log."""
+
+
+class Slot:
+    """The place of one answer in the order of the connection; ``parts`` is None until it is there."""
+
+    __slots__ = ("future", "parts")
+
+    def __init__(self, future: asyncio.Future[Any] | None = None) -> None:
+        self.future = future
+        self.parts: Sequence[Part] | None = None
+
+
+class FrameHandler(Protocol):
+    def __call__(self, connection: Connection, frame: memoryview) -> None:
+        """Take one request, whose bytes are valid during the call only; answer by ``send`` or ``reserve``.
+
+        Raises ConnectionRefusal to end the connection.
+        """
+        ...
+
+
+class Connection:
+    """Belongs to one event loop. ``closed`` is called once, with the reason where the client did not simply leave."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        handle: FrameHandler,
+        closed: Callable[[Connection, str | None], None],
+        max_frame_bytes: int,
+        listener: str,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._handle = handle
+        self._closed = closed
+        self._max_frame_bytes = max_frame_bytes
+        self.listener = listener
+        self.peer = _peer_of(sock)
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._start = self._end = 0
+        self._large: memoryview | None = None
+        self._large_filled = 0
+        self._slots: deque[Slot] = deque()
+        self._out: deque[memoryview | FileSlice] = deque()
+        self._sent_of_first = 0
+        self._unsent = 0
+        self._writing = self._reading = self._handling = False
+        self.is_open = True
+        self.active_at = self._loop.time()
+        self.bytes_in = self.bytes_out = 0
+        self._set_reading(True)
+
+    # Receiving
+
+    def _on_readable(self) -> None:
+        try:
+            if self._large is not None:
+                self._receive_large(self._large)
+            else:
+                self._receive()
+        except (BlockingIOError, InterruptedError):
+            return
+        except ConnectionRefusal as refusal:
+            self.close(str(refusal))
+        except OSError as error:
+            self.close(None if isinstance(error, ConnectionResetError | BrokenPipeError | TimeoutError) else str(error))
+
+    def _received(self, count: int) -> bool:
+        if count == 0:
+            self.close(None)
+            return False
+        self.bytes_in += count
+        self.active_at = self._loop.time()
+        return True
+
+    def _receive(self) -> None:
+        if self._end == _BUFFER_BYTES:
+            self._compact()
+        count = self._socket.recv_into(self._view[self._end :])
+        if self._received(count):
+            self._end += count
+            self._take_frames()
+
+    def _receive_large(self, frame: memoryview) -> None:
+        count = self._socket.recv_into(frame[self._large_filled :])
+        if not self._received(count):
+            return
+        self._large_filled += count
+        if self._large_filled == len(frame):
+            self._large = None
+            self._handle(self, frame)
+            self._pace()
+
+    def _take_frames(self) -> None:
+        """Handle every whole frame in the buffer, as far as the connection is not to pause."""
+        self._handling = True
+        try:
+            while self.is_open and self._reading and self._end - self._start >= 4:
+                (size,) = _SIZE.unpack_from(self._buffer, self._start)
+                if not 0 <= size <= self._max_frame_bytes:
+                    raise ConnectionRefusal(
+                        f"a frame of {size} bytes was announced; socket.request.max.bytes is {self._max_frame_bytes}"
+                    )
+                begin = self._start + 4
+                if begin + size > self._end:
+                    if size > _BUFFER_BYTES - 4:
+                        self._begin_large(size, begin)
+                    break
+                self._start = begin + size
+                self._handle(self, self._view[begin : self._start])
+                self._pace()
+        finally:
+            self._handling = False
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start:
+            self._compact()
+
+    def _begin_large(self, size: int, begin: int) -> None:
+        # Zeroed memory is not resident until bytes arrive: announcing much and sending little costs nothing here.
+        frame = memoryview(bytearray(size))
+        self._large_filled = self._end - begin
+        frame[: self._large_filled] = self._view[begin : self._end]
+        self._large = frame
+        self._start = self._end = 0
+
+    def _compact(self) -> None:
+        rest = bytes(self._view[self._start : self._end])
+        self._start, self._end = 0, len(rest)
+        self._view[: self._end] = rest
+
+    def _pace(self) -> None:
+        """Stop reading from a client that does not read its answers or asks faster than it is answered."""
+        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES
+        if wanted != self._reading and self.is_open:
+            self._set_reading(wanted)
+            if wanted and not self._handling:
+                self._loop.call_soon(self._take_buffered)
+
+    def _take_buffered(self) -> None:
+        if not self.is_open or self._handling:
+            return
+        try:
+            self._take_frames()
+        except ConnectionRefusal as refusal:
+            self.close(str(refusal))
+
+    def _set_reading(self, wanted: bool) -> None:
+        self._reading = wanted
+        if wanted:
+            self._loop.add_reader(self._fd, self._on_readable)
+        else:
+            self._loop.remove_reader(self._fd)
+
+    # Answering
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Answer the request being handled, now."""
+        if self._slots:
+            slot = Slot()
+            slot.parts = parts
+            self._slots.append(slot)
+        else:
+            self._put(parts)
+            self._write()
+
+    def reserve(self, future: asyncio.Future[Any], finish: Callable[[asyncio.Future[Any]], Sequence[Part]]) -> None:
+        """Answer the request being handled when ``future`` is done, with what ``finish`` makes of it.
+
+        ``finish`` may raise ConnectionRefusal.
+        """
+        slot = Slot(future)
+        self._slots.append(slot)
+
+        def done(future: asyncio.Future[Any]) -> None:
+            if not self.is_open:
+                return
+            try:
+                slot.parts = finish(future)
+            except ConnectionRefusal as refusal:
+                self.close(str(refusal))
+                return
+            self._send_finished()
+
+        future.add_done_callback(done)
+
+    def _send_finished(self) -> None:
+        while self._slots and self._slots[0].parts is not None:
+            self._put(self._slots.popleft().parts or ())
+        self._write()
+        self._pace()
+
+    def _put(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if isinstance(part, bytes | bytearray):
+                self._unsent += len(part)
+                self._out.append(memoryview(part))
+            elif part.size >= _SENDFILE_FROM_BYTES:
+                self._out.append(part)
+            elif part.size:
+                data = os.pread(part.fd, part.size, part.position)
+                self._unsent += len(data)
+                self._out.append(memoryview(data))
+
+    def _write(self) -> None:
+        if self._writing or not self.is_open:
+            return
+        try:
+            self._drain()
+        except (BlockingIOError, InterruptedError):
+            self._writing = True
+            self._loop.add_writer(self._fd, self._on_writable)
+        except OSError as error:
+            self.close(None if isinstance(error, ConnectionResetError | BrokenPipeError | TimeoutError) else str(error))
+
+    def _on_writable(self) -> None:
+        try:
+            self._drain()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(None if isinstance(error, ConnectionResetError | BrokenPipeError | TimeoutError) else str(error))
+            return
+        self._loop.remove_writer(self._fd)
+        self._writing = False
+        self._pace()
+
+    def _drain(self) -> None:
+        """Send until all is gone; raises BlockingIOError when the socket takes no more."""
+        while self._out:
+            first = self._out[0]
+            if isinstance(first, memoryview):
+                self._send_bytes()
+            else:
+                self._send_file(first)
+
+    def _send_bytes(self) -> None:
+        run: list[memoryview] = []
+        more = 0
+        for part in self._out:
+            if not isinstance(part, memoryview):
+                more = _MORE
+                break
+            if len(run) == _MOST_PARTS:
+                break
+            run.append(part)
+        if self._sent_of_first:
+            run[0] = run[0][self._sent_of_first :]
+        sent = self._socket.sendmsg(run, (), more)
+        self.bytes_out += sent
+        self._unsent -= sent
+        for part in run:
+            if sent < len(part):
+                break
+            sent -= len(part)
+            self._out.popleft()
+            self._sent_of_first = 0
+        self._sent_of_first += sent
+
+    def _send_file(self, part: FileSlice) -> None:
+        done = self._sent_of_first
+        sent = os.sendfile(self._fd, part.fd, part.position + done, part.size - done)
+        if sent == 0:
+            raise OSError("a log file ended before the records that were to be sent")
+        self.bytes_out += sent
+        self._sent_of_first += sent
+        if self._sent_of_first == part.size:
+            self._out.popleft()
+            self._sent_of_first = 0
+
+    # Ending
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is being answered."""
+        return not self._slots and not self._out
+
+    def stop_reading(self) -> None:
+        """Take no more requests; those taken are still answered."""
+        if self.is_open and self._reading:
+            self._set_reading(False)
+
+    def close(self, reason: str | None) -> None:
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._socket.close()
+        for slot in self._slots:
+            if slot.future is not None and not slot.future.done():
+                slot.future.cancel()
+        self._slots.clear()
+        self._out.clear()
+        self._large = None
+        self._closed(self, reason)
+
+
+def _peer_of(sock: socket.socket) -> str:
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return "unknown"
+    return str(name[0]) if isinstance(name, tuple) else "unix"

@@ -1,0 +1,29 @@
+"""All Kafka APIs of this broker: one module per family, one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import Final
+
+from broker.handlers import cluster, configs, fetch, groups, list_offsets, offsets, produce, producers, topics
+from broker.handlers.routes import Route
+from broker.protocol.messages.api_versions import ApiVersion
+
+__all__ = ["ROUTES", "advertised"]
+
+_FAMILIES: Final = (cluster, topics, configs, produce, fetch, list_offsets, producers, groups, offsets)
+
+ROUTES: Final[Mapping[int, Route]] = MappingProxyType(
+    {int(route.key): route for route in sorted(chain.from_iterable(f.routes for f in _FAMILIES), key=lambda r: r.key)}
+)
+"""By API key, ascending."""
+
+
+def advertised() -> list[ApiVersion]:
+    """What ApiVersions says."""
+    return [
+        ApiVersion(api_key=key, min_version=route.advertised.start, max_version=route.advertised.stop - 1)
+        for key, route in ROUTES.items()
+    ]

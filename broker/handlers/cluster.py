@@ -1,0 +1,210 @@
+"""The cluster as clients see it: which APIs, which brokers, which topics."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from broker.errors import BrokerError, InvalidRequest
+from broker.handlers.routes import Context, Routes
+from broker.metadata import Topic
+from broker.partitions import LEADER_EPOCH
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from broker.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from broker.protocol.primitives import ZERO_UUID
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_NOT_ASKED: Final = -(1 << 31)
+_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""AclOperation numbers; without an authorizer everything is allowed, and Kafka lists it so."""
+_MOST_PARTITIONS: Final = 2000
+_BROKERS: Final = 1
+
+
+@routes.handles(ApiKey.API_VERSIONS, versions=range(5))
+def api_versions(context: Context, _request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """List the APIs and versions served. A version above these is answered in version 0, with what there is.
+
+    v1 throttle time · v3 flexible, client's name, features · v4 features with a minimum of 0
+    """
+    features = context.broker.metadata.features
+    return ApiVersionsResponse(
+        api_keys=context.broker.api_versions,
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=_LOWEST.get(name, 0), max_version=level)
+            for name, level in features.items()
+            if context.version >= 4 or _LOWEST.get(name, 0) > 0
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.items()
+        ],
+    )
+
+
+_LOWEST: Final = {"metadata.version": 7}
+
+
+@routes.handles(ApiKey.METADATA, versions=range(14))
+def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
+    """Name the brokers and the leaders of partitions; asking for a topic may create it (`auto.create.topics.enable`).
+
+    v4 auto creation can be declined · v5 offline replicas · v7 leader epochs · v8 authorized operations · v9 flexible ·
+    v10 topic ids · v12 topics by id · v13 top-level error
+    """
+    broker = context.broker
+    # Version 0 asks for all topics by an empty list, later ones by null.
+    every = request.topics is None or (context.version == 0 and not request.topics)
+    wanted = [MetadataRequestTopic(name=topic.name) for topic in broker.topics.all()] if every else request.topics or ()
+    allowed = (request.allow_auto_topic_creation or context.version < 4) and not every
+    operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
+    node = broker.node(context.listener)
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)],
+        cluster_id=broker.metadata.cluster_id,
+        controller_id=node.node_id,
+        topics=[_topic(context, one, allowed=allowed, operations=operations) for one in wanted],
+        cluster_authorized_operations=(
+            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+        ),
+    )
+
+
+def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, operations: int) -> MetadataResponseTopic:
+    topics = context.broker.topics
+    try:
+        if wanted.name is None:
+            topic = topics.find(wanted.topic_id)
+        else:
+            topic = topics.find_or_create(wanted.name, allowed=allowed)
+    except BrokerError as error:
+        name = wanted.name if context.version >= 12 else wanted.name or ""
+        return MetadataResponseTopic(
+            error_code=error.code,
+            name=name,
+            topic_id=wanted.topic_id,
+            topic_authorized_operations=_NOT_ASKED,
+        )
+    alone = (context.broker.metadata.node_id,)
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=alone[0],
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=alone,
+                isr_nodes=alone,
+            )
+            for index in range(topic.partitions)
+        ],
+        topic_authorized_operations=operations,
+    )
+
+
+@routes.handles(ApiKey.DESCRIBE_CLUSTER, versions=range(3))
+def describe_cluster(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Name the cluster and its brokers.
+
+    v1 endpoint type (controllers are not asked here) · v2 fenced brokers
+    """
+    if request.endpoint_type != _BROKERS and context.version >= 1:
+        raise InvalidRequest("This endpoint is a broker's: ask for endpoint type 1.")
+    node = context.broker.node(context.listener)
+    return DescribeClusterResponse(
+        endpoint_type=_BROKERS,
+        cluster_id=context.broker.metadata.cluster_id,
+        controller_id=node.node_id,
+        brokers=[DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)],
+        cluster_authorized_operations=(
+            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+        ),
+    )
+
+
+@routes.handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1))
+def describe_topic_partitions(
+    context: Context, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics partition by partition, in pages (KIP-966)."""
+    topics = context.broker.topics
+    names = sorted({topic.name for topic in request.topics} or {topic.name for topic in topics.all()})
+    start = request.cursor
+    left = min(request.response_partition_limit, _MOST_PARTITIONS)
+    described: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if start is not None and name < start.topic_name:
+            continue
+        first = max(start.partition_index, 0) if start is not None and name == start.topic_name else 0
+        if left <= 0:
+            return DescribeTopicPartitionsResponse(
+                topics=described, next_cursor=ResponseCursor(topic_name=name, partition_index=first)
+            )
+        try:
+            topic = topics.find(name)
+        except BrokerError as error:
+            described.append(_described(name, ZERO_UUID, error_code=error.code))
+            continue
+        taken = range(first, min(topic.partitions, first + left))
+        left -= len(taken)
+        described.append(_describe(topic, taken, context.broker.metadata.node_id))
+        if taken.stop < topic.partitions:
+            cursor = ResponseCursor(topic_name=name, partition_index=taken.stop)
+            return DescribeTopicPartitionsResponse(topics=described, next_cursor=cursor)
+    return DescribeTopicPartitionsResponse(topics=described)
+
+
+def _described(name: str, topic_id: uuid.UUID, *, error_code: int = 0) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error_code, name=name, topic_id=topic_id, topic_authorized_operations=_TOPIC_OPERATIONS
+    )
+
+
+def _describe(topic: Topic, indexes: range, node_id: int) -> DescribeTopicPartitionsResponseTopic:
+    described = _described(topic.name, topic.id)
+    described.is_internal = topic.internal
+    described.partitions = [
+        DescribeTopicPartitionsResponsePartition(
+            partition_index=index,
+            leader_id=node_id,
+            leader_epoch=LEADER_EPOCH,
+            replica_nodes=(node_id,),
+            isr_nodes=(node_id,),
+            eligible_leader_replicas=(),
+            last_known_elr=(),
+        )
+        for index in indexes
+    ]
+    return described

@@ -1,0 +1,149 @@
+"""Configuration of topics and of the broker, and where the logs lie."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from broker.errors import BrokerError
+from broker.handlers.routes import Context, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages import alter_configs as alter
+from broker.protocol.messages import incremental_alter_configs as incremental
+from broker.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from broker.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from broker.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from broker.resources import ConfigEntry
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_DOCUMENTATION_SINCE: Final = 3
+
+
+@routes.handles(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5))
+def describe_configs(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Show the configuration of topics and of the broker, with where each value comes from.
+
+    v3 types and documentation · v4 flexible
+    """
+    return DescribeConfigsResponse(results=[_describe(context, request, one) for one in request.resources])
+
+
+def _describe(
+    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    try:
+        entries = context.broker.resources.describe(
+            resource.resource_type, resource.resource_name, resource.configuration_keys
+        )
+    except BrokerError as error:
+        result.error_code, result.error_message = error.code, error.message
+        return result
+    result.configs = [_entry(entry, request) for entry in entries]
+    return result
+
+
+def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=one.name, value=None if entry.sensitive else one.value, source=one.source)
+            for one in synonyms
+        ],
+        config_type=entry.type_code,
+        documentation=entry.key.doc if request.include_documentation else None,
+    )
+
+
+@routes.handles(ApiKey.ALTER_CONFIGS, versions=range(3))
+def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    """Replace the whole configuration of topics, or of the broker.
+
+    v2 flexible
+    """
+    responses = []
+    for one in request.resources:
+        response = alter.AlterConfigsResourceResponse(resource_type=one.resource_type, resource_name=one.resource_name)
+        try:
+            configs = {config.name: config.value for config in one.configs}
+            context.broker.resources.replace(
+                one.resource_type, one.resource_name, configs, validate_only=request.validate_only
+            )
+        except BrokerError as error:
+            response.error_code, response.error_message = error.code, error.message
+        responses.append(response)
+    return AlterConfigsResponse(responses=responses)
+
+
+@routes.handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=range(2))
+def incremental_alter_configs(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Set and remove single keys of topics or of the broker, add to lists and take from them.
+
+    v1 flexible
+    """
+    responses = []
+    for one in request.resources:
+        response = incremental.AlterConfigsResourceResponse(
+            resource_type=one.resource_type, resource_name=one.resource_name
+        )
+        try:
+            changes = [(config.name, config.config_operation, config.value) for config in one.configs]
+            context.broker.resources.alter(
+                one.resource_type, one.resource_name, changes, validate_only=request.validate_only
+            )
+        except BrokerError as error:
+            response.error_code, response.error_message = error.code, error.message
+        responses.append(response)
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+@routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
+def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """Show how large partitions are on disk, and how much room there is.
+
+    v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
+    """
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for log in context.broker.logs.all():
+        if log.topic in context.broker.metadata.topics and (wanted is None or (log.topic, log.partition) in wanted):
+            topics.setdefault(log.topic, []).append(
+                DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size)
+            )
+    volume = os.statvfs(context.broker.logs.path)
+    result = DescribeLogDirsResult(
+        log_dir=str(context.broker.logs.path.absolute()),
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=volume.f_blocks * volume.f_frsize,
+        usable_bytes=volume.f_bavail * volume.f_frsize,
+    )
+    return DescribeLogDirsResponse(results=[result])

@@ -1,0 +1,257 @@
+"""Members of groups: find the coordinator, join, agree, stay, leave; and groups as an administrator sees them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.errors import BrokerError, GroupIdNotFound, InvalidGroupId, InvalidRequest, UnknownMemberId
+from broker.groups import DescribedGroup as Group
+from broker.groups import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
+from broker.handlers.routes import Context, Pending, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from broker.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from broker.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from broker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_GROUP: Final = 0
+_NO_OPERATIONS: Final = -(1 << 31)
+"""Authorized operations where none were asked for."""
+_ALL_GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka lists for a group without an authorizer."""
+
+
+@routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
+def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """Name the broker that coordinates a group: this one.
+
+    v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
+    """
+    keys = request.coordinator_keys if context.version >= 4 else [request.key]
+    found = [_coordinator(context, request.key_type, key) for key in keys]
+    if context.version >= 4:
+        return FindCoordinatorResponse(coordinators=found)
+    (one,) = found
+    return FindCoordinatorResponse(
+        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
+    )
+
+
+def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type != _GROUP:
+            raise InvalidRequest(
+                f"Coordinator type {key_type} is not served: this broker has groups, no transactions yet."
+            )
+        if not key:
+            raise InvalidGroupId("The group id is empty.")
+    except BrokerError as error:
+        return Coordinator(key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message)
+    node = context.broker.node(context.listener)
+    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+
+
+@routes.handles(ApiKey.JOIN_GROUP, versions=range(10))
+def join_group(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Pending:
+    """Enter a group, or its next generation; the answer comes when the generation is complete.
+
+    v1 rebalance timeout · v4 member id first (KIP-394) · v5 static members (KIP-345) · v6 flexible · v7 protocol type ·
+    v8 reason · v9 skip assignment
+    """
+    wish = JoinRequest(
+        protocol_type=request.protocol_type,
+        protocols={protocol.name: protocol.metadata for protocol in request.protocols},
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
+        requires_known_member_id=context.version >= 4,
+        supports_skipping_assignment=context.version >= 9,
+        reason=request.reason or "",
+    )
+    future = context.broker.groups.join_group(request.group_id, wish)
+    return Pending(future, _joined, lambda error: _not_joined(request.member_id, error))
+
+
+def _joined(joined: Joined) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol_name or "",
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=[
+            JoinGroupResponseMember(member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata)
+            for m in joined.members
+        ],
+    )
+
+
+def _not_joined(member_id: str, error: BrokerError) -> JoinGroupResponse:
+    assigned = error.member_id if isinstance(error, MemberIdAssigned) else member_id
+    return JoinGroupResponse(error_code=error.code, generation_id=-1, protocol_name="", member_id=assigned)
+
+
+@routes.handles(ApiKey.SYNC_GROUP, versions=range(6))
+def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Pending:
+    """Fetch a member's assignment, which the leader brings.
+
+    v3 static members · v4 flexible · v5 protocol type and name
+    """
+    future = context.broker.groups.sync_group(
+        request.group_id,
+        generation=request.generation_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments={one.member_id: one.assignment for one in request.assignments},
+    )
+    return Pending(future, _synced)
+
+
+def _synced(synced: Synced) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=synced.protocol_type, protocol_name=synced.protocol_name, assignment=synced.assignment
+    )
+
+
+@routes.handles(ApiKey.HEARTBEAT, versions=range(5))
+def heartbeat(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Keep a member in its group, or tell it that a rebalance has begun.
+
+    v1 throttle time · v3 static members · v4 flexible
+    """
+    context.broker.groups.heartbeat(
+        request.group_id,
+        generation=request.generation_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+    )
+    return HeartbeatResponse()
+
+
+@routes.handles(ApiKey.LEAVE_GROUP, versions=range(6))
+def leave_group(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse | Pending:
+    """Take members out of a group.
+
+    v3 several members, static ones too · v4 flexible · v5 reason
+    """
+    if context.version >= 3:
+        leaving = [Leaving(one.member_id, one.group_instance_id, one.reason) for one in request.members]
+    else:
+        leaving = [Leaving(request.member_id)]
+    batch = context.version >= 3
+    return Pending(context.broker.groups.leave_group(request.group_id, leaving), lambda left: _left(left, batch=batch))
+
+
+def _left(results: list[Left], *, batch: bool) -> LeaveGroupResponse:
+    if not batch:
+        error = results[0].error if results else UnknownMemberId("Nobody leaves.")
+        return LeaveGroupResponse(error_code=error.code if error else 0)
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=one.member_id,
+                group_instance_id=one.instance_id,
+                error_code=one.error.code if one.error else 0,
+            )
+            for one in results
+        ]
+    )
+
+
+@routes.handles(ApiKey.LIST_GROUPS, versions=range(6))
+def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    """List groups by state and type.
+
+    v3 flexible · v4 states · v5 types (KIP-848)
+    """
+    listed = context.broker.groups.list_groups(request.states_filter, request.types_filter)
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=one.group_id,
+                protocol_type=one.protocol_type,
+                group_state=one.state.value,
+                group_type=one.group_type,
+            )
+            for one in listed
+        ]
+    )
+
+
+@routes.handles(ApiKey.DESCRIBE_GROUPS, versions=range(7))
+def describe_groups(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """Show groups with their members and assignments.
+
+    v3 authorized operations · v4 static members · v5 flexible · v6 GROUP_ID_NOT_FOUND for groups that do not exist
+    """
+    try:
+        groups = context.broker.groups.describe_groups(request.groups)
+    except BrokerError as error:
+        failed = [
+            DescribedGroup(error_code=error.code, error_message=error.message, group_id=g) for g in request.groups
+        ]
+        return DescribeGroupsResponse(groups=failed)
+    operations = _ALL_GROUP_OPERATIONS if request.include_authorized_operations else _NO_OPERATIONS
+    return DescribeGroupsResponse(groups=[_described(group, context.version, operations) for group in groups])
+
+
+def _described(group: Group, version: int, operations: int) -> DescribedGroup:
+    # Before v6 a group that does not exist is a dead one, without an error.
+    error = group.error if version >= 6 or not isinstance(group.error, GroupIdNotFound) else None
+    return DescribedGroup(
+        error_code=error.code if error else 0,
+        error_message=error.message if error else None,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol_name,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ],
+        authorized_operations=operations,
+    )
+
+
+@routes.handles(ApiKey.DELETE_GROUPS, versions=range(3))
+def delete_groups(context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse | Pending:
+    """Delete groups without members, and their offsets.
+
+    v2 flexible
+    """
+    return Pending(context.broker.groups.delete_groups(request.groups_names), _deleted)
+
+
+def _deleted(results: dict[str, BrokerError | None]) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=error.code if error else 0)
+            for group_id, error in results.items()
+        ]
+    )

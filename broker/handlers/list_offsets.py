@@ -1,0 +1,117 @@
+"""ListOffsets and OffsetForLeaderEpoch: offsets by time, by position, by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from broker.errors import BrokerError
+from broker.handlers.routes import Context, Routes
+from broker.log.partition import PartitionLog
+from broker.partitions import LEADER_EPOCH, READ_COMMITTED
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from broker.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_NONE: Final = (-1, -1)
+_EARLIEST: Final = -2
+_LATEST: Final = -1
+
+Position = tuple[int, int]
+"""(timestamp, offset); -1 stands for none."""
+
+_POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
+    _EARLIEST: lambda partition: (-1, partition.log_start_offset),
+    -3: lambda partition: partition.max_timestamp() or _NONE,
+    -4: lambda partition: (-1, partition.log_start_offset),
+    -5: lambda _: _NONE,
+    -6: lambda _: _NONE,
+}
+"""What the negative timestamps ask for: earliest, the largest timestamp (KIP-734), earliest on the local disk, and
+(KIP-1005, KIP-1023) the latest in tiered storage and the earliest not yet there, of which there are none."""
+
+
+@routes.handles(ApiKey.LIST_OFFSETS, versions=range(1, 12))
+def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Find offsets by timestamp, or the ends of a partition (-1 latest, -2 earliest, -3 largest timestamp, -4, -5, -6).
+
+    v2 isolation level · v4 leader epochs · v6 flexible · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6
+    """
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_find(context, request.isolation_level, topic.name, one) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _find(
+    context: Context, isolation_level: int, topic: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    index = wanted.partition_index
+    try:
+        partition = context.broker.partitions.find(topic, index, wanted.current_leader_epoch)
+        timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
+    except BrokerError as error:
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+    epoch = LEADER_EPOCH if offset >= 0 else -1
+    return ListOffsetsPartitionResponse(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
+
+
+def _position(partition: PartitionLog, timestamp: int, isolation_level: int) -> Position:
+    stable = isolation_level == READ_COMMITTED
+    end = partition.last_stable_offset if stable else partition.log_end_offset
+    if timestamp == _LATEST:
+        return -1, end
+    named = _POSITIONS.get(timestamp)
+    if named is not None:
+        return named(partition)
+    found = partition.offset_for_time(timestamp)
+    return found if found is not None and found[1] < end else _NONE
+
+
+@routes.handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5))
+def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """Tell where the records of a leader epoch end, so that a client notices a log that was cut off.
+
+    There is one epoch for all time, so its end is the end of the log.
+
+    v3 replica id · v4 flexible
+    """
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_epoch_end(context, topic.topic, one) for one in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _epoch_end(context: Context, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = context.broker.partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
+    except BrokerError as error:
+        return EpochEndOffset(error_code=error.code, partition=wanted.partition)
+    if wanted.leader_epoch != LEADER_EPOCH:
+        return EpochEndOffset(partition=wanted.partition)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=partition.log_end_offset)

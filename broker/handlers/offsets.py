@@ -1,0 +1,232 @@
+"""Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from broker.errors import (
+    BrokerError,
+    GroupIdNotFound,
+    IllegalGeneration,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from broker.groups import CommittedOffset, TopicPartition
+from broker.handlers.routes import Context, Pending, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from broker.protocol.primitives import ZERO_UUID
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_TOPIC_IDS_SINCE: Final = 10
+
+
+@routes.handles(ApiKey.OFFSET_COMMIT, versions=range(2, 11))
+def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse | Pending:
+    """Write down where a group has got to in its partitions.
+
+    v2-v4 retention time · v6 leader epochs · v7 static members · v8 flexible · v9 GROUP_ID_NOT_FOUND (KIP-848) ·
+    v10 topic ids
+    """
+    now_ms = time.time_ns() // 1_000_000
+    expires_ms = now_ms + request.retention_time_ms if request.retention_time_ms >= 0 else -1
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    unknown: dict[TopicPartition, BrokerError] = {}
+    names = [_name_of(context, topic) for topic in request.topics]
+    for name, topic in zip(names, request.topics, strict=True):
+        for one in topic.partitions:
+            where = (name, one.partition_index)
+            if not name:
+                continue
+            if context.broker.logs.get(*where) is None:
+                unknown[where] = UnknownTopicOrPartition(
+                    f"There is no partition {one.partition_index} of topic {name!r}."
+                )
+            else:
+                offsets[where] = _committed(one, expires_ms, topic.topic_id)
+    future = context.broker.groups.commit_offsets(
+        request.group_id,
+        offsets,
+        generation=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        unknown_group=GroupIdNotFound if context.version >= 9 else IllegalGeneration,
+    )
+
+    def answer(results: Mapping[TopicPartition, BrokerError | None]) -> OffsetCommitResponse:
+        return _commit_response(request, names, {**results, **unknown})
+
+    def failed(error: BrokerError) -> OffsetCommitResponse:
+        return _commit_response(request, names, dict.fromkeys(offsets, error) | unknown)
+
+    return Pending(future, answer, failed)
+
+
+def _name_of(context: Context, topic: OffsetCommitRequestTopic) -> str:
+    """The topic's name, empty where its id is not known."""
+    if context.version < _TOPIC_IDS_SINCE:
+        return topic.name
+    return context.broker.topics.name_of(topic.topic_id) or ""
+
+
+def _committed(one: OffsetCommitRequestPartition, expires_ms: int, topic_id: uuid.UUID) -> CommittedOffset:
+    return CommittedOffset(
+        one.committed_offset,
+        one.committed_leader_epoch,
+        one.committed_metadata or "",
+        topic_id if topic_id != ZERO_UUID else None,
+        expire_timestamp_ms=expires_ms,
+    )
+
+
+def _commit_response(
+    request: OffsetCommitRequest, names: Sequence[str], results: Mapping[TopicPartition, BrokerError | None]
+) -> OffsetCommitResponse:
+    topics = []
+    for name, topic in zip(names, request.topics, strict=True):
+        partitions = []
+        for one in topic.partitions:
+            error = results.get((name, one.partition_index)) if name else UnknownTopicId()
+            partitions.append(
+                OffsetCommitResponsePartition(
+                    partition_index=one.partition_index, error_code=error.code if error else 0
+                )
+            )
+        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
+    return OffsetCommitResponse(topics=topics)
+
+
+@routes.handles(ApiKey.OFFSET_FETCH, versions=range(1, 11))
+def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Tell where a group has got to: -1 where it committed nothing.
+
+    v2 all topics, error code · v5 leader epochs · v6 flexible · v7 require stable · v8 several groups (KIP-709) ·
+    v9 member epochs · v10 topic ids
+    """
+    if context.version >= 8:
+        return OffsetFetchResponse(groups=[_fetch_group(context, group) for group in request.groups])
+    wanted = None
+    if request.topics is not None:
+        wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    found = context.broker.groups.fetch_offsets(request.group_id, wanted)
+    topics: dict[str, list[OffsetFetchResponsePartition]] = {}
+    for name, index in wanted if wanted is not None else sorted(found):
+        committed = found.get((name, index), _NOTHING)
+        topics.setdefault(name, []).append(
+            OffsetFetchResponsePartition(
+                partition_index=index,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                metadata=committed.metadata,
+            )
+        )
+    return OffsetFetchResponse(
+        topics=[OffsetFetchResponseTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
+
+
+_NOTHING: Final = CommittedOffset(-1)
+
+
+def _fetch_group(context: Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """One group of v8 and later; a topic is named by its name, or since v10 by its id."""
+    try:
+        found = context.broker.groups.fetch_offsets(group.group_id)
+    except BrokerError as error:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
+    topics: list[OffsetFetchResponseTopics] = []
+    if group.topics is None:
+        for name in sorted({name for name, _ in found}):
+            indexes = sorted(index for topic, index in found if topic == name)
+            topics.append(_fetched(context, name, indexes, found))
+    else:
+        for topic in group.topics:
+            name_or_id = topic.topic_id if context.version >= _TOPIC_IDS_SINCE else topic.name
+            topics.append(_fetched(context, name_or_id, topic.partition_indexes, found))
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+
+def _fetched(
+    context: Context,
+    topic: str | uuid.UUID,
+    indexes: Sequence[int],
+    found: Mapping[TopicPartition, CommittedOffset],
+) -> OffsetFetchResponseTopics:
+    topics = context.broker.topics
+    name = topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
+    topic_id = topic if isinstance(topic, uuid.UUID) else topics.id_of(topic) or ZERO_UUID
+    error_code = UnknownTopicId.code if name is None else 0
+    partitions = []
+    for index in indexes:
+        committed = found.get((name or "", index), _NOTHING)
+        partitions.append(
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                metadata=committed.metadata,
+                error_code=error_code,
+            )
+        )
+    return OffsetFetchResponseTopics(name=name or "", topic_id=topic_id, partitions=partitions)
+
+
+@routes.handles(ApiKey.OFFSET_DELETE, versions=range(1))
+def offset_delete(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending:
+    """Forget committed offsets of topics that the group's members do not subscribe to."""
+    known: list[TopicPartition] = []
+    unknown: list[TopicPartition] = []
+    for topic in request.topics:
+        for one in topic.partitions:
+            where = (topic.name, one.partition_index)
+            (known if context.broker.logs.get(*where) is not None else unknown).append(where)
+    future = context.broker.groups.delete_offsets(request.group_id, known)
+
+    def answer(results: Mapping[TopicPartition, BrokerError | None]) -> OffsetDeleteResponse:
+        codes = {where: error.code if error else 0 for where, error in results.items()}
+        codes |= dict.fromkeys(unknown, UnknownTopicOrPartition.code)
+        return OffsetDeleteResponse(
+            topics=[
+                OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        OffsetDeleteResponsePartition(
+                            partition_index=one.partition_index, error_code=codes[topic.name, one.partition_index]
+                        )
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    return Pending(future, answer)

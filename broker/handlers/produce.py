@@ -1,0 +1,87 @@
+"""Produce: clients append record batches."""
+
+from __future__ import annotations
+
+import uuid
+
+from broker.connection import ConnectionRefusal
+from broker.durability import Flushed
+from broker.errors import BrokerError, InvalidTxnState
+from broker.handlers.routes import Context, Pending, Routes
+from broker.log.partition import PartitionLog
+from broker.protocol.api import ApiKey
+from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+# librdkafka takes a broker that does not advertise 0-2 for one without record batches (KAFKA-18659); using them is refused.
+@routes.handles(ApiKey.PRODUCE, versions=range(3, 14), advertised=range(14))
+def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pending | None:
+    """Append record batches; with acks=all the answer waits until they are on disk (`acks.all.durability`).
+
+    v3 record batches of format 2 · v5 log start offset · v7 zstd · v8 error messages · v9 flexible · v13 topic ids
+    """
+    touched: list[PartitionLog | None] = []
+    topics = [
+        (topic, [_append(context, request, topic, one, touched) for one in wanted]) for topic, wanted in request.topics
+    ]
+    if request.acks == 0:
+        failed = next((one for _, produced in topics for one in produced if one.error_code), None)
+        if failed is not None:
+            # There is no answer to say it in: Kafka closes, so that the producer looks again.
+            raise ConnectionRefusal(f"acks=0 and partition {failed.partition} refused: {failed.error_message}")
+        return None
+    if request.acks == 1:
+        return ProduceResponse(topics)
+    waiting = context.broker.partitions.durable(one for one in touched if one is not None)
+    if waiting is None:
+        return ProduceResponse(topics)
+    return Pending(waiting, lambda flushed: ProduceResponse(_with_failures(topics, touched, flushed)))
+
+
+def _append(
+    context: Context,
+    request: ProduceRequest,
+    topic: str | uuid.UUID,
+    wanted: PartitionRecords,
+    touched: list[PartitionLog | None],
+) -> PartitionProduced:
+    partitions = context.broker.partitions
+    try:
+        if request.transactional_id is not None:
+            raise InvalidTxnState(f"Transaction {request.transactional_id!r} has not begun: this broker has none yet.")
+        partition = partitions.find(topic, wanted.partition)
+        appended = partitions.append(partition, wanted.records, acks=request.acks)
+    except BrokerError as error:
+        touched.append(None)
+        return PartitionProduced(wanted.partition, error.code, error_message=error.message)
+    touched.append(partition)
+    return PartitionProduced(
+        wanted.partition, 0, appended.base_offset, appended.append_time_ms, appended.log_start_offset
+    )
+
+
+def _with_failures(
+    topics: list[tuple[str | uuid.UUID, list[PartitionProduced]]],
+    touched: list[PartitionLog | None],
+    failed: Flushed,
+) -> list[tuple[str | uuid.UUID, list[PartitionProduced]]]:
+    """What was appended but could not be flushed is answered with the error."""
+    if not failed:
+        return topics
+    errors = iter([failed.get(one) if one is not None else None for one in touched])
+    return [
+        (
+            topic,
+            [
+                one
+                if (error := next(errors)) is None
+                else PartitionProduced(one.partition, error.code, error_message=error.message)
+                for one in produced
+            ],
+        )
+        for topic, produced in topics
+    ]

@@ -1,0 +1,127 @@
+"""The table of APIs: each handler stands beside its key and versions, and everything else reads that."""
+
+from __future__ import annotations
+
+import asyncio
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
+
+from broker.errors import BrokerError
+from broker.protocol.api import ApiKey
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+__all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
+
+
+class RequestType(Protocol):
+    """A class of requests: generated, or written by hand."""
+
+    FLEXIBLE_SINCE: ClassVar[int]
+
+    @classmethod
+    def read(cls, data: memoryview, version: int, at: int) -> Self: ...
+
+
+class Answer(Protocol):
+    """A response: it writes itself as parts, behind the header that ``out`` holds."""
+
+    def write(self, version: int, out: bytearray) -> list[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler may know besides the request."""
+
+    broker: Broker
+    version: int
+    client_id: str
+    client_host: str
+    listener: str
+    """The name of the listener the request came in by."""
+
+
+class Pending:
+    """An answer that comes later: ``make`` turns what the future gives into the response.
+
+    A BrokerError of the future becomes a response by ``failed``, or like one that a handler raises. The connection
+    cancels the future when it closes first.
+    """
+
+    __slots__ = ("failed", "future", "make")
+
+    def __init__(
+        self,
+        future: asyncio.Future[Any],
+        make: Callable[[Any], Answer],
+        failed: Callable[[BrokerError], Answer] | None = None,
+    ) -> None:
+        self.future = future
+        self.make = make
+        self.failed = failed
+
+
+Outcome = Answer | Pending | None
+"""What a handler returns: None sends nothing (Produce with acks=0)."""
+
+Handler = Callable[[Context, Any], Outcome]
+H = TypeVar("H", bound=Handler)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One API: which versions are served, which are advertised, how its request is read, who answers."""
+
+    key: ApiKey
+    versions: range
+    advertised: range
+    request: type[RequestType]
+    failed: Callable[..., Answer] | None
+    """The response class, where a BrokerError can be answered as its ``error_code``."""
+    handler: Handler
+
+    @property
+    def notes(self) -> str:
+        """The handler's docstring: what the API does and what its versions added."""
+        return (self.handler.__doc__ or "").strip()
+
+
+class Routes:
+    """The handlers of one family."""
+
+    def __init__(self) -> None:
+        self._routes: list[Route] = []
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._routes)
+
+    def handles(self, key: ApiKey, versions: range, *, advertised: range | None = None) -> Callable[[H], H]:
+        """Register the function below; its annotations say which request it reads and which response it gives."""
+
+        def register(handler: H) -> H:
+            hints = typing.get_type_hints(handler, localns={"Context": Context, "Pending": Pending})
+            self._routes.append(
+                Route(
+                    key,
+                    versions,
+                    advertised or versions,
+                    next(iter(request for name, request in hints.items() if name not in ("context", "return"))),
+                    _with_error_code(hints["return"]),
+                    handler,
+                )
+            )
+            return handler
+
+        return register
+
+
+_NOT_RESPONSES: Final = (Pending, type(None))
+
+
+def _with_error_code(annotation: Any) -> Callable[..., Answer] | None:
+    members = [a for a in typing.get_args(annotation) or (annotation,) if a not in _NOT_RESPONSES]
+    response = members[0]
+    return response if "error_code" in response.__slots__ else None

@@ -1,0 +1,167 @@
+"""Topics as an administrator manages them: create, delete, grow, drop records."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.errors import BrokerError, InvalidRequest
+from broker.handlers.routes import Context, Routes
+from broker.metadata import Topic
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from broker.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from broker.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+@routes.handles(ApiKey.CREATE_TOPICS, versions=range(2, 8))
+def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Create topics, or with `validate_only` say whether they could be.
+
+    v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
+    """
+    times = Counter(topic.name for topic in request.topics)
+    results = []
+    for name in times:
+        topic = next(topic for topic in request.topics if topic.name == name)
+        try:
+            if times[name] > 1:
+                raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
+            made = _create(context, topic, validate_only=request.validate_only)
+        except BrokerError as error:
+            results.append(
+                CreatableTopicResult(
+                    name=name,
+                    error_code=error.code,
+                    error_message=error.message,
+                    num_partitions=-1,
+                    replication_factor=-1,
+                    configs=(),
+                )
+            )
+            continue
+        results.append(
+            CreatableTopicResult(
+                name=name,
+                topic_id=made.id,
+                num_partitions=made.partitions,
+                replication_factor=1,
+                configs=_settled(context, made),
+            )
+        )
+    return CreateTopicsResponse(topics=results)
+
+
+def _create(context: Context, topic: CreatableTopic, *, validate_only: bool) -> Topic:
+    return context.broker.topics.create(
+        topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignment={one.partition_index: one.broker_ids for one in topic.assignments},
+        configs={one.name: one.value for one in topic.configs},
+        validate_only=validate_only,
+    )
+
+
+def _settled(context: Context, topic: Topic) -> list[CreatableTopicConfigs]:
+    entries = context.broker.resources.topic_entries(topic.configs)
+    return [
+        CreatableTopicConfigs(
+            name=entry.name, value=entry.value, config_source=entry.source, is_sensitive=entry.sensitive
+        )
+        for entry in entries
+    ]
+
+
+@routes.handles(ApiKey.DELETE_TOPICS, versions=range(1, 7))
+def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """Delete topics with all their records, at once.
+
+    v4 flexible · v5 error messages · v6 by id
+    """
+    by_name = [DeleteTopicState(name=name) for name in request.topic_names]
+    wanted = request.topics if context.version >= 6 else by_name
+    return DeleteTopicsResponse(responses=[_delete(context, one) for one in wanted])
+
+
+def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
+    broker = context.broker
+    try:
+        topic = wanted.topic_id if wanted.name is None else wanted.name
+        gone = broker.topics.delete(topic, broker.partitions, broker.groups)
+    except BrokerError as error:
+        return DeletableTopicResult(
+            name=wanted.name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
+        )
+    return DeletableTopicResult(name=gone.name, topic_id=gone.id)
+
+
+@routes.handles(ApiKey.CREATE_PARTITIONS, versions=range(4))
+def create_partitions(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """Give topics more partitions.
+
+    v2 flexible
+    """
+    return CreatePartitionsResponse(
+        results=[_grow(context, topic, validate_only=request.validate_only) for topic in request.topics]
+    )
+
+
+def _grow(context: Context, topic: CreatePartitionsTopic, *, validate_only: bool) -> CreatePartitionsTopicResult:
+    assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
+    try:
+        context.broker.topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
+    except BrokerError as error:
+        return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+    return CreatePartitionsTopicResult(name=topic.name)
+
+
+@routes.handles(ApiKey.DELETE_RECORDS, versions=range(3))
+def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """Drop the records of partitions below an offset (-1: all there are).
+
+    v2 flexible
+    """
+    results = [
+        DeleteRecordsTopicResult(
+            name=topic.name,
+            partitions=[_drop(context, topic.name, one.partition_index, one.offset) for one in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    context.broker.logs.checkpoint_start_offsets()
+    return DeleteRecordsResponse(topics=results)
+
+
+def _drop(context: Context, name: str, partition: int, before: int) -> DeleteRecordsPartitionResult:
+    broker = context.broker
+    try:
+        start = broker.topics.delete_records(name, partition, before, broker.partitions)
+    except BrokerError as error:
+        return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=-1, error_code=error.code)
+    return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=start)

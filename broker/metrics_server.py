@@ -1,0 +1,66 @@
+"""``GET /metrics`` and nothing else, without a web framework: the broker is to stay small."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["MetricsServer"]
+
+_TIMEOUT_S: Final = 10
+_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricsServer:
+    """Serves what ``render`` gives on one address, over HTTP/1.1, one request a connection."""
+
+    def __init__(self, address: str, render: Callable[[], bytes]) -> None:
+        host, _, port = address.rpartition(":")
+        self._host, self._port = host.strip("[]"), int(port)
+        self._render = render
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        """Listen; the URL to scrape. Raises OSError."""
+        self._server = await asyncio.start_server(self._serve, self._host or None, self._port, limit=16 * 1024)
+        port = self._server.sockets[0].getsockname()[1]
+        host = f"[{self._host}]" if ":" in self._host else self._host or "127.0.0.1"
+        return f"http://{host}:{port}/metrics"
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(head))
+                await writer.drain()
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    def _answer(self, head: bytes) -> bytes:
+        method, _, rest = head.partition(b" ")
+        path = rest.partition(b" ")[0].partition(b"?")[0]
+        if path != b"/metrics":
+            return _response(b"404 Not Found", b"There is only /metrics here.\n")
+        if method not in (b"GET", b"HEAD"):
+            return _response(b"405 Method Not Allowed", b"GET /metrics.\n")
+        return _response(b"200 OK", self._render(), head_only=method == b"HEAD")
+
+
+def _response(status: bytes, body: bytes, *, head_only: bool = False) -> bytes:
+    head = b"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (
+        status,
+        _TYPE,
+        len(body),
+    )
+    return head if head_only else head + body

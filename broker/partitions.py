@@ -1,0 +1,118 @@
+"""Writing to partitions and reading from them, with what belongs to it: durability, and telling who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Collection, Iterable
+from typing import Final, Protocol
+
+from broker.arrivals import Arrivals
+from broker.durability import Durability, Flushed
+from broker.errors import (
+    InvalidRequiredAcks,
+    InvalidTopic,
+    NotEnoughReplicas,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from broker.log.directory import LogDirectory
+from broker.log.partition import Appended, LogSlice, PartitionLog
+
+__all__ = ["INTERNAL_TOPICS", "LEADER_EPOCH", "READ_COMMITTED", "Partitions", "TopicNames"]
+
+LEADER_EPOCH: Final = 0
+"""One node leads every partition from its creation on, so the epoch never changes."""
+READ_COMMITTED: Final = 1
+
+_ALL: Final = -1
+
+
+class TopicNames(Protocol):
+    """What has to be known of the topics here."""
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None: ...
+
+
+class Partitions:
+    """The partitions of one broker, for its event loop."""
+
+    def __init__(self, topics: TopicNames, logs: LogDirectory, durability: Durability, arrivals: Arrivals) -> None:
+        self._topics = topics
+        self._logs = logs
+        self._durability = durability
+        self._arrivals = arrivals
+
+    def find(self, topic: str | uuid.UUID, partition: int, leader_epoch: int = -1) -> PartitionLog:
+        """Raises UnknownTopicOrPartition, UnknownTopicId, or UnknownLeaderEpoch where the caller knows a newer one."""
+        if isinstance(topic, uuid.UUID):
+            name = self._topics.name_of(topic)
+            if name is None:
+                raise UnknownTopicId(f"There is no topic with the id {topic}.")
+        else:
+            name = topic
+        found = self._logs.get(name, partition)
+        if found is None:
+            raise UnknownTopicOrPartition(f"There is no partition {partition} of topic {name!r}.")
+        if leader_epoch > LEADER_EPOCH:
+            raise UnknownLeaderEpoch(
+                f"{name}-{partition} is in leader epoch {LEADER_EPOCH}, not yet in {leader_epoch}."
+            )
+        return found
+
+    def append(self, partition: PartitionLog, records: memoryview, *, acks: int) -> Appended:
+        """Append a client's records to the page cache; raises what the log refuses, and what ``acks`` cannot be."""
+        if acks not in (-1, 0, 1):
+            raise InvalidRequiredAcks(f"Required acks are {acks}; -1, 0 and 1 are possible.")
+        if partition.topic.startswith("__") and partition.topic in INTERNAL_TOPICS:
+            raise InvalidTopic(f"Topic {partition.topic} is the broker's own: clients cannot write to it.")
+        config = partition.config
+        if acks == _ALL and config.min_insync_replicas > 1:
+            raise NotEnoughReplicas(
+                f"min.insync.replicas of {partition.topic} is {config.min_insync_replicas}; this is the only broker."
+            )
+        appended = partition.append(records)
+        self.appended(partition, len(records))
+        return appended
+
+    def appended(self, partition: PartitionLog, size: int) -> None:
+        """Account for an append of ``size`` bytes: wake who waits, and see that it is flushed in time."""
+        self._arrivals.notify(partition, size)
+        self._durability.appended(partition)
+        if partition.log_end_offset - partition.flushed_offset >= partition.config.flush_messages:
+            self._durability.flush_now(partition)
+
+    def durable(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
+        """A future for what these partitions hold to be as durable as ``acks=all`` promises; None if it is already."""
+        to_flush = [
+            one
+            for one in partitions
+            if one.config.acks_all_durability == "disk" and one.flushed_offset < one.log_end_offset
+        ]
+        return self._durability.flushed(to_flush) if to_flush else None
+
+    @staticmethod
+    def read(
+        partition: PartitionLog, offset: int, max_bytes: int, *, isolation_level: int, first: bool
+    ) -> LogSlice | None:
+        """Whole batches from ``offset`` on; the ``first`` partition of a fetch gives one however large it is.
+
+        None if there are none. Raises OffsetOutOfRange.
+        """
+        until = partition.last_stable_offset if isolation_level == READ_COMMITTED else None
+        found = partition.read(offset, max_bytes, minimum_one=first, until=until)
+        return found if found.size else None
+
+    def wait(
+        self, partitions: Collection[PartitionLog], *, missing_bytes: int, timeout_ms: int
+    ) -> asyncio.Future[None]:
+        """Done when these partitions have got so many bytes more, or the time is over."""
+        return self._arrivals.wait(partitions, missing_bytes=missing_bytes, timeout_ms=timeout_ms)
+
+    def changed(self, partition: PartitionLog) -> None:
+        """Let waiting fetches look again: the partition was deleted or its start has moved."""
+        self._arrivals.notify(partition, 0)
+
+
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})

@@ -1,0 +1,103 @@
+"""The keys of Kafka's APIs that this broker serves, and the headers around every message."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
+
+from broker.protocol.primitives import MalformedMessage, read_string, read_uvarint
+
+__all__ = ["ApiKey", "RequestHeader", "peek_request", "read_request_header", "response_header"]
+
+
+class ApiKey(IntEnum):
+    """Numbers from Kafka's ``ApiKeys``."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    INCREMENTAL_ALTER_CONFIGS = 44
+    OFFSET_DELETE = 47
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_TOPIC_PARTITIONS = 75
+
+    @property
+    def title(self) -> str:
+        """As Kafka's documentation and metrics write it: ``OffsetFetch``."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body_at: int
+    """Where the message begins in the frame."""
+
+
+_START: Final = Struct(">hhi")
+_CORRELATION: Final = Struct(">i")
+
+
+def peek_request(frame: memoryview) -> tuple[int, int, int]:
+    """(api key, version, correlation id), which stand first in every request of every version."""
+    try:
+        key, version, correlation_id = _START.unpack_from(frame)
+    except struct.error:
+        raise MalformedMessage(f"a request of {len(frame)} bytes is too short for its header") from None
+    return key, version, correlation_id
+
+
+def read_request_header(frame: memoryview, flexible: bool) -> RequestHeader:
+    """Header version 1, or 2 for ``flexible`` messages; in both the client id is a plain nullable string."""
+    key, version, correlation_id = peek_request(frame)
+    try:
+        client_id, at = read_string(frame, _START.size, False)
+        if flexible:
+            at = _skip_tags(frame, at)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"the request's header ends early: {error}") from error
+    return RequestHeader(key, version, correlation_id, client_id, at)
+
+
+def _skip_tags(frame: memoryview, at: int) -> int:
+    count, at = read_uvarint(frame, at)
+    for _ in range(count):
+        _, at = read_uvarint(frame, at)
+        size, at = read_uvarint(frame, at)
+        at += size
+        if at > len(frame):
+            raise MalformedMessage("a tagged field of the header is longer than the request")
+    return at
+
+
+def response_header(correlation_id: int, flexible: bool) -> bytearray:
+    """Header version 0, or 1 (with an empty tag section) for ``flexible`` messages other than ApiVersions."""
+    header = bytearray(_CORRELATION.pack(correlation_id))
+    if flexible:
+        header.append(0)
+    return header

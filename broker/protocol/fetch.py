@@ -1,0 +1,220 @@
+"""Fetch, written by hand: the answer is a list of byte strings and file slices, so records go from file to socket.
+
+Versions 4 to 18: v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs (KIP-320) · v11 rack (KIP-392) ·
+v12 flexible, last fetched epoch · v13 topic ids in place of names · v15 replica state as a tag · v16 node endpoints ·
+v17 directory id · v18 the follower's high watermark.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterable
+from struct import Struct
+from typing import ClassVar, Final, NamedTuple, Protocol
+
+from broker.protocol.primitives import (
+    MalformedMessage,
+    read_array_length,
+    read_string,
+    read_uuid,
+    write_array_length,
+    write_string,
+    write_uvarint,
+)
+from broker.protocol.produce import skip_tags
+
+__all__ = ["FetchPartition", "FetchRequest", "FetchResponse", "FileSlice", "PartitionFetched"]
+
+TOPIC_IDS_SINCE: Final = 13
+FLEXIBLE_SINCE: Final = 12
+
+_INT32: Final = Struct(">i")
+_LIMITS: Final = Struct(">iiib")
+_SESSION: Final = Struct(">ii")
+_PARTITION_V4: Final = Struct(">iqi")
+_PARTITION_V5: Final = Struct(">iqqi")
+_PARTITION_V9: Final = Struct(">iiqqi")
+_PARTITION_V12: Final = Struct(">iiqiqi")
+
+
+class FileSlice(Protocol):
+    """Bytes of an open file."""
+
+    @property
+    def fd(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+
+class FetchPartition(NamedTuple):
+    partition: int
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int = -1
+
+
+class FetchRequest:
+    """``topics`` pairs a name, or an id since v13, with what is wanted of it."""
+
+    __slots__ = ("isolation_level", "max_bytes", "max_wait_ms", "min_bytes", "session_epoch", "session_id", "topics")
+    API_KEY: ClassVar = 1
+    FLEXIBLE_SINCE: ClassVar = FLEXIBLE_SINCE
+
+    def __init__(
+        self,
+        topics: list[tuple[str | uuid.UUID, list[FetchPartition]]],
+        *,
+        max_wait_ms: int = 500,
+        min_bytes: int = 1,
+        max_bytes: int = 0x7FFFFFFF,
+        isolation_level: int = 0,
+        session_id: int = 0,
+        session_epoch: int = -1,
+    ) -> None:
+        self.topics = topics
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.isolation_level = isolation_level
+        self.session_id = session_id
+        self.session_epoch = session_epoch
+
+    @classmethod
+    def read(cls, data: memoryview, version: int, at: int) -> FetchRequest:
+        """Raises MalformedMessage. Forgotten topics and the rack mean nothing without sessions and are not read."""
+        try:
+            return _read(data, version, at)
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise MalformedMessage(f"FetchRequest v{version} cannot be read: {error}") from error
+
+
+def _read(data: memoryview, version: int, at: int) -> FetchRequest:
+    flexible = version >= FLEXIBLE_SINCE
+    if version < 15:
+        at += 4  # the replica id: followers do not fetch here
+    max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(data, at)
+    at += _LIMITS.size
+    session_id, session_epoch = 0, -1
+    if version >= 7:
+        session_id, session_epoch = _SESSION.unpack_from(data, at)
+        at += _SESSION.size
+    count, at = read_array_length(data, at, flexible)
+    topics: list[tuple[str | uuid.UUID, list[FetchPartition]]] = []
+    for _ in range(count):
+        topic: str | uuid.UUID
+        if version >= TOPIC_IDS_SINCE:
+            topic, at = read_uuid(data, at)
+        else:
+            name, at = read_string(data, at, flexible)
+            topic = name or ""
+        partitions, at = _read_partitions(data, at, version, flexible)
+        topics.append((topic, partitions))
+    return FetchRequest(
+        topics,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        session_id=session_id,
+        session_epoch=session_epoch,
+    )
+
+
+def _read_partitions(data: memoryview, at: int, version: int, flexible: bool) -> tuple[list[FetchPartition], int]:
+    count, at = read_array_length(data, at, flexible)
+    partitions = []
+    for _ in range(count):
+        epoch = -1
+        if version >= 12:
+            index, epoch, offset, _, _, max_bytes = _PARTITION_V12.unpack_from(data, at)
+            at = skip_tags(data, at + _PARTITION_V12.size)
+        elif version >= 9:
+            index, epoch, offset, _, max_bytes = _PARTITION_V9.unpack_from(data, at)
+            at += _PARTITION_V9.size
+        elif version >= 5:
+            index, offset, _, max_bytes = _PARTITION_V5.unpack_from(data, at)
+            at += _PARTITION_V5.size
+        else:
+            index, offset, max_bytes = _PARTITION_V4.unpack_from(data, at)
+            at += _PARTITION_V4.size
+        partitions.append(FetchPartition(index, offset, max_bytes, epoch))
+    return partitions, skip_tags(data, at) if flexible else at
+
+
+class PartitionFetched(NamedTuple):
+    """What one partition gives; no slice means no records."""
+
+    partition: int
+    error_code: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    records: FileSlice | None = None
+
+
+class FetchResponse:
+    __slots__ = ("error_code", "session_id", "throttle_time_ms", "topics")
+    API_KEY: ClassVar = 1
+    FLEXIBLE_SINCE: ClassVar = FLEXIBLE_SINCE
+
+    def __init__(
+        self,
+        topics: Iterable[tuple[str | uuid.UUID, list[PartitionFetched]]] = (),
+        *,
+        error_code: int = 0,
+        session_id: int = 0,
+        throttle_time_ms: int = 0,
+    ) -> None:
+        self.topics = list(topics)
+        self.error_code = error_code
+        self.session_id = session_id
+        self.throttle_time_ms = throttle_time_ms
+
+    def write(self, version: int, out: bytearray) -> list[bytearray | FileSlice]:
+        """The parts of the answer in order; the first begins with what ``out`` already holds."""
+        flexible = version >= FLEXIBLE_SINCE
+        parts: list[bytearray | FileSlice] = []
+        out += _INT32.pack(self.throttle_time_ms)
+        if version >= 7:
+            out += struct.pack(">hi", self.error_code, self.session_id)
+        write_array_length(out, len(self.topics), flexible)
+        for topic, partitions in self.topics:
+            if isinstance(topic, uuid.UUID):
+                out += topic.bytes
+            else:
+                write_string(out, topic, flexible)
+            write_array_length(out, len(partitions), flexible)
+            for fetched in partitions:
+                _write_partition(out, fetched, version, flexible)
+                if fetched.records is not None:
+                    parts += (out, fetched.records)
+                    out = bytearray()
+                if flexible:
+                    out.append(0)
+            if flexible:
+                out.append(0)
+        if flexible:
+            out.append(0)
+        if out:
+            parts.append(out)
+        return parts
+
+
+_FETCHED_V4: Final = Struct(">ihqq")
+_FETCHED_V5: Final = Struct(">ihqqq")
+
+
+def _write_partition(out: bytearray, fetched: PartitionFetched, version: int, flexible: bool) -> None:
+    """All up to the records, their length included."""
+    out += _FETCHED_V5.pack(*fetched[:5]) if version >= 5 else _FETCHED_V4.pack(*fetched[:4])
+    write_array_length(out, 0, flexible)  # aborted transactions
+    if version >= 11:
+        out += _INT32.pack(-1)  # preferred read replica
+    size = 0 if fetched.records is None else fetched.records.size
+    if flexible:
+        write_uvarint(out, size + 1)
+    else:
+        out += _INT32.pack(size)

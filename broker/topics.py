@@ -1,0 +1,167 @@
+"""Topics as clients manage them: create, look up, grow, delete, and what hangs on each of these."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from broker.config import BrokerConfig
+from broker.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    InvalidTopic,
+    PolicyViolation,
+    TopicDeletionDisabled,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from broker.groups import OFFSETS_TOPIC, GroupCoordinator
+from broker.log.directory import LogDirectory
+from broker.metadata import ClusterMetadata, Topic
+from broker.partitions import INTERNAL_TOPICS, Partitions
+
+__all__ = ["DEFAULT", "Topics"]
+
+DEFAULT: Final = -1
+"""A number of partitions or replicas that is left to the broker (KIP-464)."""
+
+
+class Topics:
+    """The topics of one broker, for its event loop; changes block until they are on disk."""
+
+    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata, logs: LogDirectory) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._logs = logs
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        return self._metadata.topic_name(topic_id)
+
+    def id_of(self, name: str) -> uuid.UUID | None:
+        topic = self._metadata.topics.get(name)
+        return None if topic is None else topic.id
+
+    def all(self) -> list[Topic]:
+        """By name."""
+        return sorted(self._metadata.topics.values(), key=lambda topic: topic.name)
+
+    def find(self, topic: str | uuid.UUID | None) -> Topic:
+        """Raises UnknownTopicOrPartition or UnknownTopicId."""
+        if isinstance(topic, uuid.UUID):
+            name = self.name_of(topic)
+            if name is None:
+                raise UnknownTopicId(f"There is no topic with the id {topic}.")
+            return self._metadata.topic(name)
+        return self._metadata.topic(topic or "")
+
+    def find_or_create(self, name: str, *, allowed: bool) -> Topic:
+        """A topic by its name; a missing one is created where both the client and the broker allow it."""
+        if name in self._metadata.topics:
+            return self._metadata.topics[name]
+        if name == OFFSETS_TOPIC:
+            return self.offsets_topic()
+        self._metadata.check_new_topic(name)
+        if not (allowed and self._config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
+            raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
+        return self.create(name)
+
+    def offsets_topic(self) -> Topic:
+        """``__consumer_offsets``, created when it is first needed."""
+        found = self._metadata.topics.get(OFFSETS_TOPIC)
+        if found is not None:
+            return found
+        return self._metadata.create_topic(
+            OFFSETS_TOPIC,
+            partitions=self._config.offsets_topic_partitions,
+            configs=self._config.offsets_topic_configs(),
+        )
+
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+    ) -> Topic:
+        """Create a topic, or only say whether it could be; partitions come from the ``assignment`` where one is given."""
+        if assignment:
+            if partitions != DEFAULT or replication_factor != DEFAULT:
+                raise InvalidRequest(
+                    f"Topic {name!r} has a replica assignment, so partitions and replication factor must both be -1."
+                )
+            partitions = self._assigned(assignment)
+        count = self._config.num_partitions if partitions == DEFAULT else partitions
+        without_value = next((key for key, value in (configs or {}).items() if value is None), None)
+        if without_value is not None:
+            raise InvalidRequest(f"Topic {name!r}: {without_value} has no value.")
+        given = {key: value for key, value in (configs or {}).items() if value is not None}
+        if validate_only:
+            self._metadata.check_new_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
+            return Topic(name, uuid.UUID(int=0), count, given)
+        return self._metadata.create_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
+
+    def _assigned(self, assignment: Mapping[int, Sequence[int]]) -> int:
+        if sorted(assignment) != list(range(len(assignment))):
+            raise InvalidReplicaAssignment(
+                f"Partitions must be numbered from 0 without gaps, not {sorted(assignment)}."
+            )
+        self._check_replicas(assignment.values())
+        return len(assignment)
+
+    def _check_replicas(self, replicas: Iterable[Sequence[int]]) -> None:
+        for brokers in replicas:
+            if list(brokers) != [self._metadata.node_id]:
+                raise InvalidReplicaAssignment(
+                    f"Replicas {list(brokers)} cannot be: the only broker is {self._metadata.node_id}."
+                )
+
+    def grow(
+        self,
+        name: str,
+        count: int,
+        *,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Give a topic more partitions."""
+        topic = self._metadata.topic(name)
+        if count <= topic.partitions:
+            raise InvalidPartitions(f"Topic {name!r} has {topic.partitions} partitions; {count} would not be more.")
+        if assignment is not None:
+            if len(assignment) != count - topic.partitions:
+                raise InvalidReplicaAssignment(
+                    f"{len(assignment)} replica assignments were given for {count - topic.partitions} new partitions."
+                )
+            self._check_replicas(assignment)
+        if not validate_only:
+            self._metadata.create_partitions(name, count)
+
+    def delete(self, topic: str | uuid.UUID, partitions: Partitions, groups: GroupCoordinator) -> Topic:
+        """Delete a topic, what groups committed for it, and let fetches that wait for it know."""
+        found = self.find(topic)
+        if not self._config.delete_topic_enable:
+            raise TopicDeletionDisabled
+        if found.name in INTERNAL_TOPICS:
+            raise InvalidTopic(f"Topic {found.name} is the broker's own and cannot be deleted.")
+        waiting = self._metadata.logs(found.name)
+        self._metadata.delete_topic(found.name)
+        for partition in waiting:
+            partitions.changed(partition)
+        groups.forget_topic(found.name)
+        return found
+
+    def delete_records(self, name: str, partition: int, before: int, partitions: Partitions) -> int:
+        """Drop a partition's records below an offset (-1: all); the new start. The caller checkpoints once for all."""
+        found = partitions.find(name, partition)
+        if found.topic in INTERNAL_TOPICS:
+            raise InvalidTopic(f"Records of {found.topic} cannot be deleted: it is the broker's own.")
+        if not found.config.deletes:
+            raise PolicyViolation(f"Topic {name!r} has cleanup.policy=compact only: its records cannot be deleted.")
+        start = found.delete_records(before)
+        partitions.changed(found)
+        return start
