@@ -8,10 +8,13 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from events.definitions import EventDefinition, to_avro_text
-from events.errors import InvalidDefinition, TopicUnfit, UnknownEvent, UnknownSchema
+from events.errors import BusUnavailable, InvalidDefinition, TopicUnfit, UnknownEvent, UnknownSchema
 from events.payloads import EventSchema
+from tidegate.kit.logs import logger
 
 __all__ = ["Catalog", "SchemaStore", "TopicStore"]
+
+log = logger(__name__)
 
 _SUFFIX: Final = "__e-value"
 
@@ -80,7 +83,7 @@ class Catalog:
         if held is not None and now - held[0] < self._refresh_s:
             found = held[1]
         else:
-            found = await self._load(name)
+            found = await self._load_or_keep(name, held[1] if held is not None else None)
             if len(self._current) > 10_000:
                 self._current.clear()
             self._current[name] = (now, found)
@@ -116,6 +119,16 @@ class Catalog:
         self._current.clear()
         self._names = (float("-inf"), ())
         return made
+
+    async def _load_or_keep(self, name: str, held: EventSchema | None) -> EventSchema | None:
+        """The current definition, or the last one known while the registry is away."""
+        try:
+            return await self._load(name)
+        except BusUnavailable as error:
+            if held is None:
+                raise
+            log.warning("the registry is away; keeping a definition as it was", event_name=name, reason=str(error))
+            return held
 
     async def _load(self, name: str) -> EventSchema | None:
         latest = await asyncio.to_thread(self._schemas.latest, f"{name}-value")

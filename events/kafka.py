@@ -14,12 +14,12 @@ from broker.client import (
     BatchProducer,
     ClientConfig,
     FetchedBatches,
-    NewTopic,
     TopicPartition,
 )
-from broker.client.errors import MessageTooLarge, UnknownTopicOrPartition
+from broker.client.errors import MessageTooLarge
 from events.errors import BusUnavailable, EventsError, EventTooLarge
 from events.log import LogBounds, LogRecord, LogSlice
+from events.registration import Topics
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["KafkaLog"]
@@ -47,6 +47,7 @@ class KafkaLog:
         self._reading = given.with_properties(reading)
         self._history_config = self._reading.with_properties({"max.partition.fetch.bytes": str(256 * 1024)})
         self._admin = Admin(given)
+        self._topics = Topics(self._admin)
         self._producer = BatchProducer(given.with_properties(producing))
         self._publish_timeout_s = publish_timeout_s
         self._history: BatchConsumer | None = None
@@ -147,16 +148,10 @@ class KafkaLog:
                         yield _slice([fetched], offset)
 
     async def partitions(self, topic: str) -> int | None:
-        with _border(f"topic {topic}"):
-            try:
-                return len((await self._admin.describe_topics([topic]))[topic].partitions)
-            except UnknownTopicOrPartition:
-                return None
+        return await self._topics.partitions(topic)
 
     async def create(self, topic: str, retention_ms: int) -> None:
-        configs = {"retention.ms": str(retention_ms), "cleanup.policy": "delete"}
-        with _border(f"making topic {topic}"):
-            await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
+        await self._topics.create(topic, retention_ms)
 
 
 def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:

@@ -26,8 +26,9 @@ from events.kafka import KafkaLog
 from events.log import EventLog
 from events.metrics import EventMetrics
 from events.publishing import Publisher
-from events.schemas import RegistrySchemas
+from events.registration import RegistrySchemas
 from events.tls import CA_FILE, certificates
+from registry.client import RegistryClient
 from tidegate.kit.http import HttpServer, TlsFiles
 from tidegate.kit.logs import logger
 
@@ -69,7 +70,8 @@ class EventsServer:
         self.metrics = EventMetrics()
         self.access = Access(config, _clock_ms)
         self.log = event_log or KafkaLog(ClientConfig(config.bootstrap_servers, config.kafka))
-        store = schemas or RegistrySchemas(config.registry_url)
+        self._registry = RegistryClient(config.registry_url, timeout_s=5, attempts=3)
+        store = schemas or RegistrySchemas(self._registry)
         self.catalog = Catalog(store, self.log, refresh_ms=config.definition_refresh_ms)
         self.bus = EventBus(
             self.log,
@@ -114,6 +116,7 @@ class EventsServer:
         await self.bus.close()
         with contextlib.suppress(BusUnavailable):
             await self.log.stop()
+        self._registry.close()
 
     async def _connect(self) -> None:
         """Reach the log, however long that takes; the supervisor may start it after us."""
