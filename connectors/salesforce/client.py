@@ -1,0 +1,172 @@
+"""The one importer of simple-salesforce: logins, single calls and the collections API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from simple_salesforce import Salesforce
+from simple_salesforce.login import SalesforceLogin
+
+from connect.api import ConnectError, RetriableConnectError
+from connectors.salesforce.config import SalesforceConfig
+from connectors.salesforce.errors import SessionExpired, border
+
+__all__ = ["SalesforceClient"]
+
+T = TypeVar("T")
+_OWN_HOSTS: Final = ".salesforce.com"
+
+
+class SalesforceClient:
+    """A session of one org; logs in when it is first used and again when the session has expired. For one thread."""
+
+    def __init__(self, config: SalesforceConfig) -> None:
+        self._config = config
+        self._http = requests.Session()
+        if config.ca_file:
+            self._http.verify = config.ca_file
+        if config.http_proxy:
+            self._http.proxies = {"https": f"http://{config.http_proxy}"}
+        self._http.request = _with_timeout(self._http, config.connection_timeout_ms / 1000)  # type: ignore[method-assign]
+        self._salesforce: Salesforce | None = None
+
+    def close(self) -> None:
+        self._http.close()
+
+    @property
+    def http(self) -> requests.Session:
+        """The session beneath, for protocols that simple-salesforce does not speak."""
+        return self._http
+
+    @property
+    def instance_url(self) -> str:
+        return f"https://{self._logged_in().sf_instance}"
+
+    @property
+    def session_id(self) -> str:
+        return str(self._logged_in().session_id)
+
+    def forget_session(self) -> None:
+        """Log in anew at the next call."""
+        self._salesforce = None
+
+    def describe(self, name: str) -> Mapping[str, Any]:
+        """Salesforce's description of an object or event; raises ConnectError when there is none of that name."""
+        found: Mapping[str, Any] = self._call(f"describing {name}", lambda sf: sf.restful(f"sobjects/{name}/describe"))
+        return found
+
+    def create(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Create up to 200 records, each with its ``attributes.type``; one result each, in their order."""
+        return self._collection("POST", "composite/sobjects", {"allOrNone": False, "records": records})
+
+    def update(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Update up to 200 records by their ``Id``."""
+        return self._collection("PATCH", "composite/sobjects", {"allOrNone": False, "records": records})
+
+    def upsert(self, name: str, id_field: str, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Create or update up to 200 records by an external id."""
+        return self._collection("PATCH", f"composite/sobjects/{name}/{id_field}", {"allOrNone": False, "records": records})
+
+    def delete(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Delete up to 200 records."""
+        query = {"ids": ",".join(ids), "allOrNone": "false"}
+        path = "composite/sobjects"
+        found: list[dict[str, Any]] = self._call(
+            "deleting", lambda sf: sf.restful(path, params=query, method="DELETE")
+        )
+        return found
+
+    def _collection(self, method: str, path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        text = json.dumps(body, default=str)
+        found: list[dict[str, Any]] = self._call(
+            f"{method} {path}", lambda sf: sf.restful(path, method=method, data=text)
+        )
+        return found
+
+    def _call(self, doing: str, call: Callable[[Salesforce], T]) -> T:
+        """Once more with a new login when the session was over."""
+        try:
+            with border(doing):
+                return call(self._logged_in())
+        except SessionExpired:
+            self.forget_session()
+            with border(doing):
+                return call(self._logged_in())
+
+    def _logged_in(self) -> Salesforce:
+        if self._salesforce is None:
+            with border(f"logging in at {self._config.instance}"):
+                session_id, instance = self._login()
+            self._salesforce = Salesforce(
+                session_id=session_id, instance_url=instance, version=self._config.api_version, session=self._http
+            )
+        return self._salesforce
+
+    def _login(self) -> tuple[str, str]:
+        """(session id, instance URL). SOAP without a consumer key, else the OAuth flow of the grant type."""
+        config, grant = self._config, self._config.grant_type.upper()
+        host = urlsplit(config.instance).hostname or ""
+        if grant == "PASSWORD" and not config.consumer_key and host.endswith(_OWN_HOSTS):
+            session_id, instance = SalesforceLogin(
+                session=self._http,
+                username=config.username,
+                password=config.password.reveal(),
+                security_token=config.security_token.reveal(),
+                sf_version=config.api_version,
+                domain=host.removesuffix(_OWN_HOSTS),
+            )
+            return session_id, f"https://{instance}"
+        if grant == "JWT_BEARER":
+            return self._token({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": self._assertion()})
+        client = {"client_id": config.consumer_key, "client_secret": config.consumer_secret.reveal()}
+        if grant == "CLIENT_CREDENTIALS":
+            return self._token({"grant_type": "client_credentials", **client})
+        password = config.password.reveal() + config.security_token.reveal()
+        return self._token({"grant_type": "password", "username": config.username, "password": password, **client})
+
+    def _token(self, form: Mapping[str, str]) -> tuple[str, str]:
+        answer = self._http.post(f"{self._config.instance.rstrip('/')}/services/oauth2/token", data=form)
+        try:
+            said = answer.json()
+        except requests.JSONDecodeError:
+            said = {"error": answer.reason}
+        if answer.ok:
+            return str(said["access_token"]), str(said["instance_url"])
+        words = f"{said.get('error')}: {said.get('error_description', '')}"
+        if answer.status_code >= 500:
+            raise RetriableConnectError(f"logging in at {self._config.instance}: {words}")
+        raise ConnectError(f"logging in at {self._config.instance} as {form.get('username', 'the app')}: {words}")
+
+    def _assertion(self) -> str:
+        import time
+
+        import jwt
+
+        config = self._config
+        claims = {
+            "iss": config.consumer_key,
+            "sub": config.username,
+            "aud": config.instance,
+            "exp": int(time.time()) + 180,
+        }
+        try:
+            private_key = Path(config.jwt_private_key or "").read_text()
+        except OSError as error:
+            raise ConnectError(f"cannot read salesforce.jwt.privatekey.path {config.jwt_private_key}: {error.strerror}") from error
+        return jwt.encode(claims, private_key, algorithm="RS256")
+
+
+def _with_timeout(session: requests.Session, seconds: float) -> Any:
+    """simple-salesforce passes no timeout: without one a silent server would hold the task for ever."""
+    original = session.request
+
+    def request(method: str, url: str, **more: Any) -> requests.Response:
+        more.setdefault("timeout", seconds)
+        return original(method, url, **more)
+
+    return request

@@ -1,0 +1,196 @@
+"""Sinks: records into objects (insert, update, upsert, delete), and records as platform events."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from connect.api import (
+    ConnectError,
+    DataError,
+    Problem,
+    Record,
+    RecordBatch,
+    RetriableConnectError,
+    SinkConnector,
+    SinkTask,
+)
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.config import EventSinkConfig, ObjectSinkConfig, SalesforceConfig
+from connectors.salesforce.errors import RETRIABLE_CODES
+
+__all__ = ["EventSink", "EventSinkTask", "ObjectSink", "ObjectSinkTask"]
+
+_OPERATIONS: Final = {"created": "insert", "updated": "update", "deleted": "delete", "undeleted": "insert"}
+"""What a record asks for in ``_EventType``, as the Salesforce sources write it."""
+
+Writer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
+
+
+def check_login(config: SalesforceConfig, wanted: str, key: str) -> Iterable[Problem]:
+    """Log in and look for an object; at validation, so that a wrong password is known before anything runs."""
+    client = SalesforceClient(config)
+    try:
+        client.describe(wanted)
+    except ConnectError as error:
+        yield Problem("salesforce.instance" if "logging in" in error.message else key, error.message)
+    except RetriableConnectError as error:
+        yield Problem("salesforce.instance", error.message)
+    finally:
+        client.close()
+
+
+class _SalesforceSinkTask(SinkTask[Any]):
+    """What both sinks share: one client, requests of at most ``batch_size`` records, results told record by record."""
+
+    def start(self) -> None:
+        self.client = SalesforceClient(self.config)
+
+    def stop(self) -> None:
+        self.client.close()
+
+    def _write(self, records: Sequence[tuple[Record, Mapping[str, Any]]], writer: Writer) -> None:
+        """Send records; those that Salesforce refuses for good go to ``errors.*``, one by one.
+
+        A result that may succeed later makes the whole ``put`` retriable: what was created before is then written
+        again, so inserts are at least once, as with the original.
+        """
+        for start in range(0, len(records), self.config.batch_size):
+            chunk = records[start : start + self.config.batch_size]
+            results = writer([fields for _, fields in chunk])
+            if len(results) != len(chunk):
+                raise ConnectError(f"Salesforce answered {len(results)} results for {len(chunk)} records")
+            for (record, _), result in zip(chunk, results, strict=True):
+                self._judge(record, result)
+
+    def _judge(self, record: Record, result: Mapping[str, Any]) -> None:
+        if result.get("success"):
+            return
+        errors = result.get("errors") or [{}]
+        code = errors[0].get("statusCode", "UNKNOWN")
+        fields = f" (fields {', '.join(errors[0]['fields'])})" if errors[0].get("fields") else ""
+        message = f"Salesforce refused the record: {code}: {errors[0].get('message', '')}{fields}"
+        if code in RETRIABLE_CODES:
+            raise RetriableConnectError(message)
+        self.context.errant_records.report(record, DataError(message))
+
+    def _fields(self, record: Record) -> dict[str, Any]:
+        if not isinstance(record.value, Mapping):
+            raise DataError(f"a record for Salesforce must be a struct or a JSON object of fields, not {record.value!r:.80}")
+        return {name: _plain(value) for name, value in record.value.items()}
+
+
+class ObjectSinkTask(_SalesforceSinkTask):
+    """Writes each record to one kind of object."""
+
+    config: ObjectSinkConfig
+
+    def start(self) -> None:
+        super().start()
+        self._ignored = re.compile(self.config.ignore_pattern)
+
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        # Runs of one operation in the records' order, so that an update never overtakes the insert before it.
+        for operation, run in groupby(self._readable(batches), key=lambda item: item[0]):
+            self._write([(record, fields) for _, record, fields in run], self._writer(operation))
+
+    def _readable(self, batches: Sequence[RecordBatch]) -> Iterator[tuple[str, Record, Mapping[str, Any]]]:
+        for batch in batches:
+            for record in batch.records():
+                if record.value is None and self.config.operation != "delete":
+                    continue  # a tombstone says nothing that could be written
+                try:
+                    yield self._prepared(record)
+                except DataError as error:
+                    self.context.errant_records.report(record, error)
+
+    def _prepared(self, record: Record) -> tuple[str, Record, Mapping[str, Any]]:
+        given = self._fields(record)
+        asked = _OPERATIONS.get(str(given.get("_EventType", "")))
+        operation = self.config.operation if self.config.override_event_type or asked is None else asked
+        if operation != "insert" and self.config.use_custom_id and operation != "delete":
+            operation = "upsert"
+        kept = {
+            name: value
+            for name, value in given.items()
+            if name not in self.config.ignore_fields and not self._ignored.fullmatch(name)
+        }
+        identity = self.config.custom_id if operation == "upsert" else "Id"
+        if operation == "insert":
+            kept.pop("Id", None)
+        elif not kept.get(identity):
+            raise DataError(f"to {operation} {self.config.object_name} a record needs the field {identity}; it has {', '.join(kept)}")
+        if operation == "upsert":
+            kept.pop("Id", None)
+        return operation, record, {"attributes": {"type": self.config.object_name}, **kept}
+
+    def _writer(self, operation: str) -> Writer:
+        if operation == "insert":
+            return self.client.create
+        if operation == "update":
+            return self.client.update
+        if operation == "upsert":
+            return lambda records: self.client.upsert(self.config.object_name, self.config.custom_id, records)
+        return lambda records: self.client.delete([str(record["Id"]) for record in records])
+
+
+class ObjectSink(SinkConnector[ObjectSinkConfig]):
+    """Records of a topic become objects: a message creates an Account."""
+
+    config_class = ObjectSinkConfig
+    task_class = ObjectSinkTask
+
+    @classmethod
+    def check(cls, config: ObjectSinkConfig) -> Iterable[Problem]:
+        return check_login(config, config.object_name, "salesforce.object")
+
+
+class EventSinkTask(_SalesforceSinkTask):
+    """Publishes each record as a platform event."""
+
+    config: EventSinkConfig
+
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        self._write(list(self._readable(batches)), self.client.create)
+
+    def _readable(self, batches: Sequence[RecordBatch]) -> Iterator[tuple[Record, Mapping[str, Any]]]:
+        for batch in batches:
+            for record in batch.records():
+                if record.value is None:
+                    continue
+                try:
+                    fields = {n: v for n, v in self._fields(record).items() if n.endswith("__c")}
+                except DataError as error:
+                    self.context.errant_records.report(record, error)
+                    continue
+                yield record, {"attributes": {"type": self.config.event}, **fields}
+
+
+class EventSink(SinkConnector[EventSinkConfig]):
+    """Records of a topic are published as platform events; fields that do not end in __c are left out."""
+
+    config_class = EventSinkConfig
+    task_class = EventSinkTask
+
+    @classmethod
+    def check(cls, config: EventSinkConfig) -> Iterable[Problem]:
+        return check_login(config, config.event, "salesforce.platform.event.name")
+
+
+def _plain(value: Any) -> Any:
+    """A value as Salesforce's JSON takes it."""
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return float(value) if value.as_tuple().exponent else int(value)
+    if isinstance(value, bytes):
+        import base64
+
+        return base64.b64encode(value).decode()
+    return value

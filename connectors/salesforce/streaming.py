@@ -1,0 +1,97 @@
+"""A client of the Streaming API: Bayeux over long polling with Salesforce's replay extension."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import requests
+
+from connect.api import ConnectError, RetriableConnectError
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.errors import border
+
+__all__ = ["StreamingClient"]
+
+_GRACE_S: Final = 30
+"""How much longer than the server's own timeout a connect may take before the connection counts as dead."""
+
+
+class StreamingClient:
+    """One subscription to one channel. For one thread; ``close`` may come from another and ends a waiting call."""
+
+    def __init__(self, client: SalesforceClient, version: str, channel: str) -> None:
+        self._client, self._channel = client, channel
+        self._path = f"/cometd/{version}"
+        self._http = requests.Session()
+        self._http.verify, self._http.proxies = client.http.verify, client.http.proxies
+        self._client_id = ""
+        self._count = 0
+        self._timeout_s = 110.0
+
+    def subscribe(self, replay_id: int) -> None:
+        """Handshake and subscribe: events after ``replay_id``, or -1 for new ones, -2 for all that are kept.
+
+        Raises ConnectError with the server's words when it refuses (a replay id that is no longer kept, an unknown
+        channel), RetriableConnectError when it did not answer.
+        """
+        self._http.cookies.clear()
+        hello = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
+        answer = self._one({**hello, "ext": {"replay": True}})
+        self._client_id = str(answer["clientId"])
+        wanted = {"channel": "/meta/subscribe", "subscription": self._channel, "ext": {"replay": {self._channel: replay_id}}}
+        self._one(wanted)
+
+    def events(self) -> list[Mapping[str, Any]]:
+        """Wait for events and return their ``data``; an empty list when the server's wait ended without one."""
+        messages = self._send({"channel": "/meta/connect", "connectionType": "long-polling"})
+        found = [message["data"] for message in messages if message.get("channel") == self._channel]
+        for message in messages:
+            if message.get("channel") == "/meta/connect":
+                self._note_advice(message)
+        return found
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _note_advice(self, message: Mapping[str, Any]) -> None:
+        advice = message.get("advice") or {}
+        if "timeout" in advice:
+            self._timeout_s = max(1.0, advice["timeout"] / 1000)
+        if not message.get("successful", True):
+            words = f"{self._channel}: the streaming session ended: {message.get('error')}"
+            if str(message.get("error", "")).startswith("401"):
+                self._client.forget_session()
+            raise RetriableConnectError(words)  # subscribing anew from the last replay id loses nothing
+
+    def _one(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        for answer in self._send(message):
+            if answer.get("channel") != message["channel"]:
+                continue
+            if answer.get("successful"):
+                return answer
+            raise ConnectError(f"{message['channel']} for {self._channel} was refused: {answer.get('error')}")
+        raise RetriableConnectError(f"no answer to {message['channel']} for {self._channel}")
+
+    def _send(self, message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        self._count += 1
+        full = {**message, "id": str(self._count)} | ({"clientId": self._client_id} if self._client_id else {})
+        if message["channel"] == "/meta/handshake":
+            full.pop("clientId", None)
+        with border(f"streaming {self._channel}"):
+            answer = self._http.post(
+                self._client.instance_url + self._path,
+                json=[full],
+                headers={"Authorization": f"Bearer {self._client.session_id}"},
+                timeout=self._timeout_s + _GRACE_S,
+            )
+        if answer.status_code == 401:
+            self._client.forget_session()
+            raise RetriableConnectError(f"streaming {self._channel}: the session has expired")
+        if not answer.ok:
+            raise RetriableConnectError(f"streaming {self._channel}: {answer.status_code} {answer.text[:200]}")
+        try:
+            messages: Sequence[Mapping[str, Any]] = answer.json()
+        except requests.JSONDecodeError as error:
+            raise RetriableConnectError(f"streaming {self._channel}: the answer is not JSON: {answer.text[:100]}") from error
+        return messages
