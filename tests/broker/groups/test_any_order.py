@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from broker.errors import BrokerError
-from broker.groups import CommittedOffset, GroupState, Joined, Leaving, MemberIdAssigned, Synced
+from broker.groups import CommittedOffset, DescribedGroup, GroupState, Joined, Leaving, MemberIdAssigned, Synced
 from tests.support.groups import Cluster
 
 PATIENCE_MS = 400_000
@@ -62,13 +62,19 @@ class Client:
             self.member_id = ""
 
 
-class Groups(RuleBasedStateMachine):
-    clients = Bundle("clients")
+INSTANCES = (None, None, None, "a", "b", "b")
+"""The clients: three dynamic members, three static ones, of which two claim the same instance."""
 
-    @initialize(delay_ms=st.sampled_from(["0", "3000"]), size=st.sampled_from(["3", "100"]))
-    def begin(self, delay_ms: str, size: str) -> None:
-        self.cluster = Cluster(group_initial_rebalance_delay_ms=delay_ms, group_max_size=size)
-        self.everybody: list[Client] = []
+PROTOCOLS = (["x"], ["x", "y"], ["y", "x"], ["x", "y"])
+WAITS_MS = (0, 1, 2_999, 3_000, 5_000, 10_000, 30_000, 3_000)
+
+
+class World:
+    """Six clients, one group, one coordinator. Steps take a client's number and a number for whatever else varies."""
+
+    def __init__(self, **settings: str) -> None:
+        self.cluster = Cluster(**settings)
+        self.everybody = [Client(instance_id) for instance_id in INSTANCES]
         self.futures: list[asyncio.Future[Any]] = []
         self.committed: dict[tuple[str, int], int] = {}
         self.generation = 0
@@ -78,17 +84,13 @@ class Groups(RuleBasedStateMachine):
         for client in self.everybody:
             client.hear()
 
-    @rule(target=clients, instance_id=st.sampled_from([None, None, None, "a", "b"]))
-    def appear(self, instance_id: str | None) -> Client:
-        client = Client(instance_id)
-        self.everybody.append(client)
-        return client
+    def join(self, who: int, how: int) -> None:
+        self._join(self.everybody[who], PROTOCOLS[how % 4], known_id=how < 32)
 
-    @rule(client=clients, protocols=st.sampled_from([["x"], ["x", "y"], ["y", "x"]]), known_id=st.booleans())
-    def join(self, client: Client, protocols: list[str], known_id: bool) -> None:
+    def _join(self, client: Client, protocols: list[str], *, known_id: bool) -> None:
         if client.parked:
             return
-        client.joined = None
+        client.joined = client.synced = None
         client.joining = self.cluster.join(
             member_id=client.member_id,
             instance_id=client.instance_id,
@@ -98,144 +100,149 @@ class Groups(RuleBasedStateMachine):
         self.futures.append(client.joining)
         self.hear()
 
-    @rule(client=clients)
-    def sync(self, client: Client) -> None:
+    def join_twice(self, who: int, how: int) -> None:
+        """An impatient client that has lost its connection asks again."""
+        client = self.everybody[who]
+        if client.member_id:
+            client.joining = client.syncing = None
+            self._join(client, PROTOCOLS[how % 4], known_id=True)
+
+    def sync(self, who: int, _: int) -> None:
+        client = self.everybody[who]
         joined = client.joined
         if client.parked or joined is None:
             return
         assigned = {m.member_id: f"{joined.generation} {m.instance_id or m.member_id}" for m in joined.members}
-        assignments = {} if joined.skip_assignment else {who: what.encode() for who, what in assigned.items()}
+        assignments = {} if joined.skip_assignment else {one: what.encode() for one, what in assigned.items()}
         client.syncing = self.cluster.sync(joined, assignments=assignments, instance_id=client.instance_id)
         self.futures.append(client.syncing)
         self.hear()
 
-    @rule()
-    def everybody_works(self) -> None:
-        """The usual course: join, again with the id given, wait for the others, sync."""
-        for _ in range(2):
-            for client in self.everybody:
-                if client.synced is None and client.joined is None:
-                    self.join(client=client, protocols=["x", "y"], known_id=True)
-        self.time_passes(by_ms=3_000)
-        for client in self.everybody:
-            self.sync(client=client)
+    def some_work(self, _: int, which: int) -> None:
+        """The usual course for some: join, again with the id given, wait for the others, sync."""
+        some = [number for number in range(6) if which >> number & 1]
+        for number in some + some:
+            if self.everybody[number].joined is None:
+                self._join(self.everybody[number], ["x", "y"], known_id=True)
+        self.time_passes(0, 3)
+        for number in some:
+            self.sync(number, 0)
 
-    @rule(client=clients)
-    def heartbeat(self, client: Client) -> None:
-        if client.joined is None or client.parked:
-            return
-        try:
-            self.cluster.coordinator.heartbeat(
-                "g", generation=client.joined.generation, member_id=client.member_id, instance_id=client.instance_id
-            )
-        except BrokerError as error:
-            client.lost(error)
+    def heartbeats(self, _: int, which: int) -> None:
+        for number, client in enumerate(self.everybody):
+            if which >> number & 1 and client.joined is not None and not client.parked:
+                try:
+                    self.cluster.coordinator.heartbeat(
+                        "g",
+                        generation=client.joined.generation,
+                        member_id=client.member_id,
+                        instance_id=client.instance_id,
+                    )
+                except BrokerError as error:
+                    client.lost(error)
 
-    @rule(client=clients)
-    def leave(self, client: Client) -> None:
+    def leave(self, who: int, _: int) -> None:
+        client = self.everybody[who]
         if client.member_id:
             self.cluster.coordinator.leave_group("g", [Leaving(client.member_id, client.instance_id)])
             self.hear()
 
-    @rule(client=consumes(clients))
-    def vanish(self, client: Client) -> None:
-        self.everybody.remove(client)
-
-    @rule(client=clients)
-    def vanish_and_cancel(self, client: Client) -> None:
-        """The connection breaks: nobody waits for the parked request any more, and the client comes again."""
+    def start_anew(self, who: int, how: int) -> None:
+        """The process is another one now; sometimes nobody waits any more for what the old one asked."""
+        client = self.everybody[who]
         for parked in (client.joining, client.syncing):
-            if parked is not None:
+            if parked is not None and how % 2:
                 parked.cancel()
-        client.joining = client.syncing = client.joined = None
+        self.everybody[who] = Client(client.instance_id)
 
-    @rule(by_ms=st.sampled_from([0, 1, 2_999, 3_000, 5_000, 10_000, 30_000]))
-    def time_passes(self, by_ms: int) -> None:
-        self.cluster.clock.advance(by_ms)
+    def time_passes(self, _: int, how: int) -> None:
+        self.cluster.clock.advance(WAITS_MS[how % 8])
         self.hear()
 
-    @rule(client=clients, partition=st.integers(0, 2), offset=st.integers(0, 100))
-    def commit(self, client: Client, partition: int, offset: int) -> None:
-        generation = client.joined.generation if client.joined else -1
-        member_id = client.member_id if client.joined else ""
-        where = ("t", partition)
+    def commit(self, who: int, offset: int) -> None:
+        client = self.everybody[who]
+        where = ("t", offset % 3)
         done = self.cluster.coordinator.commit_offsets(
-            "g", {where: CommittedOffset(offset)}, generation=generation, member_id=member_id
+            "g",
+            {where: CommittedOffset(offset)},
+            generation=client.joined.generation if client.joined else -1,
+            member_id=client.member_id if client.joined else "",
         )
         if not done.done() or done.exception() is None:
             self.committed[where] = offset
         self.hear()
 
-    @rule()
-    def disk_stalls(self) -> None:
+    def disk_stalls(self, _: int, __: int) -> None:
         self.cluster.log.held = True
 
-    @rule()
-    def disk_goes_on(self) -> None:
+    def disk_goes_on(self, _: int, __: int) -> None:
         self.cluster.log.held = False
         self.cluster.log.release()
         self.hear()
 
-    @rule()
-    def broker_restarts(self) -> None:
-        self.disk_goes_on()
+    def broker_restarts(self, _: int, __: int) -> None:
+        self.disk_goes_on(0, 0)
         (before,) = self.cluster.coordinator.describe_groups(["g"])
         self.cluster.coordinator.stop()
         self.hear()
         self.cluster.coordinator = self.cluster.reload()
         (after,) = self.cluster.coordinator.describe_groups(["g"])
         if before.state is GroupState.STABLE:
-            # A group that is over group.max.size begins to rebalance at once; this one was not.
             assert after == before
         if before.state in (GroupState.EMPTY, GroupState.DEAD):
             assert (after.state, after.members) == (before.state, ())
 
-    @rule()
-    def patience(self) -> None:
+    def patience(self, _: int, __: int) -> None:
         """Whoever is parked is answered in the end, even if nobody else says a word any more."""
-        self.disk_goes_on()
+        self.disk_goes_on(0, 0)
         self.cluster.clock.advance(PATIENCE_MS)
         self.hear()
         assert all(future.done() for future in self.futures)
         self.futures.clear()
 
-    @invariant()
-    def offsets_are_as_committed(self) -> None:
+    def check(self) -> None:
         found = self.cluster.coordinator.fetch_offsets("g")
         assert {where: one.offset for where, one in found.items()} == self.committed
-
-    @invariant()
-    def a_stable_group_has_one_generation(self) -> None:
         (group,) = self.cluster.coordinator.describe_groups(["g"])
         if group.state is GroupState.DEAD:
             self.generation = 0  # an empty group without offsets is swept away; the next of its name begins anew
-        if group.state is not GroupState.STABLE:
-            return
+        if group.state is GroupState.STABLE:
+            self.check_stable(group)
+
+    def check_stable(self, group: DescribedGroup) -> None:
+        """All members are of one generation, assigned to by its leader, and those at work have what is described."""
         generations = set()
         for member in group.members:
-            assigned_in, who = member.assignment.decode().split()
+            assigned_in, whose = member.assignment.decode().split()
             generations.add(int(assigned_in))
-            assert who == (member.instance_id or member.member_id)
+            assert whose == (member.instance_id or member.member_id)
         (generation,) = generations
         assert generation >= self.generation
         self.generation = generation
-
-    @invariant()
-    def members_at_work_are_those_of_the_stable_generation(self) -> None:
-        (group,) = self.cluster.coordinator.describe_groups(["g"])
-        if group.state is not GroupState.STABLE:
-            return
-        members = {member.member_id for member in group.members}
+        assignments = {member.member_id: member.assignment for member in group.members}
         for client in self.everybody:
-            if client.synced is not None and client.joined is not None and client.member_id in members:
-                assert client.joined.generation == self.generation
-                assert client.synced.protocol_name == group.protocol_name
-
-    def teardown(self) -> None:
-        if hasattr(self, "cluster"):
-            self.patience()
-            self.cluster.clock.close()
+            if client.synced is not None and client.joined is not None and client.joined.generation == generation:
+                assert client.synced.assignment == assignments.get(client.member_id, client.synced.assignment)
 
 
-Groups.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
-TestGroups = Groups.TestCase
+USUAL = [World.some_work] * 6 + [World.heartbeats] * 5 + [World.join, World.sync] * 4 + [World.time_passes] * 4
+UNUSUAL = [World.join_twice, World.leave, World.start_anew, World.commit, World.disk_stalls, World.disk_goes_on] * 2
+RARE = [World.broker_restarts, World.patience]
+
+steps = st.tuples(st.sampled_from(USUAL + UNUSUAL + RARE), st.integers(0, 5), st.integers(0, 63))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["0", "3000"]), st.sampled_from(["3", "100"]), st.lists(steps, min_size=40, max_size=60))
+def test_whatever_members_do_the_group_holds_together(
+    delay_ms: str, size: str, course: list[tuple[Callable[[World, int, int], None], int, int]]
+) -> None:
+    world = World(group_initial_rebalance_delay_ms=delay_ms, group_max_size=size)
+    try:
+        for step, who, how in course:
+            step(world, who, how)
+            world.check()
+        world.patience(0, 0)
+        world.check()
+    finally:
+        world.cluster.clock.close()

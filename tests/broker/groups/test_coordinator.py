@@ -359,3 +359,37 @@ def test_a_request_nobody_waits_for_does_no_harm(cluster: Cluster) -> None:
     assert len(value(again).members) == 2
     cluster.clock.advance(30_000)
     assert state(cluster) is not GroupState.COMPLETING_REBALANCE
+
+
+def test_assignments_of_a_generation_that_is_over_are_not_given_out(cluster: Cluster) -> None:
+    joining = cluster.join(known_id=False)
+    cluster.clock.advance(0)
+    joined = value(joining)
+    cluster.log.held = True
+    syncing = cluster.sync(joined, assignments={joined.member_id: b"old"})
+    cluster.join(known_id=False)
+    assert isinstance(failure(syncing), RebalanceInProgress)
+    cluster.log.held = False
+    cluster.log.release()
+    assert state(cluster) is GroupState.PREPARING_REBALANCE
+    again = value(cluster.join(member_id=joined.member_id))
+    assert value(cluster.sync(again, assignments={joined.member_id: b"new"})).assignment == b"new"
+
+
+def test_a_session_begins_anew_when_a_wait_ends(cluster: Cluster) -> None:
+    ids = [cluster.member_id() for _ in range(2)]
+    joins = [cluster.join(member_id=member_id) for member_id in ids]
+    cluster.clock.advance(0)
+    leader = next(value(j) for j in joins if value(j).members)
+    follower = next(value(j) for j in joins if not value(j).members)
+    waiting = cluster.sync(follower)
+    for _ in range(3):
+        cluster.clock.advance(9_000)
+        heartbeat(cluster, leader.member_id, 1)
+    value(cluster.sync(leader))
+    value(waiting)
+    cluster.clock.advance(9_999)
+    heartbeat(cluster, leader.member_id, 1)
+    cluster.clock.advance(1)
+    with pytest.raises(UnknownMemberId):
+        heartbeat(cluster, follower.member_id, 1)

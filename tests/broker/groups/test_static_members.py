@@ -22,9 +22,9 @@ def state(cluster: Cluster) -> GroupState:
     return cluster.coordinator.describe_groups(["g"])[0].state
 
 
-def two_instances(cluster: Cluster) -> tuple[Joined, Joined]:
+def two_instances(cluster: Cluster, session_timeout_ms: int = 60_000) -> tuple[Joined, Joined]:
     """A stable group of instances "a", which leads and is assigned b"a", and "b"."""
-    joins = [cluster.join(instance_id=name, session_timeout_ms=60_000) for name in ("a", "b")]
+    joins = [cluster.join(instance_id=name, session_timeout_ms=session_timeout_ms) for name in ("a", "b")]
     cluster.clock.advance(0)
     first, second = (value(join) for join in joins)
     assert first.leader == first.member_id
@@ -121,14 +121,14 @@ def test_a_static_member_is_not_left_behind_by_a_rebalance_before_its_session_en
 
 
 def test_a_group_of_static_members_waits_until_one_of_them_is_back(cluster: Cluster) -> None:
-    first, _ = two_instances(cluster)
+    first, _ = two_instances(cluster, 600_000)
     newcomer = cluster.join(known_id=False)
     newcomer_id = cluster.coordinator.describe_groups(["g"])[0].members[-1].member_id
     cluster.coordinator.leave_group("g", [Leaving(newcomer_id)])
     assert isinstance(failure(newcomer), UnknownMemberId)
     cluster.clock.advance(30_000)
     assert state(cluster) is GroupState.PREPARING_REBALANCE
-    again = cluster.join(member_id=first.member_id, instance_id="a", session_timeout_ms=60_000)
+    again = cluster.join(member_id=first.member_id, instance_id="a", session_timeout_ms=600_000)
     cluster.clock.advance(30_000)
     assert value(again).generation == 2
 
@@ -148,3 +148,16 @@ def test_a_wrong_id_for_an_instance_is_fenced(cluster: Cluster) -> None:
     assert isinstance(failure(cluster.join(member_id="x", instance_id="c")), UnknownMemberId)
     pending = cluster.member_id()
     assert isinstance(failure(cluster.join(member_id=pending, instance_id="c")), UnknownMemberId)
+
+
+def test_an_instance_that_comes_back_before_it_synced_is_still_awaited(cluster: Cluster) -> None:
+    joins = [cluster.join(instance_id=name, session_timeout_ms=60_000) for name in ("a", "b")]
+    cluster.clock.advance(0)
+    first, second = (value(join) for join in joins)
+    value(cluster.sync(first, assignments={second.member_id: b"b"}))
+    back = value(cluster.join(instance_id="b", session_timeout_ms=60_000))
+    assert value(cluster.sync(back)).assignment == b"b"
+    cluster.clock.advance(30_000)
+    assert state(cluster) is GroupState.STABLE
+    value(cluster.join(instance_id="b", session_timeout_ms=60_000))
+    assert state(cluster) is GroupState.STABLE
