@@ -13,3 +13,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EventsThread]:
     with EventsThread(data, **{"cometd.connect.timeout.ms": 5000, "pubsub.keepalive.ms": 300}) as running:
         running.define()
         yield running
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
