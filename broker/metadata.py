@@ -47,8 +47,8 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 """The id Kafka reserves for it."""
 
-_FEATURES: Final = {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
-"""Levels of Kafka 4.3 (4.3-IV0), written once into a new log for its tools to see."""
+_FEATURES: Final = {"metadata.version": 30}
+"""The level of Kafka 4.3 (4.3-IV0), written once into a new log for its tools to see."""
 _PRODUCER_ID_BLOCK: Final = 1000
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

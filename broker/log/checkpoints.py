@@ -95,8 +95,8 @@ def read_topic_id(directory: Path) -> uuid.UUID:
 
 
 def write_leader_epochs(directory: Path, start_offset: int) -> None:
-    """One node leads everything in epoch 0, from the log's first offset on."""
-    write_atomically(directory / _EPOCHS_FILE, f"0\n1\n0 {start_offset}\n".encode())
+    """One node leads everything in epoch 0, from the log's first offset on. For Kafka's tools; not read here."""
+    write_atomically(directory / _EPOCHS_FILE, f"0\n1\n0 {start_offset}\n".encode(), durable=False)
 
 
 def write_clean_shutdown(directory: Path) -> None:

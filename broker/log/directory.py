@@ -34,6 +34,7 @@ log = logger(__name__)
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 _START_OFFSETS: Final = "log-start-offset-checkpoint"
 _HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+_FIRST_DIRTY: Final = "cleaner-offset-checkpoint"
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
 _DELETED: Final = "-delete"
 _STRAY: Final = "-stray"
@@ -68,11 +69,13 @@ class LogDirectory:
             )
         recovery_points = read_offsets(self.path / _RECOVERY_POINTS)
         start_offsets = read_offsets(self.path / _START_OFFSETS)
+        first_dirty = read_offsets(self.path / _FIRST_DIRTY)
         if not clean and directories:
             log.info("recovering after an unclean stop", partitions=len(directories), directory=str(self.path))
         for directory in directories:
             topic, partition = _partition_of(directory)
             opened = PartitionLog(directory, topic, partition, read_topic_id(directory), self.defaults)
+            opened.first_dirty_offset = first_dirty.get((topic, partition), 0)
             open_partition(
                 opened,
                 clean=clean,
@@ -141,6 +144,10 @@ class LogDirectory:
         """Delete what no log has to keep any longer; how many segments went."""
         return sum(partition.enforce_retention(now_ms) for partition in self.all())
 
+    def compact(self, now_ms: int) -> int:
+        """Compact every log that has enough to do, in this thread; how many."""
+        return sum(partition.compact(now_ms) for partition in self.all())
+
     def flush(self) -> None:
         """Bring every log to the disk. For any thread."""
         for partition in self.all():
@@ -152,6 +159,8 @@ class LogDirectory:
             named = {(partition.topic, partition.partition): partition for partition in self.all()}
             write_offsets(self.path / _RECOVERY_POINTS, {name: one.flushed_offset for name, one in named.items()})
             write_offsets(self.path / _HIGH_WATERMARKS, {name: one.log_end_offset for name, one in named.items()})
+            compacted = {name: one.first_dirty_offset for name, one in named.items() if one.first_dirty_offset > 0}
+            write_offsets(self.path / _FIRST_DIRTY, compacted)
             self.checkpoint_start_offsets()
 
     def checkpoint_start_offsets(self) -> None:

@@ -75,12 +75,18 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file by one with ``data``; after a crash it is the old one or the new one."""
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace a file by one with ``data``; after a crash it is the old one or the new one.
+
+    Without ``durable`` only readers are kept from seeing half of it, and a crash of the machine may leave anything: for
+    files that carry a checksum and can be made again.
+    """
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
         file.write(data)
-        file.flush()
-        sync_data(file.fileno())
+        if durable:
+            file.flush()
+            sync_data(file.fileno())
     temporary.replace(path)
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)

@@ -6,6 +6,7 @@ decoded only where their keys or single timestamps matter.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
@@ -18,12 +19,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from broker.errors import InvalidRecord, KafkaStorageError, OffsetOutOfRange
+from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
 from broker.log.config import LogConfig
 from broker.log.files import FileHandle, storage_errors, sync_data, sync_directory
 from broker.log.producer_state import ProducerState
 from broker.log.retention import SegmentFacts, expired_segments
-from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
+from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name, finish_swap, mark_for_swap
 from broker.log.transaction_index import AbortedTransaction, TransactionIndex
 from broker.protocol.records import (
     NO_PRODUCER_ID,
@@ -281,7 +283,10 @@ class PartitionLog:
             self._save_snapshot()
 
     def _save_snapshot(self) -> None:
-        self.producers.save(self.directory / file_name(self._next_offset, ".snapshot"))
+        path = self.directory / file_name(self._next_offset, ".snapshot")
+        if path.exists():
+            return
+        self.producers.save(path)
         for path in sorted(self.directory.glob("*.snapshot"))[:-_SNAPSHOTS_KEPT]:
             path.unlink()
 
@@ -427,6 +432,74 @@ class PartitionLog:
             if segment is self._read_segment:
                 self._read_segment = None
             segment.delete()
+
+    # Compacting
+
+    def plan_compaction(self, now_ms: int) -> compaction.CompactionPlan | None:
+        """What ``broker.log.compaction.run`` should do with this log now; None if nothing. Ends nothing, changes nothing."""
+        if not self.config.compacted:
+            return None
+        sources = [
+            compaction.SourceSegment(
+                one.base_offset, following.base_offset, one.size, one.max_timestamp, one.modified_ms
+            )
+            for one, following in itertools.pairwise(self.segments)
+            if following.base_offset > self.log_start_offset
+        ]
+        return compaction.plan(
+            sources,
+            self.aborted,
+            self.config,
+            directory=self.directory,
+            first_dirty_offset=self.first_dirty_offset,
+            stable_until=self.last_stable_offset,
+            now_ms=now_ms,
+        )
+
+    def finish_compaction(self, done: compaction.Compaction) -> bool:
+        """Put what a run made in the place of the segments it read.
+
+        False, and no change, if one of those has been deleted since. Raises KafkaStorageError.
+        """
+        with storage_errors(f"finish the compaction of {self.topic}-{self.partition}"):
+            present = {segment.base_offset for segment in self.segments[:-1]}
+            if not all(base in present for group in done.groups for base in group.replaced):
+                for path in self.directory.glob("*.cleaned"):
+                    path.unlink()
+                return False
+            for group in done.groups:
+                self._swap(group)
+            self.first_dirty_offset = max(self.first_dirty_offset, done.clean_until)
+        return True
+
+    def compact(self, now_ms: int) -> bool:
+        """Compact now, in this thread, if enough is dirty; whether anything was done."""
+        work = self.plan_compaction(now_ms)
+        if work is None:
+            return False
+        with storage_errors(f"compact {self.topic}-{self.partition}"):
+            done = compaction.run(work)
+        return self.finish_compaction(done)
+
+    def _swap(self, group: compaction.CleanedGroup) -> None:
+        old = [segment for segment in self.segments if segment.base_offset in group.replaced]
+        kept: list[Segment] = []
+        base = group.replaced[0]
+        if group.has_file:
+            mark_for_swap(self.directory, base)
+            for segment in old:
+                segment.transaction_index_path.unlink(missing_ok=True)
+            finish_swap(self.directory, base, group.replaced)
+            kept = [Segment(self.directory, base, self.config.index_interval_bytes)]
+            kept[0].load_summary(group.next_offset)
+        else:
+            for segment in old:
+                segment.delete()
+        at = self.segments.index(old[0])
+        self.replace_segments([*self.segments[:at], *kept, *self.segments[at + len(old) :]])
+        if self._read_segment in old:
+            self._read_segment = None
+        self.aborted = [entry for entry in self.aborted if not base <= entry.last_offset < group.next_offset]
 
     def opened(self, segments: list[Segment], next_offset: int) -> None:
         """Recovery is done: these are the segments (at least one), this is the end."""

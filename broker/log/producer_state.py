@@ -199,10 +199,11 @@ class ProducerState:
             del self._producers[producer_id]
 
     def save(self, path: Path) -> None:
-        """Write Kafka's snapshot file (version 1), which holds the last batch of each producer."""
+        """Write Kafka's snapshot file (version 1), which holds the last batch of each producer. A damaged one is found by its
+        checksum, and the log says it all again, so nothing waits for the disk here."""
         body = b"".join(_entry(producer_id, producer) for producer_id, producer in self._producers.items())
         counted = struct.pack(">i", len(self._producers)) + body
-        write_atomically(path, struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(counted)) + counted)
+        write_atomically(path, struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(counted)) + counted, durable=False)
 
     def load(self, path: Path) -> None:
         """Take the place of what is known; raises CorruptMessage for a damaged file, OSError for an unreadable one."""

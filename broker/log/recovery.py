@@ -24,7 +24,7 @@ log = logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot)")
 _HISTORY_BYTES: Final = 4 * 1024 * 1024
-"""How far back from the end the batches before a producer's last one are looked for after a clean stop."""
+"""How far back from the end the batches before a producer's last one are looked for; snapshots hold only that one."""
 
 
 def open_partition(partition: PartitionLog, *, clean: bool, recovery_point: int, log_start_offset: int) -> None:
@@ -41,8 +41,10 @@ def open_partition(partition: PartitionLog, *, clean: bool, recovery_point: int,
         doubtful = 0 if not clean else len(segments)
         if not clean:
             doubtful = sum(1 for base in bases[1:] if base <= recovery_point)
-        segments = _open_segments(partition, segments, doubtful)
+        _open_segments(partition, segments, doubtful)
+        _fill_history(partition)
     partition.log_start_offset = min(partition.log_start_offset, partition.log_end_offset)
+    partition.first_dirty_offset = min(partition.first_dirty_offset, partition.log_end_offset)
     partition.flushed_offset = partition.log_end_offset if clean else min(recovery_point, partition.log_end_offset)
 
 
@@ -67,7 +69,6 @@ def _open_segments(partition: PartitionLog, segments: list[Segment], doubtful: i
     if doubtful == len(segments):
         partition.opened(segments, segments[-1].next_offset)
         _restore_producers(partition, partition.log_end_offset)
-        _fill_history(partition)
         return segments
     partition.opened(segments, segments[doubtful].base_offset)
     _restore_producers(partition, segments[doubtful].base_offset)
@@ -152,10 +153,19 @@ def _replay(partition: PartitionLog, segment: Segment, position: int, header: Ba
 
 
 def _fill_history(partition: PartitionLog) -> None:
-    if len(partition.producers):
-        active = partition.active
-        start = active.index.position_at(max(active.size - _HISTORY_BYTES, 0))
-        partition.producers.fill_history(header for _, header in active.headers(start))
+    if not len(partition.producers):
+        return
+    starts: list[tuple[Segment, int]] = []
+    wanted = _HISTORY_BYTES
+    for segment in reversed(partition.segments):
+        segment.ensure_loaded()
+        starts.append((segment, segment.index.position_at(max(segment.size - wanted, 0))))
+        wanted -= segment.size
+        if wanted <= 0:
+            break
+    partition.producers.fill_history(
+        header for segment, start in reversed(starts) for _, header in segment.headers(start)
+    )
 
 
 def _offsets(directory: Path, suffix: str) -> list[int]:
@@ -164,7 +174,10 @@ def _offsets(directory: Path, suffix: str) -> list[int]:
 
 
 def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None:
-    """Remove what a crash left half done, and complete a compaction that had its result whole (``.swap``)."""
+    """Remove what a crash left half done, and complete a compaction that had its result whole (``.swap``).
+
+    The indexes are rebuilt on the way. A transaction index beside it may speak of what is gone, which is harmless.
+    """
     for path in sorted(directory.iterdir()):
         if path.suffix in (".deleted", ".cleaned", ".tmp"):
             path.unlink()
@@ -173,7 +186,7 @@ def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None
         result = Segment(directory, base, index_interval_bytes, suffix=".swap")
         result.recover()
         finish_swap(
-            directory, result, [other for other in _offsets(directory, "log") if base <= other < result.next_offset]
+            directory, base, [other for other in _offsets(directory, "log") if base <= other < result.next_offset]
         )
     for path in directory.glob("*.swap"):
         path.unlink()

@@ -17,7 +17,7 @@ from broker.log.offset_index import OffsetIndex
 from broker.log.time_index import TimeIndex
 from broker.protocol.records import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, crc_is_right, decode_batch
 
-__all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "finish_swap"]
+__all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "finish_swap", "mark_for_swap"]
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 """The furthest an offset may lie from its segment's base (Kafka reads index entries as signed)."""
@@ -231,15 +231,26 @@ class Segment:
             path.unlink(missing_ok=True)
 
 
-def finish_swap(directory: Path, result: Segment, replaced: Sequence[int]) -> None:
-    """Put a compacted segment, whole and durable under ``.swap``, in the place of those with the ``replaced`` base offsets.
+_SWAPPED: Final = (".index", ".timeindex", ".log")
+"""The log last: as long as its ``.swap`` file is there, so is the work."""
 
-    May be done again after a crash at any point: as long as the ``.swap`` file is there, so is the work.
-    """
+
+def mark_for_swap(directory: Path, base_offset: int) -> None:
+    """Say that a ``.cleaned`` segment is whole and durable: from here on a crash ends with it in place."""
+    for suffix in _SWAPPED:
+        cleaned = directory / f"{file_name(base_offset, suffix)}.cleaned"
+        if cleaned.exists():
+            cleaned.replace(cleaned.with_suffix(".swap"))
+    sync_directory(directory)
+
+
+def finish_swap(directory: Path, base_offset: int, replaced: Sequence[int]) -> None:
+    """Put a ``.swap`` segment in the place of those with the ``replaced`` base offsets. May be done again after a crash."""
     for base in replaced:
-        for suffix in (".index", ".timeindex", *((".log",) if base != result.base_offset else ())):
+        for suffix in (".index", ".timeindex", *((".log",) if base != base_offset else ())):
             (directory / file_name(base, suffix)).unlink(missing_ok=True)
-    for path in (result.index.path, result.time_index.path, result.path):
-        if path.exists():
-            path.replace(path.with_suffix(""))
+    for suffix in _SWAPPED:
+        swap = directory / f"{file_name(base_offset, suffix)}.swap"
+        if swap.exists():
+            swap.replace(swap.with_suffix(""))
     sync_directory(directory)

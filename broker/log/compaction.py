@@ -1,0 +1,294 @@
+"""Compaction: of each key only the last record stays (``cleanup.policy=compact``), offsets as they were.
+
+In three steps, so that the long one may run elsewhere: ``plan`` looks at a log and says what to do, ``run`` reads the closed
+segments and writes ``.cleaned`` files (any thread or process: a plan is plain data), ``PartitionLog.finish_compaction`` puts
+them in place. A crash in between loses nothing: recovery removes ``.cleaned`` files and completes ``.swap`` files.
+
+Tombstones, and the markers of transactions of which nothing is left, stay for ``delete.retention.ms`` after the
+round that met them first (KIP-534); records of aborted transactions go at once.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from broker.log.config import LogConfig
+from broker.log.files import sync_data
+from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
+from broker.log.transaction_index import AbortedTransaction
+from broker.protocol.compression import Codec
+from broker.protocol.records import (
+    BatchHeader,
+    Record,
+    batches,
+    decode_batch,
+    encode_batch,
+    with_append_time,
+)
+
+__all__ = ["MAX_KEYS", "CleanedGroup", "Compaction", "CompactionPlan", "SourceSegment", "plan", "run"]
+
+MAX_KEYS: Final = 500_000
+"""Keys remembered in one round, about 100 bytes each; a log with more is done in several rounds."""
+
+_HASH_BYTES: Final = 16
+_WRITE_BYTES: Final = 1024 * 1024
+
+
+class SourceSegment(NamedTuple):
+    """A closed segment as compaction sees it. ``size`` is what counts of the file."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+    max_timestamp: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What to compact: ``clean`` segments that were done before, then ``dirty`` ones that were not. Plain data."""
+
+    directory: Path
+    clean: tuple[SourceSegment, ...]
+    dirty: tuple[SourceSegment, ...]
+    aborted: tuple[AbortedTransaction, ...]
+    config: LogConfig
+    now_ms: int
+    max_keys: int = MAX_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedGroup:
+    """One ``.cleaned`` file takes the place of the segments with these base offsets; without a file nothing is left of them."""
+
+    replaced: tuple[int, ...]
+    next_offset: int
+    has_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a run made. Up to ``clean_until`` the log holds each key once, but for records that came later."""
+
+    groups: tuple[CleanedGroup, ...]
+    clean_until: int
+    records_before: int
+    records_after: int
+
+
+def plan(
+    segments: Sequence[SourceSegment],
+    aborted: Sequence[AbortedTransaction],
+    config: LogConfig,
+    *,
+    directory: Path,
+    first_dirty_offset: int,
+    stable_until: int,
+    now_ms: int,
+) -> CompactionPlan | None:
+    """What to do with the closed ``segments``, oldest first; None if too little is dirty.
+
+    Left alone: records younger than ``min.compaction.lag.ms`` and everything from ``stable_until`` on, where a transaction is open.
+    """
+    clean: list[SourceSegment] = []
+    dirty: list[SourceSegment] = []
+    for segment in segments:
+        newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
+        if segment.next_offset > stable_until or now_ms - newest < config.min_compaction_lag_ms:
+            break
+        (clean if segment.next_offset <= first_dirty_offset else dirty).append(segment)
+    if not dirty:
+        return None
+    dirty_bytes = sum(segment.size for segment in dirty)
+    total = dirty_bytes + sum(segment.size for segment in clean)
+    overdue = now_ms - dirty[0].modified_ms > config.max_compaction_lag_ms
+    if dirty_bytes < config.min_cleanable_dirty_ratio * total and not overdue:
+        return None
+    return CompactionPlan(directory, tuple(clean), tuple(dirty), tuple(aborted), config, now_ms)
+
+
+def run(work: CompactionPlan) -> Compaction:
+    """Write the ``.cleaned`` files of a plan, durable. Raises OSError, FileNotFoundError where a segment went meanwhile."""
+    latest, clean_until = _latest_offsets(work)
+    sources = [segment for segment in (*work.clean, *work.dirty) if segment.base_offset < clean_until]
+    cleaner = _Cleaner(work, latest)
+    groups = tuple(_clean_group(cleaner, group) for group in _groups(sources, work.config.segment_bytes))
+    return Compaction(groups, clean_until, cleaner.records_before, cleaner.records_after)
+
+
+def _digest(key: bytes) -> bytes:
+    """What stands for a key in memory; short keys stand for themselves."""
+    return key if len(key) < _HASH_BYTES else blake2b(key, digest_size=_HASH_BYTES).digest()
+
+
+def _latest_offsets(work: CompactionPlan) -> tuple[dict[bytes, int], int]:
+    """The last offset of each key in the dirty segments, and up to where they were read."""
+    latest: dict[bytes, int] = {}
+    until = work.dirty[0].base_offset
+    aborted = _Aborted(work.aborted)
+    for segment in work.dirty:
+        for header, batch in _batches_of(work.directory, segment):
+            if len(latest) >= work.max_keys and until > work.dirty[0].base_offset:
+                return latest, until
+            if not header.is_control and not aborted.covers(header):
+                for record in decode_batch(batch):
+                    if record.key is not None:
+                        latest[_digest(record.key)] = record.offset
+            until = header.last_offset + 1
+        until = segment.next_offset
+    return latest, until
+
+
+class _Aborted:
+    """Answers whether a batch belongs to a transaction that was aborted."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._spans: dict[int, list[AbortedTransaction]] = {}
+        for entry in aborted:
+            self._spans.setdefault(entry.producer_id, []).append(entry)
+
+    def covers(self, header: BatchHeader) -> bool:
+        if not header.is_transactional or header.is_control:
+            return False
+        spans = self._spans.get(header.producer_id, ())
+        return any(span.first_offset <= header.base_offset <= span.last_offset for span in spans)
+
+
+@dataclass(slots=True)
+class _Cleaner:
+    """Decides batch by batch, from the start of the log on."""
+
+    work: CompactionPlan
+    latest: dict[bytes, int]
+    records_before: int = 0
+    records_after: int = 0
+    _aborted: _Aborted = field(init=False)
+    _open: set[int] = field(default_factory=set)
+    """Producers with transactional batches that stay and whose marker has not come yet."""
+
+    def __post_init__(self) -> None:
+        self._aborted = _Aborted(self.work.aborted)
+
+    def cleaned(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
+        """The batch as it stays: itself, a smaller one, or nothing."""
+        self.records_before += header.record_count
+        if self._aborted.covers(header):
+            return None
+        records = decode_batch(batch)
+        horizon = header.delete_horizon_ms
+        expired = horizon is not None and horizon <= self.work.now_ms
+        if header.is_control:
+            kept = self._kept_markers(header, records, expired=expired)
+            horizon_needed = bool(kept) and header.producer_id not in self._open
+            self._open.discard(header.producer_id)
+        else:
+            kept = [record for record in records if self._stays(record, tombstones=not expired)]
+            horizon_needed = any(record.value is None for record in kept)
+            if kept and header.is_transactional:
+                self._open.add(header.producer_id)
+        self.records_after += len(kept)
+        if not kept:
+            return None
+        if horizon_needed and horizon is None:
+            return _rewritten(header, kept, self.work.now_ms + self.work.config.delete_retention_ms)
+        return batch if len(kept) == len(records) else _rewritten(header, kept, horizon)
+
+    def _kept_markers(self, header: BatchHeader, records: list[Record], *, expired: bool) -> list[Record]:
+        return records if header.producer_id in self._open or not expired else []
+
+    def _stays(self, record: Record, *, tombstones: bool) -> bool:
+        if record.key is None or (record.value is None and not tombstones):
+            return False
+        return self.latest.get(_digest(record.key), -1) <= record.offset
+
+
+def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> bytes:
+    """The batch with fewer records or a delete horizon; it goes on covering the same offsets and sequence numbers."""
+    made = encode_batch(
+        kept,
+        base_offset=header.base_offset,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        compression=Codec(header.codec),
+        transactional=header.is_transactional,
+        control=header.is_control,
+        delete_horizon_ms=horizon,
+        keep_offsets=True,
+        last_offset_delta=header.last_offset_delta,
+    )
+    return with_append_time(memoryview(made), header.max_timestamp) if header.has_append_time else made
+
+
+def _groups(sources: Sequence[SourceSegment], segment_bytes: int) -> Iterator[list[SourceSegment]]:
+    """Neighbours that fit into one segment together, so that many small ones do not stay."""
+    group: list[SourceSegment] = []
+    for source in sources:
+        fits = group and (
+            sum(one.size for one in group) + source.size <= segment_bytes
+            and source.next_offset - group[0].base_offset <= MAX_RELATIVE_OFFSET
+        )
+        if group and not fits:
+            yield group
+            group = []
+        group.append(source)
+    if group:
+        yield group
+
+
+def _clean_group(cleaner: _Cleaner, group: Sequence[SourceSegment]) -> CleanedGroup:
+    directory, base = cleaner.work.directory, group[0].base_offset
+    for suffix in (".log", ".index", ".timeindex"):
+        (directory / (file_name(base, suffix) + ".cleaned")).unlink(missing_ok=True)
+    result = Segment(directory, base, cleaner.work.config.index_interval_bytes, suffix=".cleaned")
+    pending: list[bytes | memoryview] = []
+    headers: list[BatchHeader] = []
+    size = 0
+    for source in group:
+        for header, batch in _batches_of(directory, source):
+            kept = cleaner.cleaned(header, batch)
+            if kept is None:
+                continue
+            pending.append(bytes(kept))
+            headers.append(BatchHeader.parse(kept))
+            size += len(kept)
+            if size >= _WRITE_BYTES:
+                result.append(pending, headers)
+                pending, headers, size = [], [], 0
+    if pending:
+        result.append(pending, headers)
+    replaced = tuple(source.base_offset for source in group)
+    if result.size == 0:
+        result.delete()
+        return CleanedGroup(replaced, group[-1].next_offset, has_file=False)
+    result.close_indexes()
+    sync_data(result.handle.fd)
+    os.utime(result.path, ns=(group[-1].modified_ms * 1_000_000,) * 2)
+    return CleanedGroup(replaced, group[-1].next_offset, has_file=True)
+
+
+def _batches_of(directory: Path, segment: SourceSegment) -> Iterator[tuple[BatchHeader, memoryview]]:
+    if segment.size == 0:
+        return
+    with _mapped(directory / file_name(segment.base_offset, ".log"), segment.size) as view:
+        for position, header in batches(view):
+            with view[position : position + header.size] as batch:
+                yield header, batch
+
+
+@contextmanager
+def _mapped(path: Path, size: int) -> Iterator[memoryview]:
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) as mapped,
+        memoryview(mapped) as view,
+    ):
+        yield view

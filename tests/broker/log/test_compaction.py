@@ -1,0 +1,237 @@
+"""Compaction keeps the last record of each key, where it was; and a crash at any step of it loses nothing."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.log import compaction
+from broker.log.config import LogConfig
+from broker.log.directory import LogDirectory
+from broker.log.partition import PartitionLog
+from broker.protocol.compression import Codec
+from broker.protocol.records import BatchHeader, Record, encode_batch
+
+NOW = 1_700_000_000_000
+DAY = 24 * 60 * 60 * 1000
+COMPACT = LogConfig(
+    cleanup_policy=["compact"],
+    segment_bytes=600,
+    index_interval_bytes=100,
+    min_cleanable_dirty_ratio=0.0,
+    retention_ms=-1,
+)
+
+
+class Started:
+    """A directory with one compacted log."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.directory = LogDirectory(path, COMPACT)
+        self.directory.open()
+        self.log = self.directory.get("t", 0) or self.directory.create("t", 0, uuid.uuid4(), COMPACT)
+
+    def again(self) -> Started:
+        self.directory.close()
+        return Started(self.path)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Started:
+    return Started(tmp_path)
+
+
+def put(log: PartitionLog, *pairs: tuple[bytes, bytes | None], codec: Codec | None = None, at: int = NOW) -> None:
+    log.append(encode_batch([Record(key, value, (), at) for key, value in pairs], compression=codec), now_ms=at)
+
+
+def contents(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.offset, record.key, record.value) for record in log.iter_records()]
+
+
+def table(log: PartitionLog) -> dict[bytes | None, bytes | None]:
+    last = {record.key: record.value for record in log.iter_records()}
+    return {key: value for key, value in last.items() if value is not None}
+
+
+@pytest.mark.parametrize("codec", [None, Codec.ZSTD])
+def test_only_the_last_record_of_each_key_stays_at_its_offset(started: Started, codec: Codec | None) -> None:
+    log = started.log
+    for number in range(40):
+        put(log, (b"a", b"%d" % number), (b"b%d" % (number % 3), b"x" * 30), codec=codec)
+    before, size = contents(log), log.size
+    end, closed_end = log.log_end_offset, log.active.base_offset
+    assert log.compact(NOW)
+    after = contents(log)
+    closed = [entry for entry in before if entry[0] < closed_end]
+    last = {key: offset for offset, key, _ in closed}
+    assert after == [entry for entry in before if entry[0] >= closed_end or last[entry[1] or b""] == entry[0]]
+    assert log.size < size
+    assert log.log_end_offset == end
+    assert not log.compact(NOW)
+    assert contents(started.again().log) == after
+
+
+def test_every_offset_stays_readable(started: Started) -> None:
+    log = started.log
+    for number in range(60):
+        put(log, (b"k%d" % (number % 7), b"%d" % number))
+    log.compact(NOW)
+    for offset in range(log.log_end_offset):
+        data = log.read(offset, 1000).read()
+        assert BatchHeader.parse(data).last_offset >= offset
+
+
+def test_a_tombstone_stays_for_its_time_and_takes_the_key_with_it(started: Started) -> None:
+    log = started.log
+    put(log, (b"a", b"1"))
+    put(log, (b"a", None))
+    for number in range(20):
+        put(log, (b"b", b"%d" % number * 20))
+    log.compact(NOW)
+    assert (1, b"a", None) in contents(log)
+    assert 0 not in [offset for offset, _, _ in contents(log)]
+    for number in range(20):
+        put(log, (b"b", b"%d" % number * 20))
+    log.compact(NOW + DAY - 1)
+    assert (1, b"a", None) in contents(log)
+    for number in range(20):
+        put(log, (b"b", b"%d" % number * 20))
+    log.compact(NOW + DAY)
+    assert b"a" not in [key for _, key, _ in contents(log)]
+
+
+def test_little_dirt_and_young_records_are_left_alone(started: Started) -> None:
+    log = started.log
+    for number in range(20):
+        put(log, (b"a", b"%d" % number * 30))
+    log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=600, min_compaction_lag_ms=1000)
+    assert not log.compact(NOW + 999)
+    assert log.compact(NOW + 1000)
+    put(log, *[(b"a", b"x" * 30)] * 5)
+    log.roll(NOW)
+    log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=600, min_cleanable_dirty_ratio=1.0)
+    assert not log.compact(NOW + 1000)
+
+
+def test_aborted_records_go_and_open_transactions_are_not_touched(started: Started) -> None:
+    log = started.log
+
+    def transactional(producer: int, sequence: int, key: bytes) -> None:
+        batch = encode_batch(
+            [Record(key, b"v" * 100, (), NOW)],
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        log.append(batch, now_ms=NOW)
+
+    transactional(1, 0, b"committed")
+    log.append_marker(1, 0, commit=True, now_ms=NOW)
+    transactional(2, 0, b"committed")
+    log.append_marker(2, 0, commit=False, now_ms=NOW)
+    for number in range(10):
+        put(log, (b"b", b"%d" % number * 50))
+    transactional(3, 0, b"open")
+    for number in range(10):
+        put(log, (b"b", b"%d" % number * 50))
+    stable = log.last_stable_offset
+    log.compact(NOW)
+    assert [record.value for record in log.iter_records() if record.key == b"committed"] == [b"v" * 100]
+    assert [record.offset for record in log.iter_records() if record.offset >= stable] == list(
+        range(stable, log.log_end_offset)
+    )
+    again = started.again().log
+    assert again.last_stable_offset == stable
+
+
+def test_a_plan_can_be_run_in_another_process_and_is_dropped_when_the_log_went_on(started: Started) -> None:
+    log = started.log
+    for number in range(20):
+        put(log, (b"a", b"%d" % number * 30))
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    done = pickle.loads(pickle.dumps(compaction.run(pickle.loads(pickle.dumps(work)))))
+    assert (done.records_before, done.records_after) == (len(work.dirty) * 4, 1) or done.records_after == 1
+    log.delete_records(log.segments[1].base_offset)
+    log.enforce_retention(NOW)
+    assert not log.finish_compaction(done)
+    assert not list(log.directory.glob("*.cleaned"))
+
+
+def test_more_keys_than_memory_allows_are_done_in_rounds(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = started.log
+    for number in range(200):
+        put(log, (b"k%d" % (number % 50), b"%d" % number))
+    before = table(log)
+    rounds = 0
+    while (work := log.plan_compaction(NOW)) is not None:
+        done = compaction.run(
+            compaction.CompactionPlan(
+                work.directory, work.clean, work.dirty, work.aborted, work.config, work.now_ms, max_keys=9
+            )
+        )
+        assert log.finish_compaction(done)
+        rounds += 1
+    assert rounds > 3
+    assert table(log) == before
+
+
+@pytest.mark.parametrize("step", ["cleaned", "swap", "removed", "done"])
+def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, step: str) -> None:
+    started = Started(tmp_path / "data")
+    log = started.log
+    for number in range(60):
+        put(log, (b"k%d" % (number % 5), b"%d" % number), (b"once%d" % number, b"1"))
+    log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=2000, min_cleanable_dirty_ratio=0.0)
+    before, size = table(log), log.size
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    done = compaction.run(work)
+    directory = log.directory
+    for cleaned in directory.glob("*.cleaned") if step != "cleaned" else ():
+        cleaned.rename(cleaned.with_suffix(".swap"))
+    if step in ("removed", "done"):
+        for group in done.groups:
+            for base in group.replaced[1:]:
+                (directory / f"{base:020d}.log").unlink()
+    if step == "done":
+        first = next(group.replaced[0] for group in done.groups if group.has_file)
+        for suffix in (".index", ".timeindex", ".log"):
+            (directory / f"{first:020d}{suffix}.swap").rename(directory / f"{first:020d}{suffix}")
+    crashed = tmp_path / "crashed"
+    shutil.copytree(tmp_path / "data", crashed)
+    opened = Started(crashed).log
+    assert table(opened) == before
+    assert not list(opened.directory.glob("*.swap")) + list(opened.directory.glob("*.cleaned"))
+    if step != "cleaned":
+        assert opened.size < size
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(st.integers(0, 6), st.none() | st.integers(0, 99), st.sampled_from([0, 0, 0, 1])), max_size=80
+    )
+)
+def test_whatever_was_written_the_table_stays_the_same(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int | None, int]]
+) -> None:
+    started = Started(tmp_path_factory.mktemp("compact"))
+    now = NOW
+    for key, value, compact in changes:
+        put(started.log, (b"key-%d" % key, None if value is None else b"%d" % value * 9), at=now)
+        if compact:
+            before = table(started.log)
+            started.log.compact(now)
+            assert table(started.log) == before
+            now += DAY
+    assert table(started.again().log) == table(started.log)
