@@ -154,7 +154,7 @@ def _by_path(name: str) -> Plugin | None:
         found = getattr(importlib.import_module(module), attribute)
     except TidegateError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the module does when it is imported
+    except Exception as error:
         raise UnknownPlugin(f"connector {name} cannot be imported: {type(error).__name__}: {error}") from error
     kind = PluginType.SOURCE if issubclass(found, SourceConnector) else PluginType.SINK
     return Plugin(kind, name, (name,), getattr(found, "version", "0"))

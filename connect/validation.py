@@ -144,7 +144,7 @@ def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mappi
     for alias in _aliases(infos, "transforms"):
         prefix, group = f"transforms.{alias}.", f"Transforms: {alias}"
         values = sub_properties(given, prefix)
-        _judge_named(plugins, infos, PluginType.TRANSFORMATION, prefix, group, values)
+        _judge_named(plugins, infos, PluginType.TRANSFORMATION, prefix=prefix, group=group, values=values)
         infos.add(validate(TransformConfig, values), prefix=prefix, group=group)
         predicate = values.get("predicate")
         if predicate and predicate not in _aliases(infos, "predicates"):
@@ -153,7 +153,7 @@ def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mappi
     for alias in _aliases(infos, "predicates"):
         prefix = f"predicates.{alias}."
         values = sub_properties(given, prefix)
-        _judge_named(plugins, infos, PluginType.PREDICATE, prefix, f"Predicates: {alias}", values)
+        _judge_named(plugins, infos, PluginType.PREDICATE, prefix=prefix, group=f"Predicates: {alias}", values=values)
     for name in ("key.converter", "value.converter", "header.converter"):
         class_name = infos.entries[name].value
         if class_name is None:
@@ -169,7 +169,7 @@ def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mappi
 
 
 def _judge_named(
-    plugins: PluginRegistry, infos: ConfigInfos, kind: PluginType, prefix: str, group: str, values: Mapping[str, str]
+    plugins: PluginRegistry, infos: ConfigInfos, kind: PluginType, *, prefix: str, group: str, values: Mapping[str, str]
 ) -> None:
     """The ``type`` key of a transformation or predicate and, if that names one, its own keys."""
     named = key("type", doc=f"Class for the {group.split(': ')[1]!r} {kind.value}.", importance="high")

@@ -63,6 +63,8 @@ class Record:
     timestamp_ms: int | None = None
     headers: tuple[Header, ...] = ()
     offset: int | None = None
+    origin: Origin | None = None
+    """Where it was read, in a sink, whatever transforms made of the topic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,9 @@ class RecordBatch:
         for name in _COLUMNS:
             column = getattr(self, name)
             if column is not None and len(column) != len(self.values):
-                raise DataError(f"column {name} of a batch for {self.topic!r} has {len(column)} rows, values {len(self)}")
+                raise DataError(
+                    f"column {name} of a batch for {self.topic!r} has {len(column)} rows, values {len(self)}"
+                )
 
     def __len__(self) -> int:
         return len(self.values)
@@ -130,7 +134,9 @@ class RecordBatch:
         """Rows where ``mask`` is true. The source position stays: dropped rows count as done."""
         changes = self._each_column(lambda column: column.filter(mask))
         if self.source_offsets is not None:
-            changes["source_offsets"] = [o for o, kept in zip(self.source_offsets, mask.to_pylist(), strict=True) if kept]
+            changes["source_offsets"] = [
+                o for o, kept in zip(self.source_offsets, mask.to_pylist(), strict=True) if kept
+            ]
         return replace(self, **changes)
 
     def column(self, name: str) -> pa.Array:
@@ -138,7 +144,9 @@ class RecordBatch:
         import pyarrow.compute as pc
 
         if self.value_schema is None:
-            raise DataError(f"records of {self.topic!r} have no schema, so no column {name!r}; use a converter with one")
+            raise DataError(
+                f"records of {self.topic!r} have no schema, so no column {name!r}; use a converter with one"
+            )
         self.value_schema.field(name)
         return pc.struct_field(self.values, name)
 
@@ -156,6 +164,7 @@ class RecordBatch:
                 timestamp_ms=_cell(self.timestamps_ms, row),
                 headers=tuple(Header(h["key"], h["value"]) for h in _cell(self.headers, row) or ()),
                 offset=_cell(self.offsets, row),
+                origin=self.origin,
             )
 
     @classmethod
@@ -181,7 +190,7 @@ class RecordBatch:
             headers=pa.array(headers, HEADERS_TYPE()) if headers is not None else None,
             partitions=_optional_column([r.partition for r in records], pa.int32()),
             offsets=_optional_column([r.offset for r in records], pa.int64()),
-            **more,
+            **{"origin": first.origin, **more},
         )
 
     def _each_column(self, change: Any) -> dict[str, Any]:
@@ -226,7 +235,9 @@ def _column(values: list[Any], schema: Schema | None) -> pa.Array:
         return pa.array(values, schema.arrow_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
         row = _first_misfit(values, schema)
-        raise DataError(f"record {row} does not fit schema {schema.name or schema.type.value}: {error}", rows=[row]) from error
+        raise DataError(
+            f"record {row} does not fit schema {schema.name or schema.type.value}: {error}", rows=[row]
+        ) from error
 
 
 def _first_misfit(values: list[Any], schema: Schema) -> int:

@@ -12,7 +12,6 @@ from connect.api.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from registry.client import RegistryClient
 
 __all__ = ["Converted", "Converter", "ConverterContext"]
 

@@ -1,10 +1,10 @@
 """Errors of connectors, converters and transforms, arranged by what the runtime does with them.
 
-    TidegateError
-    ├── RetriableConnectError   the call is repeated with the same data, after a pause
-    ├── ConnectError            the task fails and shows the message as its trace
-    │   └── DataError           the fault of records: they go where ``errors.*`` says, ``rows`` names them if known
-    └── NotFoundError ...       see the packages' own errors
+TidegateError
+├── RetriableConnectError   the call is repeated with the same data, after a pause
+├── ConnectError            the task fails and shows the message as its trace
+│   └── DataError           the fault of records: they go where ``errors.*`` says, ``rows`` names them if known
+└── NotFoundError ...       see the packages' own errors
 """
 
 from __future__ import annotations

@@ -159,7 +159,9 @@ class Schema:
             return pa.list_(self.value_schema.arrow_field("item"))
         if self.type is SchemaType.MAP:
             assert self.key_schema is not None and self.value_schema is not None
-            return pa.map_(self.key_schema.arrow_field("key").with_nullable(False), self.value_schema.arrow_field("value"))
+            return pa.map_(
+                self.key_schema.arrow_field("key").with_nullable(False), self.value_schema.arrow_field("value")
+            )
         return pa.type_for_alias(_ARROW_ALIASES[self.type])
 
     def _logical_arrow_type(self) -> pa.DataType:
@@ -236,7 +238,9 @@ def schema_from_arrow(arrow: pa.DataType, *, name: str | None = None, optional: 
         return Schema(SchemaType.STRING, optional=True, name=name)
     found = _FROM_ARROW.get(str(arrow))
     if found is None:
-        raise DataError(f"Arrow type {arrow} has no counterpart among Connect's types; cast the column {name or ''} first")
+        raise DataError(
+            f"Arrow type {arrow} has no counterpart among Connect's types; cast the column {name or ''} first"
+        )
     return Schema(found, optional=optional, name=name)
 
 

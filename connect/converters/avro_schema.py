@@ -272,7 +272,7 @@ class _Reader:
         return Schema.array(self.schema(items, namespace))
 
     def _union(self, branches: list[Any], namespace: str) -> Schema:
-        others = [branch for branch in branches if branch != "null" and branch != {"type": "null"}]
+        others = [branch for branch in branches if branch not in ("null", {"type": "null"})]
         optional = len(others) < len(branches)
         if len(others) == 1:
             return self.schema(others[0], namespace).as_optional(optional)

@@ -182,7 +182,7 @@ def from_json(schema: Schema, payloads: list[Any], where: str) -> pa.Array:
     import pyarrow as pa
 
     read = reader_of(schema)
-    values = []
+    values: list[Any] = []
     for row, payload in enumerate(payloads):
         if payload is None:
             values.append(None)

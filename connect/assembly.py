@@ -1,0 +1,203 @@
+"""Puts tasks together: plugins, clients, policies and runners, from configuration as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.api import Converter, ConverterContext, PluginType, Task
+from connect.clients import ClientLoop, TaskClients, worker_client
+from connect.config import WorkerConfig
+from connect.connector_config import JobConfig, SinkConfig, SourceConfig, sub_properties, topic_groups
+from connect.context import RunningSinkContext, RunningSourceContext, RunningTaskContext
+from connect.control import TaskControl
+from connect.dead_letters import DeadLetters, Reporter
+from connect.error_policy import ErrorPolicy, Failure
+from connect.errors import UnknownPlugin
+from connect.job_runner import GroupOffsets, JobRunner
+from connect.plugins import PluginRegistry
+from connect.senders import DeadLetterSender, KafkaOffsets, KafkaSender, TopicRules
+from connect.sink_consumer import KafkaSinkConsumer
+from connect.sink_pipeline import SinkPipeline
+from connect.sink_runner import SinkRunner
+from connect.source_offsets import SubmittedBatches
+from connect.source_pipeline import InFlight, SourcePipeline
+from connect.source_runner import SourceRunner
+from connect.stores.offsets import canonical
+from connect.transforms.chain import TransformChain
+from tidegate.kit.config import parse
+
+__all__ = ["TaskParts", "converter", "job_runner", "sink_runner", "source_runner"]
+
+_REQUEST_OVERHEAD_BYTES: Final = 1024
+"""What a record batch may grow by beyond its rows: its header, and compression that does not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """What a task is made from: ``config`` are the connector's properties, ``properties`` the task's."""
+
+    connector: str
+    task: int
+    task_class: type[Task[Any]]
+    task_config: Any
+    properties: Mapping[str, str]
+    config: Mapping[str, str]
+    worker: Mapping[str, str]
+    plugins: PluginRegistry
+    control: TaskControl
+    offsets: Sequence[Mapping[str, Any]]
+    on_paused: Callable[[bool], None]
+    on_topic: Callable[[str], None]
+    on_progress: Callable[[dict[str, Any]], None]
+
+    @property
+    def clients(self) -> TaskClients:
+        return TaskClients(self.worker, self.connector, self.task, self.config)
+
+    def context_arguments(self, worker: WorkerConfig) -> dict[str, Any]:
+        return {
+            "connector": self.connector,
+            "task": self.task,
+            "properties": self.properties,
+            "stopping": self.control.stopping,
+            "kafka": worker_client(self.worker),
+            "registry_url": worker.schema_registry_url,
+            "tell_progress": self.on_progress,
+        }
+
+
+def converter(
+    plugins: PluginRegistry, worker: Mapping[str, str], config: Mapping[str, str], *, is_key: bool, connector: str
+) -> Converter:
+    """The converter of keys or of values: the connector's own, else the worker's, each with the keys beside it."""
+    name = "key.converter" if is_key else "value.converter"
+    chosen = config if config.get(name) else worker
+    settings = parse(WorkerConfig, worker)
+    class_name = chosen.get(name) or (settings.key_converter if is_key else settings.value_converter)
+    plugin = plugins.find(class_name, PluginType.CONVERTER)
+    if plugin is None:
+        raise UnknownPlugin(f"{name}={class_name}: no converter goes by that name")
+    values = sub_properties(chosen, f"{name}.")
+    if settings.schema_registry_url is not None:
+        values.setdefault("schema.registry.url", settings.schema_registry_url)
+    loaded = plugin.load()
+    made: Converter = loaded(parse(loaded.config_class, values), ConverterContext(is_key, connector))
+    return made
+
+
+def _converters(parts: TaskParts) -> tuple[Converter, Converter]:
+    keys, values = (
+        converter(parts.plugins, parts.worker, parts.config, is_key=is_key, connector=parts.connector)
+        for is_key in (True, False)
+    )
+    return keys, values
+
+
+def source_runner(parts: TaskParts) -> SourceRunner:
+    worker, config = parse(WorkerConfig, parts.worker), parse(SourceConfig, parts.config)
+    known = [(entry["partition"], entry["offset"]) for entry in parts.offsets]
+    context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
+    task: Any = parts.task_class(parts.task_config, context)
+    chain = TransformChain.configured(parts.plugins, config, parts.config)
+    keys, values = _converters(parts)
+    policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
+    loop = ClientLoop.shared()
+    groups = topic_groups(parts.config, config.topic_creation_groups)
+    rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
+    sender = KafkaSender(loop, parts.clients, rules)
+    offsets = KafkaOffsets(loop, parts.clients.offsets_producer(), worker.offset_topic)
+    in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
+    pipeline = SourcePipeline(
+        chain,
+        keys,
+        values,
+        policy=policy,
+        sender=sender,
+        in_flight=in_flight,
+        compression=sender.compression,
+        max_batch_bytes=sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
+        on_topic=parts.on_topic,
+    )
+
+    def close() -> None:
+        for part in (chain, keys, values, sender, offsets):
+            part.close()
+
+    stored = {canonical(entry["partition"]): entry["key"] for entry in parts.offsets}
+    return SourceRunner(
+        task,
+        context,
+        parts.control,
+        pipeline=pipeline,
+        in_flight=in_flight,
+        policy=policy,
+        submitted=SubmittedBatches(parts.connector, stored),
+        offsets=offsets,
+        flush_interval_ms=worker.offset_flush_interval_ms,
+        flush_timeout_ms=worker.offset_flush_timeout_ms,
+        on_paused=parts.on_paused,
+        close=close,
+    )
+
+
+def sink_runner(parts: TaskParts) -> SinkRunner:
+    worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
+    chain = TransformChain.configured(parts.plugins, config, parts.config)
+    keys, values = _converters(parts)
+    loop = ClientLoop.shared()
+    letters: DeadLetters | None = None
+    letter_sender: DeadLetterSender | None = None
+
+    def on_tolerated(failure: Failure) -> None:
+        if letters is not None:
+            letters.take(failure)
+
+    policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping, on_tolerated=on_tolerated)
+    pipeline = SinkPipeline(chain, keys, values, policy)
+    if config.dead_letter_topic and config.errors_tolerance == "all":
+        from broker.client import NewTopic
+
+        topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
+        letter_sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
+        letters = DeadLetters(config, parts.task, pipeline.original, letter_sender.send)
+    context = RunningSinkContext(**parts.context_arguments(worker), errant_records=Reporter(policy))
+    task: Any = parts.task_class(parts.task_config, context)
+    consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
+
+    def close() -> None:
+        for part in (chain, keys, values, letter_sender):
+            if part is not None:
+                part.close()
+
+    return SinkRunner(
+        task,
+        context,
+        parts.control,
+        pipeline=pipeline,
+        policy=policy,
+        consumer=consumer,
+        dead_letters=letters,
+        flush_interval_ms=worker.offset_flush_interval_ms,
+        on_paused=parts.on_paused,
+        on_topic=parts.on_topic,
+        close=close,
+    )
+
+
+def job_runner(parts: TaskParts) -> JobRunner:
+    worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
+    context = RunningTaskContext(**parts.context_arguments(worker))
+    task: Any = parts.task_class(parts.task_config, context)
+    offsets = GroupOffsets(ClientLoop.shared(), parts.clients.admin(), f"connect-{parts.connector}")
+    return JobRunner(
+        task,
+        parts.control,
+        connector=parts.connector,
+        sink=config,
+        job=parse(JobConfig, parts.config),
+        offsets=offsets,
+        on_paused=parts.on_paused,
+        on_topic=parts.on_topic,
+    )

@@ -1,0 +1,110 @@
+"""What a running task is given: its place, its offsets, clients, and the word to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connect.api import ConnectError, ErrantRecordReporter, TopicPartition
+from connect.stores.offsets import canonical
+
+if TYPE_CHECKING:
+    from broker.client import ClientConfig
+    from registry.client import RegistryClient
+
+__all__ = ["RunningSinkContext", "RunningSourceContext", "RunningTaskContext"]
+
+
+class RunningTaskContext:
+    """A TaskContext. ``tell_progress`` gets what the task says of its progress, as JSON."""
+
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        properties: Mapping[str, str],
+        *,
+        stopping: threading.Event,
+        kafka: ClientConfig,
+        registry_url: str | None = None,
+        tell_progress: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.connector, self.task, self.properties = connector, task, properties
+        self.stopping, self.kafka = stopping, kafka
+        self._registry_url, self._tell_progress = registry_url, tell_progress
+        self._registry: RegistryClient | None = None
+
+    def registry(self) -> RegistryClient:
+        from registry.client import RegistryClient
+
+        if self._registry_url is None:
+            raise ConnectError("the worker has no schema registry: set schema.registry.url in its configuration")
+        if self._registry is None:
+            self._registry = RegistryClient(self._registry_url)
+        return self._registry
+
+    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
+        if self._tell_progress is not None:
+            self._tell_progress({"task": self.task, "done": done, "total": total, "unit": unit, "note": note})
+
+
+class RunningSourceContext(RunningTaskContext):
+    """A SourceTaskContext over the positions that were committed when the task started, and those since."""
+
+    def __init__(
+        self, *args: Any, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (), **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self._offsets = {canonical(partition): offset for partition, offset in offsets}
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._offsets.get(canonical(partition))
+
+    def remember(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
+        """Take note of a position that has been committed."""
+        self._offsets[canonical(partition)] = offset
+
+
+class RunningSinkContext(RunningTaskContext):
+    """A SinkTaskContext: wishes are noted here and carried out by the runner between two calls."""
+
+    def __init__(self, *args: Any, errant_records: ErrantRecordReporter, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._errant_records = errant_records
+        self.assigned: frozenset[TopicPartition] = frozenset()
+        self.rewinds: dict[TopicPartition, int] = {}
+        self.paused: set[TopicPartition] = set()
+        self.pauses_changed = False
+        self.commit_requested = False
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self.assigned
+
+    @property
+    def errant_records(self) -> ErrantRecordReporter:
+        return self._errant_records
+
+    def rewind(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.rewinds.update(positions)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self._require_assigned(partitions)
+        self.paused.update(partitions)
+        self.pauses_changed = True
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._require_assigned(partitions)
+        self.paused.difference_update(partitions)
+        self.pauses_changed = True
+
+    def _require_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        foreign = [str(partition) for partition in partitions if partition not in self.assigned]
+        if foreign:
+            raise ConnectError(
+                f"partitions {', '.join(foreign)} are not assigned to task {self.task} of {self.connector}"
+            )
+
+    def request_commit(self) -> None:
+        self.commit_requested = True

@@ -1,0 +1,23 @@
+"""The entry of a task-host process: ``python -m connect.hosts FD``, started by a worker and by nobody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+from connect.hosts.host import TaskHost
+from tidegate.kit import logs
+
+
+def main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all; the worker tells us what to do
+        signal.signal(number, signal.SIG_IGN)
+    logs.configure(os.environ.get("TIDEGATE_LOG_LEVEL", "INFO"))
+    TaskHost(socket.socket(fileno=int(sys.argv[1]))).serve()
+    # The worker is gone. Whoever replaces it starts the same tasks again, so these must not go on for a moment more.
+    os._exit(0)
+
+
+main()

@@ -1,0 +1,157 @@
+"""A task host: plugins, connectors and tasks live here; the worker says what to do and hears what became of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from connect.api import Connector, PluginType
+from connect.config import WorkerConfig
+from connect.errors import NotFound
+from connect.hosts.connectors import HostedConnector
+from connect.hosts.link import ThreadedLink
+from connect.hosts.tasks import HostedTask, TaskSetup
+from connect.plugins import PluginRegistry, load_plugins
+from connect.validation import key_infos, validate_connector
+from tidegate.kit.config import parse
+from tidegate.kit.logs import logger
+
+__all__ = ["TaskHost"]
+
+log = logger(__name__)
+
+
+class TaskHost:
+    """Answers the worker's calls; each comes in a thread of its own, those about one task one after another."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        handlers = {
+            name: getattr(self, name)
+            for name in (
+                "setup",
+                "validate",
+                "plugin_keys",
+                "start_connector",
+                "plan",
+                "stop_connector",
+                "start_task",
+                "stop_task",
+                "pause_task",
+                "resume_task",
+                "shutdown",
+            )
+        }
+        self._link = ThreadedLink(sock, handlers)
+        self._connectors: dict[str, HostedConnector] = {}
+        self._tasks: dict[tuple[str, int], HostedTask] = {}
+        self._plugins: PluginRegistry
+        self._worker: dict[str, str]
+        self._stats: threading.Thread | None = None
+
+    def serve(self) -> None:
+        self._link.serve()
+
+    def setup(self, plugin_modules: list[str], worker: dict[str, str]) -> None:
+        self._plugins = load_plugins(plugin_modules)
+        self._worker = worker
+        parse(WorkerConfig, worker)
+        self._stats = threading.Thread(target=self._tell_statistics, name="statistics", daemon=True)
+        self._stats.start()
+
+    def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
+        """The ConfigInfos of a configuration; ``type`` and ``errors`` beside them are for the worker."""
+        infos = validate_connector(self._plugins, properties)
+        return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors}
+
+    def plugin_keys(self, name: str) -> list[dict[str, Any]]:
+        plugin = self._plugins.find(name)
+        if plugin is None:
+            raise NotFound(f"Unknown plugin {name}.")
+        return key_infos(plugin.load().config_class)
+
+    def start_connector(self, name: str, properties: dict[str, str]) -> dict[str, Any]:
+        """Start a connector; returns its type and version."""
+        plugin = self._plugins.connector(properties.get("connector.class", ""))
+        cls: type[Connector[Any]] = plugin.load()
+        hosted = HostedConnector(cls, name, properties, self._link)
+        hosted.start()
+        self._connectors[name] = hosted
+        return {"type": plugin.type.value, "version": plugin.version}
+
+    def plan(self, name: str) -> list[dict[str, str]]:
+        """The properties of a connector's tasks."""
+        return self._connector(name).plan()
+
+    def stop_connector(self, name: str) -> None:
+        hosted = self._connectors.pop(name, None)
+        if hosted is not None:
+            hosted.stop()
+
+    def _connector(self, name: str) -> HostedConnector:
+        if name not in self._connectors:
+            raise NotFound(f"connector {name} does not run in this task host")
+        return self._connectors[name]
+
+    def start_task(
+        self,
+        *,
+        connector: str,
+        task: int,
+        attempt: int,
+        config: dict[str, str],
+        properties: dict[str, str],
+        paused: bool,
+        offsets: list[dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Start a task in a thread of its own; its states come as events."""
+        plugin = self._plugins.connector(config.get("connector.class", ""))
+        setup = TaskSetup(
+            connector=connector,
+            task=task,
+            attempt=attempt,
+            plugin=plugin,
+            config=config,
+            properties=properties,
+            offsets=offsets if plugin.type is PluginType.SOURCE else [],
+            worker=self._worker,
+        )
+        hosted = HostedTask(setup, self._plugins, self._link, paused=paused)
+        self._tasks[connector, task] = hosted
+        hosted.start()
+        return {"version": plugin.version}
+
+    def stop_task(self, connector: str, task: int, timeout_s: float) -> bool:
+        """Ask a task to stop; whether it did in time."""
+        hosted = self._tasks.get((connector, task))
+        if hosted is None:
+            return True
+        stopped = hosted.stop(timeout_s)
+        if stopped and self._tasks.get((connector, task)) is hosted:
+            del self._tasks[connector, task]
+        return stopped
+
+    def pause_task(self, connector: str, task: int) -> None:
+        if (connector, task) in self._tasks:
+            self._tasks[connector, task].pause()
+
+    def resume_task(self, connector: str, task: int) -> None:
+        if (connector, task) in self._tasks:
+            self._tasks[connector, task].resume()
+
+    def shutdown(self) -> None:
+        """End this process; tasks were stopped before."""
+        threading.Timer(0.05, os._exit, (0,)).start()
+
+    def _tell_statistics(self) -> None:
+        """Once a second, what has changed."""
+        told: dict[tuple[str, int], Mapping[str, Any]] = {}
+        pause = threading.Event()
+        while not pause.wait(1):
+            for key, hosted in list(self._tasks.items()):
+                now = hosted.statistics()
+                if now != told.get(key):
+                    told[key] = now
+                    self._link.event("statistics", connector=key[0], task=key[1], values=now)

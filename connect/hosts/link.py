@@ -1,0 +1,99 @@
+"""What a worker and a task host say to each other: JSON objects, one a line, over a pair of sockets.
+
+{"call": NAME, "id": N, "with": {...}}        asks for an answer; both ends may ask
+{"id": N, "result": ...}                      the answer
+{"id": N, "error": TEXT, "status": HTTP}      the answer when it went wrong
+{"event": NAME, "with": {...}}                news, unanswered
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from itertools import count
+from typing import Any, Final
+
+from connect.errors import RemoteError
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised"]
+
+log = logger(__name__)
+
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+
+
+def line_of(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def error_message(error: BaseException) -> dict[str, Any]:
+    """The error part of an answer."""
+    if isinstance(error, TidegateError):
+        return {"error": str(error), "status": error.http_status}
+    return {"error": f"{type(error).__name__}: {error}", "status": 500}
+
+
+def raised(message: Mapping[str, Any]) -> RemoteError:
+    """The error that an answer carries."""
+    return RemoteError(str(message["error"]), int(message.get("status", 500)))
+
+
+class ThreadedLink:
+    """The host's end. Every request is served in a thread of its own; ``serve`` returns when the worker is gone."""
+
+    def __init__(self, sock: socket.socket, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        self._sock, self._handlers = sock, handlers
+        self._writing = threading.Lock()
+        self._numbers = count(1)
+        self._waiting: dict[int, Future[Any]] = {}
+
+    def event(self, name: str, **values: Any) -> None:
+        """Tell the worker. Returns quietly when it is gone."""
+        self._write({"event": name, "with": values})
+
+    def call(self, name: str, **values: Any) -> Any:
+        """Ask the worker and wait for its answer."""
+        number, future = next(self._numbers), Future[Any]()
+        self._waiting[number] = future
+        self._write({"call": name, "id": number, "with": values})
+        return future.result()
+
+    def serve(self) -> None:
+        with self._sock.makefile("rb") as lines:
+            for line in lines:
+                message = json.loads(line)
+                if "call" in message:
+                    threading.Thread(target=self._answer, args=(message,), name=message["call"], daemon=True).start()
+                else:
+                    self._take_answer(message)
+
+    def _take_answer(self, message: Mapping[str, Any]) -> None:
+        future = self._waiting.pop(message["id"])
+        if "error" in message:
+            future.set_exception(raised(message))
+        else:
+            future.set_result(message.get("result"))
+
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        answer: dict[str, Any] = {"id": message["id"]}
+        try:
+            answer["result"] = self._handlers[message["call"]](**message["with"])
+        except TidegateError as error:
+            answer |= error_message(error)
+        except Exception as error:  # a plugin's own code: the worker tells whoever asked
+            log.exception("a request to the task host failed", call=message["call"])
+            answer |= error_message(error)
+        self._write(answer)
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        data = line_of(message)
+        with self._writing:
+            try:
+                self._sock.sendall(data)
+            except OSError:  # the worker is gone; ``serve`` notices and ends this process
+                return

@@ -1,0 +1,153 @@
+"""A task-host process as the worker sees it: started, asked, listened to, and noticed when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
+from typing import Any
+
+from connect.errors import HostDied
+from connect.hosts.link import MAX_LINE_BYTES, error_message, line_of, raised
+from tidegate.kit.logs import logger
+
+__all__ = ["HostProcess"]
+
+log = logger(__name__)
+
+
+class HostProcess:
+    """One process. ``on_event(name, values)`` hears its news, ``on_call(name, values)`` answers its questions,
+    ``on_death(self, reason)`` is called once if it ends without having been told to."""
+
+    def __init__(
+        self,
+        number: int,
+        *,
+        on_event: Callable[[str, dict[str, Any]], None],
+        on_call: Callable[[str, dict[str, Any]], Awaitable[Any]],
+        on_death: Callable[[HostProcess, str], None],
+    ) -> None:
+        self.number = number
+        self._on_event, self._on_call, self._on_death = on_event, on_call, on_death
+        self._numbers = count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+        self._ending = False
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None and not self._ending
+
+    async def start(self, setup: Mapping[str, Any]) -> None:
+        """Start it and give it its setup; raises HostDied where that fails."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            os.set_inheritable(theirs.fileno(), True)
+            path = os.pathsep.join(entry for entry in sys.path if entry)
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-P", "-m", "connect.hosts", str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+            )
+        reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
+        self._listening = asyncio.create_task(self._listen(reader), name=f"task host {self.number}")
+        await self.call("setup", **setup)
+
+    async def call(self, name: str, **values: Any) -> Any:
+        """Ask and wait for the answer. Raises RemoteError for what went wrong there, HostDied when it ended."""
+        if self._writer is None or self._writer.is_closing() or (self._listening and self._listening.done()):
+            raise HostDied(f"task host {self.number} has ended")
+        number = next(self._numbers)
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._writer.write(line_of({"call": name, "id": number, "with": values}))
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+        try:
+            return await future
+        finally:
+            self._waiting.pop(number, None)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let it finish within the time, then kill it."""
+        self._ending = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.call("shutdown")
+                if self._process is not None:
+                    await self._process.wait()
+        except (TimeoutError, HostDied):
+            pass
+        await self.kill()
+
+    async def kill(self) -> None:
+        self._ending = True
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        if self._listening is not None:
+            await self._listening
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while line := await reader.readline():
+                self._take(json.loads(line))
+        assert self._process is not None and self._writer is not None
+        status = await self._process.wait()
+        self._writer.close()
+        reason = f"task host {self.number} (pid {self.pid}) {_ended(status)}"
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(HostDied(reason))
+        if not self._ending:
+            self._on_death(self, reason)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "event" in message:
+            self._on_event(message["event"], message["with"])
+        elif "call" in message:
+            task = asyncio.create_task(self._answer(message))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+        elif (future := self._waiting.get(message["id"])) is not None and not future.done():
+            if "error" in message:
+                future.set_exception(raised(message))
+            else:
+                future.set_result(message.get("result"))
+
+    async def _answer(self, message: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"id": message["id"]}
+        try:
+            answer["result"] = await self._on_call(message["call"], message["with"])
+        except Exception as error:
+            log.exception("a task host's question could not be answered", call=message["call"])
+            answer |= error_message(error)
+        assert self._writer is not None
+        if not self._writer.is_closing():
+            self._writer.write(line_of(answer))
+
+
+def _ended(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"

@@ -1,0 +1,128 @@
+"""A task in its host: put together from its configuration, run in a thread, its states told to the worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.api import JobTask, SourceTask
+from connect.api.plugins import Plugin
+from connect.assembly import TaskParts, job_runner, sink_runner, source_runner
+from connect.control import Runner, TaskControl
+from connect.plugins import PluginRegistry
+from tidegate.kit.config import parse
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from connect.hosts.link import ThreadedLink
+
+__all__ = ["HostedTask", "TaskSetup", "trace_of"]
+
+log = logger(__name__)
+
+_PATIENCE_S: Final = 1.0
+"""How long a call of the task may go on after it was told to stop, before ``stop`` is called from another thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSetup:
+    """What the worker says of a task. ``attempt`` tells its starts apart, for states that arrive late."""
+
+    connector: str
+    task: int
+    attempt: int
+    plugin: Plugin
+    config: Mapping[str, str]
+    properties: Mapping[str, str]
+    offsets: Sequence[Mapping[str, Any]]
+    worker: Mapping[str, str]
+
+
+def trace_of(error: BaseException) -> str:
+    """What ``status`` shows of a failure: the messages from the error to its first cause."""
+    lines: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(lines) < 10:
+        text = f"{type(current).__name__}: {current}"
+        if not lines or text not in lines[-1]:
+            lines.append(text)
+        current = current.__cause__
+    return "\nCaused by: ".join(lines)
+
+
+class HostedTask:
+    """Orders come from the worker's requests, each in a thread of its own; the task has one for itself."""
+
+    def __init__(self, setup: TaskSetup, plugins: PluginRegistry, link: ThreadedLink, *, paused: bool) -> None:
+        self._setup, self._plugins, self._link = setup, plugins, link
+        self._control = TaskControl(paused=paused)
+        self._runner: Runner | None = None
+        self._thread = threading.Thread(target=self._run, name=f"{setup.connector}-{setup.task}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def pause(self) -> None:
+        self._control.set_paused(True)
+
+    def resume(self) -> None:
+        self._control.set_paused(False)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Ask it to stop and wait; whether it has. A call that does not return gets ``stop`` from this thread."""
+        self._control.stop()
+        self._thread.join(min(_PATIENCE_S, timeout_s))
+        if self._thread.is_alive() and self._runner is not None:
+            with suppress(Exception):
+                self._runner.interrupt()
+            self._thread.join(max(0.0, timeout_s - _PATIENCE_S))
+        return not self._thread.is_alive()
+
+    def statistics(self) -> dict[str, Any]:
+        return self._runner.statistics() if self._runner is not None else {}
+
+    def _run(self) -> None:
+        setup = self._setup
+        try:
+            self._runner = self._assembled()
+            self._runner.run()
+        except Exception as error:  # whatever the plugins raise: the task has failed and says why
+            if isinstance(error, TidegateError):
+                log.error("task failed", connector=setup.connector, task=setup.task, error=str(error))  # noqa: TRY400
+            else:
+                log.exception("task failed", connector=setup.connector, task=setup.task)
+            self._tell("FAILED", trace_of(error))
+        else:
+            self._tell("STOPPED")
+
+    def _assembled(self) -> Runner:
+        setup = self._setup
+        cls = setup.plugin.load()
+        parts = TaskParts(
+            connector=setup.connector,
+            task=setup.task,
+            task_class=cls.task_class,
+            task_config=parse(cls.task_config_class or cls.config_class, setup.properties),
+            properties=setup.properties,
+            config=setup.config,
+            worker=setup.worker,
+            plugins=self._plugins,
+            control=self._control,
+            offsets=setup.offsets,
+            on_paused=lambda paused: self._tell("PAUSED" if paused else "RUNNING"),
+            on_topic=lambda topic: self._event("topic", topic=topic),
+            on_progress=lambda progress: self._event("progress", progress=progress),
+        )
+        if issubclass(cls.task_class, SourceTask):
+            return source_runner(parts)
+        return job_runner(parts) if issubclass(cls.task_class, JobTask) else sink_runner(parts)
+
+    def _tell(self, state: str, trace: str | None = None) -> None:
+        self._event("task_state", attempt=self._setup.attempt, state=state, trace=trace)
+
+    def _event(self, name: str, **values: Any) -> None:
+        self._link.event(name, connector=self._setup.connector, task=self._setup.task, **values)

@@ -1,0 +1,174 @@
+"""Drives a job task: plans ranges of the log, runs the job over them, commits their ends, and waits for the next time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from connect.api import JobTask, OffsetRange, RetriableConnectError, TopicPartition
+from connect.clients import ClientLoop
+from connect.connector_config import JobConfig, SinkConfig
+from connect.control import TaskControl
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import Admin, ClientConfig
+
+__all__ = ["GroupOffsets", "JobLog", "JobRunner", "planned_ranges"]
+
+log = logger(__name__)
+
+_RETRY_S: Final = 5.0
+
+
+class JobLog(Protocol):
+    """What the runner asks of the log, from its thread."""
+
+    def bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
+        """Of each partition of the connector's topics: the offset to start from and the end."""
+        ...
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def close(self) -> None: ...
+
+
+def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records: int) -> list[OffsetRange]:
+    """The ranges of a run, at most ``max_records`` offsets in sum where that is not 0: an even share of each partition."""
+    open_ = {partition: (start, stop) for partition, (start, stop) in sorted(bounds.items()) if start < stop}
+    if max_records:
+        room, left = max_records, len(open_)
+        shares: dict[TopicPartition, int] = {}
+        for partition, (start, stop) in sorted(open_.items(), key=lambda item: item[1][1] - item[1][0]):
+            shares[partition] = min(stop - start, max(1, room // left)) if room else 0
+            room, left = room - shares[partition], left - 1
+        open_ = {p: (start, start + shares[p]) for p, (start, _) in open_.items() if shares[p]}
+    return [OffsetRange(partition, start, stop) for partition, (start, stop) in open_.items()]
+
+
+class JobRunner:
+    """One task from ``start`` to ``stop``."""
+
+    def __init__(
+        self,
+        task: JobTask[Any],
+        control: TaskControl,
+        *,
+        connector: str,
+        sink: SinkConfig,
+        job: JobConfig,
+        offsets: JobLog,
+        on_paused: Callable[[bool], None],
+        on_topic: Callable[[str], None],
+    ) -> None:
+        self._task, self._control, self._connector = task, control, connector
+        self._sink, self._job, self._log = sink, job, offsets
+        self._on_paused, self._on_topic = on_paused, on_topic
+        self._runs = self._records = 0
+        self._topics: set[str] = set()
+
+    def run(self) -> None:
+        try:
+            self._task.start()
+            try:
+                self._loop()
+            finally:
+                self._task.stop()
+        finally:
+            self._log.close()
+
+    def interrupt(self) -> None:
+        self._task.stop()
+
+    def _loop(self) -> None:
+        stopping = self._control.stopping
+        self._on_paused(self._control.paused)
+        due = self._first_due()
+        while not stopping.wait(max(0.0, min(due - time.time(), 0.5))):
+            if self._control.paused:
+                self._on_paused(True)
+                while self._control.paused and not stopping.is_set():
+                    self._control.wait_while_paused(1)
+                self._on_paused(False)
+            elif time.time() >= due:
+                due = self._run_once()
+
+    def _first_due(self) -> float:
+        return self._next_due() if self._job.schedule is not None else time.time()
+
+    def _next_due(self) -> float:
+        """When the next run is to start, in seconds since the epoch."""
+        if self._job.schedule is None:
+            return time.time() + self._job.interval_ms / 1000
+        from apscheduler.triggers.cron import CronTrigger
+
+        trigger = CronTrigger.from_crontab(self._job.schedule, timezone="UTC")
+        found = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
+        return float(found.timestamp()) if found is not None else time.time() + 86_400
+
+    def _run_once(self) -> float:
+        """Run the job over what there is; returns when it is due again."""
+        ranges = planned_ranges(self._log.bounds(self._sink), self._job.max_records)
+        count = sum(one.stop - one.start for one in ranges)
+        if count < self._job.min_records:
+            return self._next_due()
+        for topic in sorted({one.partition.topic for one in ranges} - self._topics):
+            self._topics.add(topic)
+            self._on_topic(topic)
+        try:
+            self._task.run(ranges)
+        except RetriableConnectError as error:
+            log.warning("job will be run again", connector=self._connector, error=str(error))
+            return time.time() + _RETRY_S
+        self._log.commit({one.partition: one.stop for one in ranges})
+        self._runs += 1
+        self._records += count
+        log.info("job done", connector=self._connector, records=count, partitions=len(ranges))
+        # What could not go into this run for its size is due at once.
+        more = self._job.max_records and count >= self._job.max_records and self._job.schedule is None
+        return time.time() if more else self._next_due()
+
+    def statistics(self) -> dict[str, Any]:
+        return {"job-run-total": self._runs, "sink-record-send-total": self._records}
+
+
+class GroupOffsets:
+    """A JobLog over any Kafka: positions are those of the group ``connect-<connector>``."""
+
+    def __init__(self, loop: ClientLoop, config: ClientConfig, group: str) -> None:
+        from broker.client import Admin
+
+        self._loop, self._group = loop, group
+        self._admin: Admin = loop.run(Admin(config).start())
+
+    def bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
+        return self._loop.run(self._bounds(config))
+
+    async def _bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
+        from broker.client import TopicPartition as ClientPartition
+
+        there = await self._admin.list_topics()
+        wanted = [name for name in there if _takes(config, name)]
+        described = await self._admin.describe_topics(wanted) if wanted else {}
+        partitions = [ClientPartition(name, p.partition) for name, topic in described.items() for p in topic.partitions]
+        firsts = await self._admin.beginning_offsets(partitions)
+        ends = await self._admin.end_offsets(partitions)
+        committed = await self._admin.group_offsets(self._group)
+        starts = {p: max(committed.get(p, firsts[p]), firsts[p]) for p in partitions}
+        return {TopicPartition(*p): (starts[p], ends[p]) for p in partitions}
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        from broker.client import TopicPartition as ClientPartition
+
+        given = {ClientPartition(*partition): offset for partition, offset in offsets.items()}
+        self._loop.run(self._admin.alter_group_offsets(self._group, given))
+
+    def close(self) -> None:
+        self._loop.run(self._admin.stop())
+
+
+def _takes(config: SinkConfig, topic: str) -> bool:
+    topics: Sequence[str] = config.topics
+    return topic in topics or bool(config.topics_regex and re.fullmatch(config.topics_regex, topic))

@@ -1,0 +1,260 @@
+"""Drives a sink task: fetch, convert, put, commit; and hands partitions over when the group rebalances."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from connect.api import RecordBatch, RetriableConnectError, SinkTask, TopicPartition
+from connect.context import RunningSinkContext
+from connect.control import TaskControl
+from connect.dead_letters import DeadLetters
+from connect.error_policy import ErrorPolicy
+from connect.sink_pipeline import SinkPipeline
+from tidegate.kit.errors import RetriableError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import FetchedBatches
+
+__all__ = ["SinkConsumer", "SinkRunner"]
+
+log = logger(__name__)
+
+_WAIT_MS: Final = 500
+_MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
+_RETRY_S: Final = 0.5
+
+
+class SinkConsumer(Protocol):
+    """The consumer of a sink task, from its thread (``connect.sink_consumer``)."""
+
+    events: queue.Queue[tuple[str, Any, Future[None] | None]]
+    """What happens to the group's share: ("revoked" | "assigned", partitions, to be settled when done), and
+    ("fetched", future, None) when a fetch has ended."""
+
+    def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]: ...
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+    def pause(self, *partitions: TopicPartition) -> None: ...
+    def resume(self, *partitions: TopicPartition) -> None: ...
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def committed(self, partition: TopicPartition) -> int | None: ...
+    def stop(self) -> None: ...
+
+
+class SinkRunner:
+    """One task from ``start`` to ``stop``. All calls of the task come from the thread that calls ``run``."""
+
+    def __init__(
+        self,
+        task: SinkTask[Any],
+        context: RunningSinkContext,
+        control: TaskControl,
+        *,
+        pipeline: SinkPipeline,
+        policy: ErrorPolicy,
+        consumer: SinkConsumer,
+        dead_letters: DeadLetters | None,
+        flush_interval_ms: int,
+        on_paused: Callable[[bool], None],
+        on_topic: Callable[[str], None],
+        close: Callable[[], None],
+    ) -> None:
+        self._task, self._context, self._control = task, context, control
+        self._pipeline, self._policy, self._consumer = pipeline, policy, consumer
+        self._dead_letters, self._flush_interval_s = dead_letters, flush_interval_ms / 1000
+        self._on_paused, self._on_topic, self._close = on_paused, on_topic, close
+        self._delivered: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._held: list[RecordBatch] | None = None
+        self._held_positions: dict[TopicPartition, int] = {}
+        self._fetching: Future[list[FetchedBatches]] | None = None
+        self._next_commit = time.monotonic() + self._flush_interval_s
+        self._is_paused = False
+        self._topics: set[str] = set()
+        self._put_records = self._commits = 0
+
+    def run(self) -> None:
+        try:
+            self._task.start()
+            try:
+                self._on_paused(self._control.paused)
+                while not self._control.stopping.is_set():
+                    self._step()
+                self._close_partitions(frozenset(self._context.assigned))
+            finally:
+                self._task.stop()
+        finally:
+            try:
+                self._consumer.stop()
+            finally:
+                self._close()
+
+    def interrupt(self) -> None:
+        self._task.stop()
+
+    def _step(self) -> None:
+        self._follow_pauses()
+        self._follow_rewinds()
+        if self._held is not None:
+            self._redeliver()
+        else:
+            self._deliver(self._next_fetch(0 if self._is_paused else _WAIT_MS))
+        due = time.monotonic() >= self._next_commit or self._context.commit_requested
+        if due and self._held is None:
+            self.commit()
+
+    def _next_fetch(self, max_wait_ms: int) -> list[FetchedBatches]:
+        """What a fetch brings; handles what happens to the group in the meantime."""
+        if self._fetching is None:
+            self._fetching = self._consumer.start_fetch(max_wait_ms or _WAIT_MS, _MAX_FETCH_BYTES)
+        while True:
+            kind, what, done = self._consumer.events.get()
+            if kind == "fetched":
+                self._fetching = None
+                try:
+                    fetched: list[FetchedBatches] = what.result()
+                except RetriableError as error:
+                    log.warning("fetch will be repeated", connector=self._context.connector, error=str(error))
+                    self._control.stopping.wait(_RETRY_S)
+                    return []
+                # What was fetched of a partition that has been taken away since belongs to its new owner.
+                return [
+                    part for part in fetched if TopicPartition(part.topic, part.partition) in self._context.assigned
+                ]
+            assert done is not None
+            try:
+                if kind == "revoked":
+                    self._close_partitions(what)
+                else:
+                    self._open_partitions(what)
+            finally:
+                done.set_result(None)
+
+    def _open_partitions(self, partitions: frozenset[TopicPartition]) -> None:
+        fresh = partitions - self._context.assigned
+        self._context.assigned = frozenset(partitions)
+        if self._is_paused:
+            self._consumer.pause(*partitions)
+        if fresh:
+            self._task.open(sorted(fresh))
+
+    def _close_partitions(self, partitions: frozenset[TopicPartition]) -> None:
+        leaving = sorted(partition for partition in partitions if partition in self._context.assigned)
+        if not leaving:
+            return
+        self.commit(final=True)
+        self._task.close(leaving)
+        for partition in leaving:
+            self._delivered.pop(partition, None)
+            self._committed.pop(partition, None)
+            self._context.rewinds.pop(partition, None)
+            self._context.paused.discard(partition)
+        self._context.assigned = self._context.assigned.difference(leaving)
+        self._held = None
+
+    def _deliver(self, fetched: list[FetchedBatches]) -> None:
+        positions = {TopicPartition(part.topic, part.partition): part.next_offset for part in fetched}
+        for topic in {partition.topic for partition in positions} - self._topics:
+            self._topics.add(topic)
+            self._on_topic(topic)
+        batches = self._policy.retried(lambda: self._pipeline.receive(fetched)) if fetched else []
+        self._put(batches, positions)
+
+    def _put(self, batches: list[RecordBatch], positions: Mapping[TopicPartition, int]) -> None:
+        try:
+            self._task.put(batches)
+        except RetriableConnectError as error:
+            if self._held is None:
+                log.warning("put will be repeated", connector=self._context.connector, error=str(error))
+                self._consumer.pause(*self._context.assigned)
+            self._held, self._held_positions = batches, dict(positions)
+            return
+        if self._held is not None:
+            self._held = None
+            self._resume_assigned()
+        self._put_records += sum(len(batch) for batch in batches)
+        self._delivered.update(positions)
+
+    def _redeliver(self) -> None:
+        """Give the same batches again after a pause, in which the group hears from us."""
+        self._control.stopping.wait(_RETRY_S)
+        self._next_fetch(0)
+        if self._held is not None and not self._control.stopping.is_set():
+            self._put(self._held, self._held_positions)
+
+    def _follow_pauses(self) -> None:
+        if self._control.paused != self._is_paused:
+            self._is_paused = self._control.paused
+            if self._is_paused:
+                self.commit()
+                self._consumer.pause(*self._context.assigned)
+            elif self._held is None:
+                self._resume_assigned()
+            self._on_paused(self._is_paused)
+        if self._context.pauses_changed:
+            self._context.pauses_changed = False
+            self._consumer.pause(*self._context.paused)
+            if not self._is_paused and self._held is None:
+                self._resume_assigned()
+
+    def _resume_assigned(self) -> None:
+        if not self._is_paused:
+            self._consumer.resume(*(self._context.assigned - self._context.paused))
+
+    def _follow_rewinds(self) -> None:
+        rewinds = {p: offset for p, offset in self._context.rewinds.items() if p in self._context.assigned}
+        self._context.rewinds.clear()
+        for partition, offset in rewinds.items():
+            self._consumer.seek(partition, offset)
+            self._delivered[partition] = offset
+            self._held = None
+
+    def commit(self, *, final: bool = False) -> None:
+        """Commit what the task says is safe. Where it cannot say, go back to what was committed last."""
+        self._next_commit = time.monotonic() + self._flush_interval_s
+        self._context.commit_requested = False
+        if not self._delivered:
+            return
+        try:
+            safe = dict(self._task.pre_commit(dict(self._delivered)))
+        except RetriableConnectError as error:
+            log.warning("offsets not committed; going back", connector=self._context.connector, error=str(error))
+            if not final:
+                self._go_back()
+            return
+        if self._dead_letters is not None:
+            self._dead_letters.settle()
+        fresh = {
+            partition: offset
+            for partition, offset in safe.items()
+            if self._committed.get(partition) != offset and offset <= self._delivered.get(partition, -1)
+        }
+        if fresh:
+            self._consumer.commit(fresh)
+            self._committed.update(fresh)
+            self._commits += 1
+
+    def _go_back(self) -> None:
+        for partition in list(self._delivered):
+            committed = self._committed.get(partition)
+            if committed is None:
+                committed = self._consumer.committed(partition)
+            # Where nothing was committed yet, 0 is the beginning, or out of range and then reset to it.
+            self._context.rewinds[partition] = committed or 0
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "sink-record-read-total": self._pipeline.read_records,
+            "sink-record-send-total": self._put_records,
+            "partition-count": len(self._context.assigned),
+            "offset-commit-total": self._commits,
+            "total-record-failures": self._policy.failures,
+            "total-records-skipped": self._policy.skipped,
+            "total-retries": self._policy.retries,
+            "total-errors-logged": self._policy.logged,
+            "deadletterqueue-produce-requests": self._dead_letters.requests if self._dead_letters else 0,
+        }

@@ -1,0 +1,175 @@
+"""From a source's batch to produce requests: transforms, converters, partitions, record batches. Columns all the way."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from connect.api import ConnectError, Converter, RecordBatch, Schema, SchemaType
+from connect.error_policy import ErrorPolicy
+from connect.transforms.chain import TransformChain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from broker.client import Ack, EncodedBatch
+
+__all__ = ["InFlight", "Sender", "SourcePipeline", "Stopped"]
+
+_BYTES: Final = Schema(SchemaType.BYTES, optional=True)
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the task is to stop while its pipeline is full
+    """Raised out of ``send`` when the task is told to stop while it waits for room."""
+
+
+class Sender(Protocol):
+    """What the pipeline needs of a producer, from a thread."""
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; creates it where the connector's configuration says how."""
+        ...
+
+    def send_batch(self, topic: str, partition: int, batch: EncodedBatch) -> Future[Ack]:
+        """Send a finished batch; waits while there is no room for it."""
+        ...
+
+
+class InFlight:
+    """Bounds the bytes that were sent and not acknowledged, and keeps the first failure."""
+
+    def __init__(self, max_bytes: int, stopping: threading.Event) -> None:
+        self._max_bytes, self._stopping = max_bytes, stopping
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None
+
+    def take(self, size: int) -> None:
+        """Wait for room; raises Stopped when the task is to stop, and the failure of an earlier send."""
+        with self._changed:
+            while self._bytes and self._bytes + size > self._max_bytes and self._failure is None:
+                if self._stopping.is_set():
+                    raise Stopped
+                self._changed.wait(0.1)
+            self.check()
+            self._bytes += size
+
+    def done(self, size: int, future: Future[Any]) -> None:
+        with self._changed:
+            self._bytes -= size
+            if not future.cancelled() and (error := future.exception()) is not None and self._failure is None:
+                self._failure = error
+            self._changed.notify_all()
+
+    def check(self) -> None:
+        """Raise the failure of a send, if there was one."""
+        if self._failure is not None:
+            raise ConnectError(f"the log refused records: {self._failure}") from self._failure
+
+
+class SourcePipeline:
+    """Used from one thread. ``send`` makes no Python call per row where the schemas are flat."""
+
+    def __init__(
+        self,
+        chain: TransformChain,
+        key_converter: Converter,
+        value_converter: Converter,
+        *,
+        policy: ErrorPolicy,
+        sender: Sender,
+        in_flight: InFlight,
+        compression: str = "none",
+        max_batch_bytes: int = 1_000_000,
+        on_topic: Callable[[str], None] | None = None,
+    ) -> None:
+        self._chain, self._policy, self._sender, self._in_flight = chain, policy, sender, in_flight
+        self._keys, self._values = key_converter, value_converter
+        self._compression, self._max_batch_bytes = compression, max_batch_bytes
+        self._on_topic = on_topic
+        self._topics: set[str] = set()
+        self._sticky = random.randrange(1 << 16)
+        self.written_records = 0
+
+    def send(self, batch: RecordBatch) -> list[Future[Ack]]:
+        """Send what a batch becomes; the batch is safe when all futures are done. Raises Stopped and what fails the task."""
+        self._in_flight.check()
+        futures: list[Future[Ack]] = []
+        if not len(batch):
+            return futures
+        for transformed in self._chain.apply(batch, self._policy.guarded):
+            for converted in self._converted(transformed):
+                futures += self._produce(converted)
+        return futures
+
+    def _converted(self, batch: RecordBatch) -> Iterator[RecordBatch]:
+        """The same rows with the log's bytes for keys and values."""
+        for part in self._policy.guarded("KEY_CONVERTER", type(self._keys).__name__, batch, self._convert_keys):
+            yield from self._policy.guarded("VALUE_CONVERTER", type(self._values).__name__, part, self._convert_values)
+
+    def _convert_keys(self, batch: RecordBatch) -> Sequence[RecordBatch]:
+        if batch.keys is None:
+            return [batch]
+        keys = self._keys.from_connect(batch.topic, batch.key_schema, batch.keys)
+        return [batch.replace(keys=keys, key_schema=_BYTES)]
+
+    def _convert_values(self, batch: RecordBatch) -> Sequence[RecordBatch]:
+        values = self._values.from_connect(batch.topic, batch.value_schema, batch.values)
+        return [batch.replace(values=values, value_schema=_BYTES)]
+
+    def _produce(self, batch: RecordBatch) -> list[Future[Ack]]:
+        from broker.client.columns import encode_batches
+
+        if batch.topic not in self._topics:
+            self._topics.add(batch.topic)
+            if self._on_topic is not None:
+                self._on_topic(batch.topic)
+        futures = []
+        for partition, part in self._partitioned(batch):
+            encoded = encode_batches(
+                part.keys,
+                part.values,
+                part.timestamps_ms,
+                part.headers,
+                compression=self._compression,
+                max_bytes=self._max_batch_bytes,
+            )
+            for one in encoded:
+                size = len(one)
+                self._in_flight.take(size)
+                future = self._sender.send_batch(batch.topic, partition, one)
+                future.add_done_callback(lambda done, size=size: self._in_flight.done(size, done))  # type: ignore[misc]
+                futures.append(future)
+        self.written_records += len(batch)
+        return futures
+
+    def _partitioned(self, batch: RecordBatch) -> Iterator[tuple[int, RecordBatch]]:
+        """The rows of each partition in their order."""
+        import numpy as np
+        import pyarrow as pa
+
+        from connect.partitioning import partitions_for
+
+        count = self._sender.partition_count(batch.topic)
+        self._sticky += 1
+        if count == 1 and batch.partitions is None:
+            yield 0, batch
+            return
+        chosen = partitions_for(batch.keys, batch.partitions, len(batch), count, self._sticky)
+        order = np.argsort(chosen, kind="stable")
+        used, starts = np.unique(chosen[order], return_index=True)
+        if len(used) == 1:
+            yield int(used[0]), batch
+            return
+        stops = [*starts[1:].tolist(), len(order)]
+        for partition, start, stop in zip(used.tolist(), starts.tolist(), stops, strict=True):
+            yield partition, _taken(batch, pa.array(order[start:stop]))
+
+
+def _taken(batch: RecordBatch, rows: pa.Array) -> RecordBatch:
+    names = ("values", "keys", "timestamps_ms", "headers")
+    columns = {name: column.take(rows) for name in names if (column := getattr(batch, name)) is not None}
+    return batch.replace(partitions=None, offsets=None, source_offsets=None, **columns)

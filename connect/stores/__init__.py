@@ -1,0 +1,18 @@
+"""The worker's memory: three compacted topics in Kafka Connect's own record formats."""
+
+from connect.stores.configs import ConfigStore, TargetState
+from connect.stores.offsets import OffsetStore, SourceOffset
+from connect.stores.statuses import State, Status, StatusStore
+from connect.stores.topic import CompactedTopic, TopicClients
+
+__all__ = [
+    "CompactedTopic",
+    "ConfigStore",
+    "OffsetStore",
+    "SourceOffset",
+    "State",
+    "Status",
+    "StatusStore",
+    "TargetState",
+    "TopicClients",
+]

@@ -1,0 +1,79 @@
+"""How far sources have come: the offset topic. Task hosts write to it, the worker reads it when somebody asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connect.stores.topic import CompactedTopic, TopicClients
+from connect.stores.values import decoded, encoded
+
+if TYPE_CHECKING:
+    from broker.client import KafkaRecord, NewTopic
+
+__all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """One position. ``key`` is the record's key as it lies in the topic: the bytes are its identity under compaction, so
+    whoever overwrites it must write the same."""
+
+    partition: dict[str, Any]
+    offset: dict[str, Any]
+    key: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"partition": self.partition, "offset": self.offset}
+
+
+def offset_key(connector: str, partition: Mapping[str, Any]) -> str:
+    """The key of a position that is not in the topic yet."""
+    return encoded([connector, dict(partition)]).decode()
+
+
+def canonical(partition: Mapping[str, Any]) -> str:
+    """The same text for the same partition, whatever the order of its members."""
+    return json.dumps(partition, sort_keys=True, separators=(",", ":"))
+
+
+class OffsetStore:
+    """Positions by connector, as far as the topic has been read."""
+
+    def __init__(self, clients: TopicClients, topic: NewTopic) -> None:
+        self._topic = CompactedTopic(clients, topic, self._apply)
+        self._offsets: dict[str, dict[str, SourceOffset]] = {}
+
+    async def start(self) -> None:
+        await self._topic.start()
+
+    async def stop(self) -> None:
+        await self._topic.stop()
+
+    async def read(self, connector: str) -> list[SourceOffset]:
+        """All positions of a connector that are in the log now."""
+        await self._topic.read_to_end()
+        return list(self._offsets.get(connector, {}).values())
+
+    async def put(self, connector: str, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> None:
+        """Set a position, or forget it."""
+        known = self._offsets.get(connector, {}).get(canonical(partition))
+        key = known.key if known is not None else offset_key(connector, partition)
+        await self._topic.write(key.encode(), None if offset is None else encoded(dict(offset)))
+
+    def _apply(self, record: KafkaRecord) -> None:
+        text = (record.key or b"").decode("utf-8", "replace")
+        try:
+            connector, partition = json.loads(text)
+        except (ValueError, TypeError):
+            return
+        if not isinstance(connector, str) or not isinstance(partition, dict):
+            return
+        known = self._offsets.setdefault(connector, {})
+        offset = decoded(record.value, self._topic.name, text)
+        if offset is None:
+            known.pop(canonical(partition), None)
+        else:
+            known[canonical(partition)] = SourceOffset(partition, offset, text)

@@ -1,0 +1,126 @@
+"""What connectors and tasks are doing, and which topics they have used: the status topic."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from connect.stores.topic import CompactedTopic, TopicClients
+from connect.stores.values import decoded, encoded
+
+if TYPE_CHECKING:
+    from broker.client import KafkaRecord, NewTopic
+
+__all__ = ["State", "Status", "StatusStore"]
+
+
+class State(Enum):
+    """Kafka Connect's states; STOPPED is a connector's only."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+    DESTROYED = "DESTROYED"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One state of a connector or task. ``trace`` says why it failed."""
+
+    state: State
+    worker_id: str
+    generation: int = 1
+    trace: str | None = None
+    version: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the REST face shows it."""
+        shown: dict[str, Any] = {"state": self.state.value, "worker_id": self.worker_id}
+        if self.version is not None:
+            shown["version"] = self.version
+        if self.trace:
+            shown["trace"] = self.trace
+        return shown
+
+
+class StatusStore:
+    """The newest status of everything, as far as the topic has been read."""
+
+    def __init__(self, clients: TopicClients, topic: NewTopic) -> None:
+        self._topic = CompactedTopic(clients, topic, self._apply)
+        self.connectors: dict[str, Status] = {}
+        self.tasks: dict[str, dict[int, Status]] = {}
+        self.topics: dict[str, set[str]] = {}
+
+    async def start(self) -> None:
+        await self._topic.start()
+
+    async def stop(self) -> None:
+        await self._topic.stop()
+
+    async def put_connector(self, name: str, status: Status | None) -> None:
+        """Returns when it is applied; None forgets."""
+        await self._topic.write(f"status-connector-{name}".encode(), _status_bytes(status))
+
+    async def put_task(self, name: str, task: int, status: Status | None) -> None:
+        await self._topic.write(f"status-task-{name}-{task}".encode(), _status_bytes(status))
+
+    async def put_topic(self, name: str, task: int, topic: str) -> None:
+        """Record that a connector uses a topic."""
+        now_ms = int(time.time() * 1000)
+        value = {"topic": {"name": topic, "connector": name, "task": task, "discoverTimestamp": now_ms}}
+        await self._topic.write(f"status-topic-{topic}:connector-{name}".encode(), encoded(value))
+
+    async def forget_topics(self, name: str) -> None:
+        for topic in sorted(self.topics.get(name, ())):
+            await self._topic.write(f"status-topic-{topic}:connector-{name}".encode(), None)
+
+    def _apply(self, record: KafkaRecord) -> None:
+        key = (record.key or b"").decode("utf-8", "replace")
+        value = decoded(record.value, self._topic.name, key)
+        if key.startswith("status-topic-"):
+            topic, _, name = key.removeprefix("status-topic-").partition(":connector-")
+            used = self.topics.setdefault(name, set())
+            used.discard(topic) if value is None else used.add(topic)
+        elif key.startswith("status-connector-"):
+            _keep(self.connectors, key.removeprefix("status-connector-"), value)
+        elif key.startswith("status-task-"):
+            name, _, number = key.removeprefix("status-task-").rpartition("-")
+            if number.isdecimal():
+                _keep(self.tasks.setdefault(name, {}), int(number), value)
+
+
+def _status_bytes(status: Status | None) -> bytes | None:
+    if status is None:
+        return None
+    return encoded(
+        {
+            "state": status.state.value,
+            "trace": status.trace,
+            "worker_id": status.worker_id,
+            "generation": status.generation,
+            "version": status.version,
+        }
+    )
+
+
+def _keep(known: dict[Any, Status], name: Any, value: dict[str, Any] | None) -> None:
+    try:
+        state = State((value or {}).get("state", "DESTROYED"))
+    except ValueError:
+        return
+    if value is None or state is State.DESTROYED:
+        known.pop(name, None)
+        return
+    known[name] = Status(
+        state,
+        str(value.get("worker_id", "")),
+        int(value.get("generation") or 0),
+        value.get("trace"),
+        value.get("version"),
+    )

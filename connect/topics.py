@@ -1,0 +1,42 @@
+"""Topics that the worker creates: its own, those of sources, dead letter queues."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import Admin, NewTopic
+
+__all__ = ["create_topic"]
+
+log = logger(__name__)
+
+
+async def create_topic(admin: Admin, topic: NewTopic, *, fit: bool) -> bool:
+    """Create a topic where it does not exist yet; returns whether it was created.
+
+    With ``fit`` a replication factor above the number of brokers is lowered to it, with a warning; without it the
+    broker's InvalidReplicationFactor stands.
+    """
+    from broker.client.errors import UnknownTopicOrPartition
+
+    try:
+        await admin.describe_topics([topic.name])
+    except UnknownTopicOrPartition:
+        pass
+    else:
+        return False
+    brokers = len(admin.brokers())
+    if fit and topic.replication_factor > brokers > 0:
+        log.warning(
+            "replication factor lowered to the number of brokers",
+            topic=topic.name,
+            wanted=topic.replication_factor,
+            brokers=brokers,
+        )
+        topic = dataclasses.replace(topic, replication_factor=brokers)
+    await admin.create_topics([topic], exist_ok=True)
+    return True

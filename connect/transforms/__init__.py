@@ -1,0 +1,41 @@
+"""The transformations and predicates of this package; the chain that applies them is ``connect.transforms.chain``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from connect.api import Plugin, PluginType, hookimpl
+
+__all__ = ["register_plugins"]
+
+_VERSION: Final = "4.3.1"
+"""The version of Kafka Connect whose transformations these do the work of."""
+_APACHE: Final = "org.apache.kafka.connect.transforms"
+
+_TRANSFORMS: Final = (
+    ("extract_field:ExtractKeyField", "ExtractField$Key"),
+    ("extract_field:ExtractValueField", "ExtractField$Value"),
+    ("filter:Filter", "Filter"),
+    ("insert_field:InsertKeyField", "InsertField$Key"),
+    ("insert_field:InsertValueField", "InsertField$Value"),
+    ("regex_router:RegexRouter", "RegexRouter"),
+    ("replace_field:ReplaceKeyField", "ReplaceField$Key"),
+    ("replace_field:ReplaceValueField", "ReplaceField$Value"),
+    ("value_to_key:ValueToKey", "ValueToKey"),
+)
+_PREDICATES: Final = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
+
+
+@hookimpl
+def register_plugins() -> list[Plugin]:
+    transforms = [
+        Plugin(PluginType.TRANSFORMATION, f"connect.transforms.{path}", (f"{_APACHE}.{name}",), _VERSION)
+        for path, name in _TRANSFORMS
+    ]
+    predicates = [
+        Plugin(
+            PluginType.PREDICATE, f"connect.transforms.predicates:{name}", (f"{_APACHE}.predicates.{name}",), _VERSION
+        )
+        for name in _PREDICATES
+    ]
+    return transforms + predicates
