@@ -78,7 +78,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         found = [registry.version(subject, number) for number in registry.versions(subject)]
         if not found:
             raise ConnectError(f"topic {topic} has no schema under subject {subject}; for other values set spark.value.format")
-        return [(registered.id, registered.schema) for registered in found]
+        return [(registered.id, registered.text) for registered in found]
 
 
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):

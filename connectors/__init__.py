@@ -1,0 +1,54 @@
+"""The connectors that come with Tidegate, all in one list; nothing of one is imported until it is used."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from connect.api.hookspecs import hookimpl
+from connect.api.plugins import Plugin, PluginType
+
+__all__ = ["CONNECTORS", "register_plugins"]
+
+VERSION: Final = "0.1.0"
+
+_source = partial(Plugin, PluginType.SOURCE, version=VERSION)
+_sink = partial(Plugin, PluginType.SINK, version=VERSION)
+
+CONNECTORS: Final = (
+    _source(
+        "connectors.jdbc.source:JdbcSourceConnector",
+        ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector"),
+        needs=("sqlalchemy", "adbc_driver_sqlite"),
+        extra="jdbc",
+        short_names=("PostgresSource",),
+    ),
+    _source(
+        "connectors.salesforce.source:EventSource",
+        ("io.confluent.salesforce.SalesforcePlatformEventSourceConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforcePlatformEventSource",),
+    ),
+    _sink(
+        "connectors.salesforce.sink:EventSink",
+        ("io.confluent.salesforce.SalesforcePlatformEventSinkConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforcePlatformEventSink",),
+    ),
+    _sink(
+        "connectors.salesforce.sink:ObjectSink",
+        ("io.confluent.salesforce.SalesforceSObjectSinkConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforceSObjectSink",),
+    ),
+    _sink("connectors.spark.sink:SparkSinkConnector", ("tidegate.spark.SparkSinkConnector",), needs=("pyspark",), extra="spark"),
+)
+"""Where each class is, and the names of the originals whose configurations it runs."""
+
+
+@hookimpl
+def register_plugins() -> list[Plugin]:
+    return list(CONNECTORS)

@@ -1,0 +1,199 @@
+"""``tidegate produce`` and ``tidegate consume``: records as JSON lines, Avro encoded and decoded by the registry's schemas."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from tidegate.cli.kafka import client_config, kafka_options
+from tidegate.cli.options import address_of
+from tidegate.kit.errors import TidegateError, UsageError
+
+if TYPE_CHECKING:
+    from broker.client import ClientConfig, KafkaRecord
+    from registry.client import RegistryClient
+
+__all__ = ["consume", "produce"]
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--from-beginning", is_flag=True, help="Start with the oldest record rather than with new ones.")
+@click.option("-n", "count", type=int, help="Stop after so many records.")
+@click.option("--to-end", is_flag=True, help="Stop at the offsets that were the ends when the command began.")
+@click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
+@kafka_options
+def consume(
+    topic: str,
+    from_beginning: bool,
+    count: int | None,
+    to_end: bool,
+    registry: str | None,
+    data: Path,
+    bootstrap_servers: str | None,
+    properties: tuple[str, ...],
+) -> None:
+    """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers."""
+    from registry.client import RegistryClient
+
+    config = client_config(data, bootstrap_servers, properties)
+    with RegistryClient(address_of("registry", data, registry)) as client:
+        decode = _decoder(client)
+        asyncio.run(_consume(config, topic, from_beginning, count, to_end, lambda record: click.echo(_line(record, decode))))
+
+
+async def _consume(
+    config: ClientConfig,
+    topic: str,
+    from_beginning: bool,
+    count: int | None,
+    to_end: bool,
+    show: Callable[[KafkaRecord], None],
+) -> None:
+    from broker.client import Admin, BatchConsumer
+
+    async with Admin(config) as admin:
+        described = (await admin.describe_topics([topic]))[topic]
+        partitions = [(topic, p.partition) for p in described.partitions]
+        ends = await admin.end_offsets(partitions)
+    shown = 0
+    async with BatchConsumer(config) as consumer:
+        await consumer.assign(partitions)
+        if from_beginning or to_end:
+            await consumer.seek_to_beginning(*partitions)
+        else:
+            await consumer.seek_to_end(*partitions)
+        while not (to_end and all([await consumer.position(p) >= end for p, end in ends.items()])):
+            for fetched in await consumer.fetch(max_wait_ms=500):
+                for record in fetched.records():
+                    if to_end and record.offset >= ends[fetched.partition]:
+                        continue
+                    show(record)
+                    shown += 1
+                    if shown == count:
+                        return
+
+
+def _decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
+    """Bytes to what a person reads: Avro by its schema, else JSON, else text, else base64."""
+    from registry.serde import decode_record
+
+    def decode(data: bytes | None) -> Any:
+        if data is None:
+            return None
+        if data[:1] == b"\x00" and len(data) >= 5:
+            try:
+                return decode_record(data, client.schema)[2]
+            except TidegateError as error:
+                return {"undecodable": str(error), "base64": base64.b64encode(data).decode()}
+        try:
+            return json.loads(data)
+        except ValueError:
+            pass
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(data).decode()}
+
+    return decode
+
+
+def _line(record: KafkaRecord, decode: Callable[[bytes | None], Any]) -> str:
+    shown: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "key": decode(record.key),
+        "value": decode(record.value),
+    }
+    if record.headers:
+        shown["headers"] = {name: decode(value) for name, value in record.headers}
+    return json.dumps(shown, default=_readable, ensure_ascii=False)
+
+
+def _readable(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("file", type=click.File(), default="-")
+@click.option("--subject", help="Encode values as Avro with the newest schema of this subject (usually TOPIC-value).")
+@click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
+@kafka_options
+def produce(
+    topic: str,
+    file: TextIO,
+    subject: str | None,
+    registry: str | None,
+    data: Path,
+    bootstrap_servers: str | None,
+    properties: tuple[str, ...],
+) -> None:
+    """Write JSON lines to a topic: each the value, or an object of "value" with "key", "headers" or "partition".
+
+    Values are written as JSON, or as Avro with --subject.
+    """
+    from registry.client import RegistryClient
+
+    config = client_config(data, bootstrap_servers, properties)
+    encode: Callable[[Any], bytes] = lambda value: json.dumps(value, ensure_ascii=False).encode()  # noqa: E731
+    if subject is not None:
+        with RegistryClient(address_of("registry", data, registry)) as client:
+            encode = _avro_encoder(client, subject)
+    written = asyncio.run(_produce(config, topic, _messages(file), encode))
+    print(f"{written} records written to {topic}", file=sys.stderr)
+
+
+def _avro_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
+    from registry.serde import encode_record
+
+    registered = client.version(subject)
+    schema = client.parsed(registered)
+    return lambda value: encode_record(schema, value, registered.id)
+
+
+def _messages(file: TextIO) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            given = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"line {number} is not JSON: {error}") from error
+        whole = isinstance(given, dict) and "value" in given and set(given) <= {"key", "value", "headers", "partition"}
+        yield given if whole else {"value": given}
+
+
+async def _produce(
+    config: ClientConfig, topic: str, messages: Iterator[dict[str, Any]], encode: Callable[[Any], bytes]
+) -> int:
+    from broker.client import BatchProducer
+
+    written = 0
+    async with BatchProducer(config) as producer:
+        acks = []
+        for message in messages:
+            key, value = message.get("key"), message["value"]
+            acks.append(
+                await producer.enqueue(
+                    topic,
+                    None if key is None else key.encode() if isinstance(key, str) else json.dumps(key).encode(),
+                    None if value is None else encode(value),
+                    [(name, str(text).encode()) for name, text in (message.get("headers") or {}).items()],
+                    partition=message.get("partition"),
+                )
+            )
+            written += 1
+        await producer.flush()
+        for ack in acks:
+            await ack
+    return written
