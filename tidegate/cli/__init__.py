@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from typing import Final
@@ -70,6 +71,13 @@ def main() -> None:
     except TidegateError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output left: nothing to tell it, and nothing to flush to it
         sys.exit(0)
+    except Exception as error:
+        if os.environ.get("TIDEGATE_DEBUG"):
+            raise
+        print(f"error: unforeseen {type(error).__name__}: {error} (TIDEGATE_DEBUG=1 shows where)", file=sys.stderr)
+        sys.exit(1)

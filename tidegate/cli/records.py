@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -59,10 +59,11 @@ async def _consume(
 ) -> None:
     from broker.client import Admin, BatchConsumer
 
+    ends: Mapping[tuple[str, int], int]
     async with Admin(config) as admin:
         described = (await admin.describe_topics([topic]))[topic]
         partitions = [(topic, p.partition) for p in described.partitions]
-        ends = await admin.end_offsets(partitions)
+        ends = {(p.topic, p.partition): end for p, end in (await admin.end_offsets(partitions)).items()}
     shown = 0
     async with BatchConsumer(config) as consumer:
         await consumer.assign(partitions)
@@ -73,7 +74,7 @@ async def _consume(
         while not (to_end and all([await consumer.position(p) >= end for p, end in ends.items()])):
             for fetched in await consumer.fetch(max_wait_ms=500):
                 for record in fetched.records():
-                    if to_end and record.offset >= ends[fetched.partition]:
+                    if to_end and record.offset >= ends[record.topic, record.partition]:
                         continue
                     show(record)
                     shown += 1

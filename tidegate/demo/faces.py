@@ -1,0 +1,150 @@
+"""How the demo talks to the platform: Connect's REST, topic offsets, simple-salesforce and a Pub/Sub subscriber."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from string import Template
+from typing import Any
+
+import requests
+
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "end_offset", "until"]
+
+TIMEOUT_S = 120.0
+
+
+class DemoFailed(TidegateError):
+    """The platform did not do what the demo shows."""
+
+
+def connector_json(name: str, **values: str) -> dict[str, Any]:
+    """A connector of the demo with its placeholders filled in."""
+    text = resources.files("tidegate.demo").joinpath("connectors", f"{name}.json").read_text()
+    posted: dict[str, Any] = json.loads(Template(text).safe_substitute(values))
+    posted["config"] = {key: value for key, value in posted["config"].items() if value != ""}
+    return posted
+
+
+def until(
+    what: str, condition: Callable[[], bool], *, check: Callable[[], None] = lambda: None, every_s: float = 0.1
+) -> None:
+    """Wait for a condition; raises DemoFailed that says what was waited for. ``check`` may raise earlier."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        check()
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"{what}: not after {TIMEOUT_S:.0f} s")
+        time.sleep(every_s)
+
+
+class Connect:
+    """Kafka Connect's REST API, as far as the demo calls it."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._session = url, requests.Session()
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self._session.request(method, self._url + path, json=body, timeout=30)
+        if not answer.ok:
+            raise DemoFailed(f"{method} {path}: {answer.json().get('message', answer.text)}")
+        return answer.json() if answer.content else None
+
+    def create(self, connector: Mapping[str, Any]) -> None:
+        """Post a connector and wait until it and its tasks run."""
+        self._call("POST", "/connectors", connector)
+        name = connector["name"]
+        until(f"connector {name} running", lambda: self._runs(name), check=lambda: self.require_healthy(name))
+
+    def _runs(self, name: str) -> bool:
+        answer = self._session.get(f"{self._url}/connectors/{name}/status", timeout=30)
+        if answer.status_code == 404:
+            return False
+        status = answer.json()
+        return bool(status["tasks"]) and all(task["state"] == "RUNNING" for task in status["tasks"])
+
+    def require_healthy(self, name: str) -> None:
+        """Raise DemoFailed with the trace when the connector or a task failed."""
+        answer = self._session.get(f"{self._url}/connectors/{name}/status", timeout=30)
+        if answer.status_code == 404:
+            return
+        status = answer.json()
+        for part in (status["connector"], *status["tasks"]):
+            if part["state"] == "FAILED":
+                raise DemoFailed(f"connector {name} failed: {part.get('trace', '').strip()}")
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._call("GET", f"/connectors/{name}/offsets")["offsets"]
+        return found
+
+    def sink_position(self, name: str) -> int:
+        """Records a sink has committed, over all its partitions."""
+        return sum(entry["offset"]["kafka_offset"] for entry in self.offsets(name))
+
+    def progress(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._call("GET", f"/tidegate/v1/connectors/{name}/progress")["tasks"]
+        return found
+
+
+def end_offset(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
+    """Records ever written to each topic, over its partitions; 0 for one that does not exist."""
+    from broker.client import ClientConfig
+    from broker.client.blocking import Admin
+
+    with Admin(ClientConfig(bootstrap_servers)) as admin:
+        there = set(admin.list_topics())
+        known = {name: admin.describe_topics([name])[name] for name in topics if name in there}
+        offsets = {
+            name: admin.end_offsets([(name, partition) for partition in range(len(description.partitions))])
+            for name, description in known.items()
+        }
+    return {name: sum(offsets.get(name, {}).values()) for name in topics}
+
+
+class Publisher:
+    """Publishes events with an unmodified simple-salesforce, 200 a call as the collections API takes them."""
+
+    def __init__(self, url: str, ca: str, user: str, password: str) -> None:
+        from simple_salesforce import Salesforce
+
+        session = requests.Session()
+        session.verify = ca
+        address = url.removeprefix("https://")
+        self._salesforce = Salesforce(
+            username=user, password=password, security_token="", domain=None, instance=address, session=session
+        )
+
+    def publish(self, event: str, rows: Sequence[Mapping[str, Any]], on_published: Callable[[int], None]) -> int:
+        """Publish every row; returns how many the service accepted. Raises DemoFailed at the first it refused."""
+        accepted = 0
+        for start in range(0, len(rows), 200):
+            records = [{"attributes": {"type": event}, **row} for row in rows[start : start + 200]]
+            body = json.dumps({"allOrNone": False, "records": records})
+            results = self._salesforce.restful("composite/sobjects", method="POST", data=body)
+            for result in results:
+                if not result["success"]:
+                    raise DemoFailed(f"{event} was refused: {result['errors']}")
+            accepted += len(results)
+            on_published(accepted)
+        return accepted
+
+
+class Counter:
+    """A number that one thread counts up and another reads."""
+
+    def __init__(self) -> None:
+        self._value, self._lock = 0, threading.Lock()
+
+    def add(self, n: int = 1) -> int:
+        with self._lock:
+            self._value += n
+            return self._value
+
+    @property
+    def value(self) -> int:
+        return self._value
