@@ -1,0 +1,107 @@
+"""From a driver's chunks to record batches: columns in Connect's form, cut to size, each with the position after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
+from connectors.jdbc.offsets import Position
+from connectors.jdbc.queries import INCREMENTING, TIMESTAMP, Plan
+from connectors.sql.columns import epoch_micros, to_connect
+
+__all__ = ["Chunk", "cut"]
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A driver's chunk, converted; the positions of its rows as arrays, None for those the mode does not use."""
+
+    values: pa.StructArray
+    timestamps_us: Positions | None
+    incrementing: Positions | None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of(cls, plan: Plan, delivered: pa.RecordBatch) -> Chunk:
+        """Convert a chunk. Raises DataError that names table and column for a value that does not fit."""
+        timezone = plan.dialect.timezone
+        columns = []
+        for i, column in enumerate(plan.columns):
+            granularity = plan.config.granularity if column.timestamp and column.schema.name is None else ""
+            try:
+                made = to_connect(
+                    delivered.column(i), column.schema, name=column.name, timezone=timezone, granularity=granularity
+                )
+            except DataError as error:
+                raise DataError(f"{plan.source}: {error}") from error
+            columns.append(made)
+        fields = [column.schema.arrow_field(column.name) for column in plan.columns]
+        values = pa.StructArray.from_arrays(columns, fields=fields)
+        return cls(values, _timestamps(plan, delivered), _incrementing(plan, delivered))
+
+
+def _timestamps(plan: Plan, delivered: pa.RecordBatch) -> Positions | None:
+    if not plan.timestamps:
+        return None
+    column = delivered.column(delivered.schema.get_field_index(TIMESTAMP))
+    if pa.types.is_integer(column.type):  # milliseconds on the wall clock of db.timezone
+        column = column.cast(pa.timestamp("ms"))
+    instants: Positions = epoch_micros(column, plan.dialect.timezone).to_numpy(zero_copy_only=False)
+    return instants
+
+
+def _incrementing(plan: Plan, delivered: pa.RecordBatch) -> Positions | None:
+    if plan.incrementing is None:
+        return None
+    numbers: Positions = delivered.column(delivered.schema.get_field_index(INCREMENTING)).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def cut(plan: Plan, chunk: Chunk, before: Position, following_us: int | None) -> Iterator[tuple[RecordBatch, Position]]:
+    """Batches of at most batch.max.rows rows and 8 MiB, each with the position after its last row.
+
+    ``before`` is the position before the chunk, ``following_us`` the timestamp of the row after it, None for none. With
+    timestamps alone a position must not stand among rows of one instant, or a restart would skip the rest of them: there
+    the position is that of the instant before.
+    """
+    rows = min(plan.config.batch_max_rows, _rows_within(chunk.values, MAX_BATCH_BYTES))
+    for start in range(0, len(chunk), rows):
+        stop = min(start + rows, len(chunk))
+        after = _position(chunk, stop, before, following_us)
+        batch = RecordBatch(
+            plan.source.topic,
+            chunk.values.slice(start, stop - start),
+            plan.schema,
+            source_partition=plan.source.partition,
+            source_offset=after.to_offset() or None,
+        )
+        yield batch, after
+        before = after
+
+
+def _rows_within(values: pa.Array, limit: int) -> int:
+    """How many of these rows fit into ``limit`` bytes, by their average, at least one."""
+    nbytes: int = values.nbytes
+    return max(1, limit * len(values) // max(nbytes, 1))
+
+
+def _position(chunk: Chunk, stop: int, before: Position, following_us: int | None) -> Position:
+    number = int(chunk.incrementing[stop - 1]) if chunk.incrementing is not None else None
+    stamps = chunk.timestamps_us
+    if stamps is None:
+        return Position(None, number)
+    last = int(stamps[stop - 1])
+    following = int(stamps[stop]) if stop < len(stamps) else following_us
+    if chunk.incrementing is not None or following != last:
+        return Position(last, number)
+    first_of_instant = int(np.searchsorted(stamps[:stop], last, side="left"))
+    return Position(int(stamps[first_of_instant - 1]), None) if first_of_instant else before

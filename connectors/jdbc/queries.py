@@ -1,0 +1,193 @@
+"""The SELECT statements of the JDBC source, and what is known about the rows that one delivers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy
+
+from connect.api import ConnectError, Schema
+from connectors.jdbc.config import JdbcSourceConfig
+from connectors.jdbc.offsets import QUERY_PARTITION, Position, partition_v0, partition_v1
+from connectors.sql.dialects import Column, Dialect
+from connectors.sql.tables import TableId
+from connectors.sql.types import TypeOptions
+
+__all__ = ["INCREMENTING", "TIMESTAMP", "Plan", "Source", "plan"]
+
+INCREMENTING = "tidegate_incrementing"
+TIMESTAMP = "tidegate_timestamp"
+"""Columns that a statement delivers besides those of the record: the position of each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What one series of statements reads: a table, or the query where ``table`` is None."""
+
+    table: TableId | None
+    topic: str
+    partition: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return str(self.table) if self.table is not None else "the query"
+
+    @classmethod
+    def of(cls, config: JdbcSourceConfig, table: TableId | None) -> Source:
+        if table is None:
+            return cls(None, config.topic_prefix, QUERY_PARTITION)
+        partition = partition_v0(table) if config.mode == "bulk" else partition_v1(table)
+        return cls(table, config.topic_prefix + table.name, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a source is read at present: its columns, and the columns that tell new rows."""
+
+    config: JdbcSourceConfig
+    dialect: Dialect
+    source: Source
+    columns: Sequence[Column]
+    skipped: Sequence[str]
+    schema: Schema
+    timestamps: Sequence[Column]
+    incrementing: Column | None
+
+    @property
+    def zoned(self) -> bool:
+        return any(column.zoned for column in self.timestamps)
+
+    def statement(self, position: Position, until_us: int | None) -> str:
+        """The rows after ``position`` and before ``until_us``, in the order of their positions."""
+        suffix = f" {self.config.query_suffix.strip()}" if self.config.query_suffix.strip() else ""
+        where = self._where(position, until_us)
+        if self.source.table is not None:
+            name = self.dialect.table(self.source.table, qualified=self.config.qualify)
+            return f"SELECT {self._selected()} FROM {name}{where}{suffix}"
+        return f"SELECT {self._selected()} FROM ({self.config.sql_query}{where}{suffix}) AS q"
+
+    def likeness(self) -> str:
+        """One row of constants of the types that a statement delivers."""
+        likes = [f"{column.like} AS {self.dialect.quote(column.name)}" for column in self.columns]
+        if self.timestamps:
+            likes.append(f"0 AS {TIMESTAMP}")
+        if self.incrementing is not None:
+            likes.append(f"0 AS {INCREMENTING}")
+        return f"SELECT {', '.join(likes)}"
+
+    def _selected(self) -> str:
+        selected = [f"{column.select} AS {self.dialect.quote(column.name)}" for column in self.columns]
+        if self.timestamps:
+            names = [self.dialect.instant(self.dialect.quote(column.name)) for column in self.timestamps]
+            selected.append(f"{_coalesce(names)} AS {TIMESTAMP}")
+        if self.incrementing is not None:
+            selected.append(f"CAST({self.dialect.quote(self.incrementing.name)} AS BIGINT) AS {INCREMENTING}")
+        return ", ".join(selected)
+
+    def _where(self, position: Position, until_us: int | None) -> str:
+        conditions, order = [], []
+        number = self._incrementing_path()
+        if self.timestamps:
+            instant = _coalesce([self.dialect.instant(path) for path in self._timestamp_paths()])
+            order.append(instant)
+            if until_us is not None:
+                conditions.append(f"{instant} < {self.dialect.literal(until_us, zoned=self.zoned)}")
+            if position.timestamp_us is not None:
+                since = self.dialect.literal(position.timestamp_us, zoned=self.zoned)
+                same = f"{instant} = {since} AND {number} > {position.incrementing}"
+                has_number = number is not None and position.incrementing is not None
+                conditions.append(f"(({same}) OR {instant} > {since})" if has_number else f"{instant} > {since}")
+        elif number is not None and position.incrementing is not None:
+            conditions.append(f"{number} > {position.incrementing}")
+        if number is not None:
+            order.append(number)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"{where} ORDER BY {', '.join(order)}" if order else where
+
+    def _incrementing_path(self) -> str | None:
+        if self.incrementing is None:
+            return None
+        given = self.config.incrementing
+        exact = self.source.table is None and "." in given
+        return self.dialect.quote_path(given) if exact else self.dialect.quote(self.incrementing.name)
+
+    def _timestamp_paths(self) -> list[str]:
+        if self.source.table is None and any("." in name for name in self.config.timestamps):
+            return [self.dialect.quote_path(name) for name in self.config.timestamps]
+        return [self.dialect.quote(column.name) for column in self.timestamps]
+
+
+def _coalesce(expressions: Sequence[str]) -> str:
+    return expressions[0] if len(expressions) == 1 else f"COALESCE({', '.join(expressions)})"
+
+
+def plan(config: JdbcSourceConfig, dialect: Dialect, connection: sqlalchemy.Connection, source: Source) -> Plan:
+    """Look at the source and say how to read it. Raises ConnectError where the mode's columns are missing or unfit."""
+    options = TypeOptions(config.numeric, config.granularity, dialect.wide)
+    if source.table is not None:
+        reflected = dialect.reflect_table(connection, source.table)
+    else:
+        reflected = dialect.reflect_query(connection, config.sql_query)
+    columns, skipped = dialect.columns(reflected, options)
+    if not columns:
+        raise ConnectError(f"{source} has no column that can be read; its columns are: {', '.join(skipped) or 'none'}")
+    name = source.table.name if source.table is not None else None
+    schema = Schema.struct({column.name: column.schema for column in columns}, name=name)
+    timestamps = [_named(columns, wanted, source) for wanted in _timestamp_names(config, source)]
+    incrementing = _incrementing(config, source, columns)
+    made = Plan(config, dialect, source, columns, skipped, schema, timestamps, incrementing)
+    if config.validate_non_null and source.table is not None:
+        _refuse_nullable(made)
+    return made
+
+
+def _timestamp_names(config: JdbcSourceConfig, source: Source) -> list[str]:
+    if not config.by_timestamp:
+        return []
+    for regex, named in map(_mapping, config.timestamps_mapping):
+        if source.table is not None and re.fullmatch(regex, str(source.table)):
+            return [name.strip() for name in named.strip("[]").split("|")]
+    return config.timestamps
+
+
+def _incrementing(config: JdbcSourceConfig, source: Source, columns: Sequence[Column]) -> Column | None:
+    if not config.by_incrementing:
+        return None
+    for regex, named in map(_mapping, config.incrementing_mapping):
+        if source.table is not None and re.fullmatch(regex, str(source.table)):
+            return _named(columns, named.strip(), source)
+    if config.incrementing:
+        return _named(columns, config.incrementing, source)
+    numbered = [column for column in columns if column.increments]
+    if len(numbered) != 1:
+        raise ConnectError(
+            f"{source} has {len(numbered)} columns that its rows are numbered by: set incrementing.column.name"
+        )
+    return numbered[0]
+
+
+def _mapping(item: str) -> tuple[str, str]:
+    regex, _, named = item.rpartition(":")
+    return regex, named
+
+
+def _named(columns: Sequence[Column], wanted: str, source: Source) -> Column:
+    """The column of that name, in the same case if there is one; ``a.id`` means ``id``."""
+    bare = wanted.rpartition(".")[2].strip('"')
+    exact = [column for column in columns if column.name == bare]
+    found = exact or [column for column in columns if column.name.lower() == bare.lower()]
+    if found:
+        return found[0]
+    raise ConnectError(f"{source} has no column {wanted!r}; it has: {', '.join(column.name for column in columns)}")
+
+
+def _refuse_nullable(made: Plan) -> None:
+    """At least one of the timestamp columns, and the incrementing one, must be NOT NULL."""
+    hint = "declare it NOT NULL, or set validate.non.null=false and rows with a null there are not read"
+    if made.incrementing is not None and made.incrementing.schema.optional:
+        raise ConnectError(f"incrementing column {made.incrementing.name!r} of {made.source} may be null: {hint}")
+    if made.timestamps and all(column.schema.optional for column in made.timestamps):
+        names = ", ".join(repr(column.name) for column in made.timestamps)
+        raise ConnectError(f"timestamp column {names} of {made.source} may be null: {hint}")

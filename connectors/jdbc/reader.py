@@ -1,0 +1,127 @@
+"""Reads one table, or the query, again and again: when to ask, what for, and how far it got."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+from connect.api import RecordBatch
+from connectors.jdbc.batches import Chunk, cut
+from connectors.jdbc.client import RowReader, Rows
+from connectors.jdbc.config import JdbcSourceConfig
+from connectors.jdbc.offsets import Position
+from connectors.jdbc.queries import Plan, Source, plan
+from connectors.sql.dialects import Dialect
+from connectors.sql.engines import database_errors, open_engine
+from connectors.sql.urls import Database
+from tidegate.kit.logs import logger
+
+__all__ = ["SourceReader"]
+
+log = logger(__name__)
+
+
+class SourceReader:
+    """The state of reading one source. ``due`` is the time (``time.monotonic``) at which it wants to be asked next.
+
+    ``next`` is called with a connection that has no other statement open from this reader; another reader's may be.
+    """
+
+    def __init__(
+        self, config: JdbcSourceConfig, database: Database, dialect: Dialect, source: Source, position: Position
+    ) -> None:
+        self.source = source
+        self.due = 0.0
+        self._config, self._database, self._dialect = config, database, dialect
+        self._position = position
+        self._rows: Rows | None = None
+        self._chunks: Iterator[tuple[Chunk, int | None]] | None = None
+        self._plan: Plan | None = None
+        self._found = False
+        self._skipped_told = False
+
+    @property
+    def reading(self) -> bool:
+        """Whether a statement is open and has more to deliver."""
+        return self._chunks is not None
+
+    def next(self, connection: RowReader) -> list[RecordBatch]:
+        """The next batches of this source; an empty list once all that is there now was delivered."""
+        if self._chunks is None:
+            self._begin(connection)
+        assert self._chunks is not None and self._plan is not None
+        chunk, following = next(self._chunks, (None, None))
+        if chunk is None:
+            self._finish()
+            return []
+        made = []
+        for batch, after in cut(self._plan, chunk, self._position, following):
+            made.append(batch)
+            self._position = after
+        self._found = True
+        return made
+
+    def abandon(self) -> None:
+        """Forget the open statement, as after an error; the next one starts behind the last batch delivered."""
+        rows, self._rows, self._chunks = self._rows, None, None
+        if rows is not None:
+            rows.close()
+
+    def _begin(self, connection: RowReader) -> None:
+        engine = open_engine(self._database)
+        with database_errors(self._database, "describing tables of"), closing(engine.connect()) as described:
+            self._plan = plan(self._config, self._dialect, described, self.source)
+        self._tell_skipped(self._plan)
+        if self._position == Position():
+            self._position = self._initial(connection)
+        until = self._until(connection)
+        self._rows = connection.read(self._plan.statement(self._position, until), self._plan.likeness())
+        self._chunks = _with_following(self._plan, self._rows)
+        self._found = False
+
+    def _finish(self) -> None:
+        """What was read whole, or had nothing new, rests for poll.interval.ms."""
+        self.abandon()
+        again_at_once = self._found and self._config.mode != "bulk"
+        self.due = 0.0 if again_at_once else time.monotonic() + self._config.poll_interval_ms / 1000
+
+    def _initial(self, connection: RowReader) -> Position:
+        stamp = self._config.timestamp_initial if self._config.by_timestamp else None
+        number = self._config.incrementing_initial if self._config.by_incrementing else None
+        if stamp == -1:
+            return Position(self._now(connection), number)
+        return Position(stamp * 1000 if stamp is not None else None, number)
+
+    def _until(self, connection: RowReader) -> int | None:
+        if not self._config.by_timestamp:
+            return None
+        return self._now(connection) - self._config.delay_ms * 1000
+
+    def _now(self, connection: RowReader) -> int:
+        return int(connection.value(self._dialect.now))
+
+    def _tell_skipped(self, made: Plan) -> None:
+        if made.skipped and not self._skipped_told:
+            log.warning(
+                "columns have no place in Connect's types and are left out",
+                table=str(self.source),
+                columns=made.skipped,
+            )
+            self._skipped_told = True
+
+
+def _with_following(plan: Plan, rows: Rows) -> Iterator[tuple[Chunk, int | None]]:
+    """Each chunk with the timestamp of the row that comes after it."""
+    chunks: Callable[[], Iterator[Chunk]] = lambda: (Chunk.of(plan, delivered) for delivered in rows)  # noqa: E731
+    if not plan.timestamps:
+        yield from ((chunk, None) for chunk in chunks())
+        return
+    held: Chunk | None = None
+    for chunk in chunks():
+        if held is not None:
+            assert chunk.timestamps_us is not None
+            yield held, int(chunk.timestamps_us[0])
+        held = chunk
+    if held is not None:
+        yield held, None

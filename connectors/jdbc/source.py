@@ -1,0 +1,262 @@
+"""The JDBC source connector and its task."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect.api import (
+    ConnectError,
+    ConnectorContext,
+    Problem,
+    RecordBatch,
+    RetriableConnectError,
+    SourceConnector,
+    SourceTask,
+)
+from connectors.jdbc.config import JdbcSourceConfig, JdbcSourceTaskConfig
+from connectors.jdbc.offsets import Position, find_position
+from connectors.jdbc.queries import Source
+from connectors.sql.urls import Database, parse_jdbc_url
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from connectors.jdbc.client import RowReader
+    from connectors.jdbc.reader import SourceReader
+    from connectors.sql.tables import TableId
+
+__all__ = ["JdbcSourceConnector", "JdbcSourceTask", "choose_tables"]
+
+log = logger(__name__)
+
+_CHUNK_ROWS = 10_000
+"""How many rows a driver that counts rows reads ahead."""
+
+
+def _database(config: JdbcSourceConfig) -> Database:
+    return parse_jdbc_url(config.url, config.user, config.password)
+
+
+class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
+    """Reads its tables in turn, one chunk each, resting where nothing is new."""
+
+    def start(self) -> None:
+        from connectors.jdbc.reader import SourceReader
+        from connectors.sql.dialects import dialect_of
+        from connectors.sql.tables import parse_table_ids
+
+        config = self.config
+        self._database = _database(config)
+        dialect = dialect_of(self._database.kind, quoting=config.quoting, timezone=config.timezone)
+        tables: list[TableId | None] = [None] if config.sql_query else [*parse_table_ids(config.tables)]
+        self._readers: list[SourceReader] = []
+        for table in tables:
+            source = Source.of(config, table)
+            self._readers.append(SourceReader(config, self._database, dialect, source, self._committed(source)))
+        self._connection: RowReader | None = None
+        self._turn = 0
+        self._failures = 0
+        self._busy = threading.Lock()
+        self._connect()
+
+    def _committed(self, source: Source) -> Position:
+        if self.config.mode == "bulk":
+            return Position()
+        if source.table is not None:
+            return find_position(self.context.offset, source.table)
+        return Position.from_offset(self.context.offset(source.partition) or {})
+
+    def _connect(self) -> None:
+        """Connect, connection.attempts times at most; raises what the last attempt met."""
+        from connectors.jdbc.client import RowReader
+
+        rows = min(self.config.batch_max_rows, _CHUNK_ROWS) * max(1, _CHUNK_ROWS // self.config.batch_max_rows)
+        for attempt in range(self.config.attempts):
+            try:
+                self._connection = RowReader(self._database, isolation=self.config.isolation, chunk_rows=rows)
+                return
+            except RetriableConnectError as error:
+                if attempt + 1 == self.config.attempts or self.context.stopping.wait(self.config.backoff_ms / 1000):
+                    raise ConnectError(str(error)) from error
+                log.warning("connecting again", connector=self.context.connector, problem=str(error))
+
+    def poll(self) -> Sequence[RecordBatch]:
+        with self._busy:
+            return self._poll()
+
+    def _poll(self) -> Sequence[RecordBatch]:
+        deadline = time.monotonic() + self.config.poll_linger_ms / 1000
+        while not self.context.stopping.is_set():
+            reader = self._next_reader()
+            due = reader.due if reader is not None else deadline
+            if reader is None or due > time.monotonic():
+                self.context.stopping.wait(max(min(due, deadline) - time.monotonic(), 0))
+                if due >= deadline:
+                    return []
+                continue
+            try:
+                batches = self._read(reader)
+            except RetriableConnectError as error:
+                self._after_failure(error)
+                raise
+            if batches:
+                return batches
+        return []
+
+    def _next_reader(self) -> SourceReader | None:
+        """The reader whose turn it is among those that are due, else the one due first."""
+        count = len(self._readers)
+        now = time.monotonic()
+        for step in range(count):
+            reader = self._readers[(self._turn + step) % count]
+            if reader.due <= now:
+                self._turn = (self._turn + step + 1) % count
+                return reader
+        return min(self._readers, key=lambda reader: reader.due, default=None)
+
+    def _read(self, reader: SourceReader) -> list[RecordBatch]:
+        if self._connection is None:
+            self._connect()
+        assert self._connection is not None
+        batches = reader.next(self._connection)
+        self._failures = 0
+        return batches
+
+    def _after_failure(self, error: RetriableConnectError) -> None:
+        self._failures += 1
+        self._disconnect()
+        if 0 <= self.config.retry_attempts < self._failures:
+            message = f"{error} ({self._failures} failures in a row, query.retry.attempts={self.config.retry_attempts})"
+            raise ConnectError(message) from error
+
+    def _disconnect(self) -> None:
+        for reader in self._readers:
+            reader.abandon()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def stop(self) -> None:
+        """Cancel a statement that runs, wait for the poll around it, and disconnect."""
+        connection = self._connection
+        if connection is not None:
+            connection.cancel()
+        if self._busy.acquire(timeout=_STOP_TIMEOUT_S):
+            try:
+                self._disconnect()
+            finally:
+                self._busy.release()
+
+
+_STOP_TIMEOUT_S = 10.0
+
+
+class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
+    """Spreads tables over tasks, and looks for new and dropped ones from time to time."""
+
+    config_class = JdbcSourceConfig
+    task_class = JdbcSourceTask
+    task_config_class = JdbcSourceTaskConfig
+
+    def __init__(self, config: JdbcSourceConfig, properties: Mapping[str, str], context: ConnectorContext) -> None:
+        super().__init__(config, properties, context)
+        self._stopping = threading.Event()
+        self._monitor: threading.Thread | None = None
+        self._tables: list[TableId] | None = None
+
+    @classmethod
+    def check(cls, config: JdbcSourceConfig) -> Iterable[Problem]:
+        try:
+            _look(config)
+        except TidegateError as error:
+            yield Problem("connection.url", f"Could not connect to database. {error}")
+
+    def start(self) -> None:
+        if not self.config.sql_query:
+            self._monitor = threading.Thread(target=self._watch, name=f"tables of {self.context.name}", daemon=True)
+            self._monitor.start()
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        if self.config.sql_query:
+            return [self.properties]
+        if self._tables is None:
+            self._tables = _look(self.config)
+        tables = self._tables
+        if not tables:
+            log.warning("no table is there to be read", connector=self.context.name, **_filters(self.config))
+        count = min(max_tasks, len(tables))
+        shares = [tables[i * len(tables) // count : (i + 1) * len(tables) // count] for i in range(count)]
+        return [{**self.properties, "tables": ",".join(table.quoted() for table in share)} for share in shares]
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(self.config.table_poll_interval_ms / 1000):
+            try:
+                tables = _look(self.config)
+            except TidegateError as error:
+                log.warning("could not look for new tables", connector=self.context.name, problem=str(error))
+                continue
+            if self._tables is not None and tables != self._tables:
+                self._tables = tables
+                self.context.request_task_reconfiguration()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._monitor is not None:
+            self._monitor.join(_STOP_TIMEOUT_S)
+
+
+def _look(config: JdbcSourceConfig) -> list[TableId]:
+    """Connect, and list the tables that the configuration means."""
+    from connectors.sql.dialects import dialect_of
+    from connectors.sql.engines import database_errors, open_engine
+    from connectors.sql.tables import find_tables
+
+    database = _database(config)
+    dialect_of(database.kind)
+    if database.kind == "sqlite" and database.name != ":memory:" and not Path(database.name).is_file():
+        raise ConnectError(f"there is no SQLite file {database.name}")
+    with database_errors(database, "cannot connect to"), closing(open_engine(database).connect()) as connection:
+        if config.sql_query:
+            return []
+        found = find_tables(
+            connection,
+            types=config.table_types,
+            catalog_pattern=config.catalog_pattern,
+            schema_pattern=config.schema_pattern,
+        )
+    return choose_tables(config, found)
+
+
+def choose_tables(config: JdbcSourceConfig, found: Iterable[TableId]) -> list[TableId]:
+    """The tables that the configuration means; raises ConnectError where two would share a topic."""
+    chosen = [table for table in found if _is_meant(config, table)]
+    by_name: dict[str, TableId] = {}
+    for table in chosen:
+        other = by_name.setdefault(table.name, table)
+        if other != table:
+            raise ConnectError(
+                f"tables {other} and {table} would both go to topic {config.topic_prefix + table.name!r}: "
+                "name one of them in full in table.whitelist, or restrict schema.pattern"
+            )
+    return chosen
+
+
+def _is_meant(config: JdbcSourceConfig, table: TableId) -> bool:
+    if config.whitelist:
+        return any(name in config.whitelist for name in table.names)
+    if config.include:
+        full = str(table)
+        included = any(re.fullmatch(regex, full) for regex in config.include)
+        return included and not any(re.fullmatch(regex, full) for regex in config.exclude)
+    return not any(name in config.blacklist for name in table.names)
+
+
+def _filters(config: JdbcSourceConfig) -> dict[str, list[str]]:
+    given = {"whitelist": config.whitelist, "blacklist": config.blacklist, "include": config.include}
+    return {name: value for name, value in given.items() if value}

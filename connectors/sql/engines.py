@@ -1,0 +1,117 @@
+"""SQLAlchemy engines for reflection and DDL, and how drivers' errors become ours.
+
+SQLite is reached through its ADBC driver here too: two copies of the SQLite library in one process would drop one
+another's file locks (sqlite.org, "How To Corrupt An SQLite Database File", 2.2.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.pool import NullPool
+
+from connect.api import ConnectError, RetriableConnectError
+from connectors.sql.urls import Database
+from tidegate.kit.errors import MissingExtra, TidegateError
+
+__all__ = ["AdbcSqliteDialect", "database_errors", "open_engine"]
+
+_SQLITE_OF_THE_DRIVER = (3, 40, 0)
+"""At least this: what SQLAlchemy asks the version for (hidden columns, RETURNING) came before."""
+
+
+class _AdbcSqlite:
+    """The driver's DBAPI module with the one attribute that SQLAlchemy's dialect asks for besides."""
+
+    sqlite_version_info = _SQLITE_OF_THE_DRIVER
+
+    def __getattr__(self, name: str) -> Any:
+        import adbc_driver_sqlite.dbapi
+
+        return getattr(adbc_driver_sqlite.dbapi, name)
+
+
+class AdbcSqliteDialect(SQLiteDialect):
+    """SQLAlchemy's SQLite over the ADBC driver, in autocommit: made for reading."""
+
+    driver = "adbc"
+    supports_statement_cache = True
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        return _AdbcSqlite()
+
+    def create_connect_args(self, url: sqlalchemy.URL) -> Any:
+        return [url.database or ":memory:"], {"autocommit": True}
+
+    def _get_server_version_info(self, _connection: Any) -> tuple[int, ...]:
+        return _SQLITE_OF_THE_DRIVER
+
+    def do_rollback(self, dbapi_connection: Any) -> None:
+        """Nothing to undo in autocommit."""
+
+    def do_commit(self, dbapi_connection: Any) -> None:
+        """Nothing to commit in autocommit."""
+
+
+ischema_names.setdefault("xml", sqlalchemy.Text)  # SQLAlchemy warns of it as unknown
+registry.register("sqlite.adbc", __name__, "AdbcSqliteDialect")
+
+
+def open_engine(database: Database, *, timeout_s: int = 10) -> sqlalchemy.Engine:
+    """An engine without a pool. Nothing is connected yet."""
+    arguments: dict[str, Any] = {}
+    if database.kind == "postgresql" and "connect_timeout" not in database.parameters:
+        arguments = {"connect_args": {"connect_timeout": timeout_s}}
+    return sqlalchemy.create_engine(database.sqlalchemy_url(), poolclass=NullPool, **arguments)
+
+
+@contextmanager
+def database_errors(database: Database, doing: str) -> Iterator[None]:
+    """Turn what a driver raises inside into one line that names the database and what was being done.
+
+    A connection that failed or was lost is retriable; anything else the server said (no such column, no permission)
+    fails for good.
+    """
+    try:
+        yield
+    except TidegateError:
+        raise
+    except ImportError as error:
+        raise MissingExtra(
+            f"a {database.kind} database", "postgres" if database.kind == "postgresql" else "jdbc"
+        ) from error
+    except Exception as error:
+        said = _first_lines(error)
+        if _is_lost_connection(error, said):
+            raise RetriableConnectError(f"{doing} {database}: {said}") from error
+        raise ConnectError(f"{doing} {database}: {said}") from error
+
+
+_LOST = re.compile(
+    r"connection refused|could not connect|failed to connect|connection to server|server closed the connection|"
+    r"terminating connection|connection timed out|timeout expired|no connection to the server|database is locked|"
+    r"SSL connection has been closed|the database system is (starting up|shutting down)|connection reset|"
+    r"could not receive data|SQLSTATE: (08|57P|53)",
+    re.IGNORECASE,
+)
+
+
+def _is_lost_connection(error: Exception, said: str) -> bool:
+    refused_for_good = re.search(r"authentication failed|does not exist|no pg_hba", said, re.IGNORECASE)
+    return _LOST.search(f"{said} {error}") is not None and refused_for_good is None
+
+
+def _first_lines(error: Exception) -> str:
+    """What the server said, without SQLAlchemy's links and the statement's text."""
+    original = getattr(error, "orig", None) or error
+    lines = [line.strip() for line in str(original).splitlines() if line.strip()]
+    kept = [line for line in lines if not re.match(r"(LINE \d+:|\^|Query was:|query:|\[SQL:|\(Background)", line)]
+    return " ".join(kept[:3]) or type(error).__name__

@@ -1,0 +1,171 @@
+"""``jdbc:`` URLs as people have them in their configurations, taken apart and turned into SQLAlchemy's and libpq's.
+
+Parameters follow the drivers' manuals (pgjdbc, sqlite-jdbc, MySQL Connector/J). Those that only tune a Java driver are
+left out; those that would change what is read or how safely are translated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from connect.api import ConnectError, Password
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+__all__ = ["Database", "parse_jdbc_url"]
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database as a ``jdbc:`` URL names it: which kind, where, and the parameters its own client library understands.
+
+    ``name`` is the database's name, for SQLite the path of its file (``:memory:`` for none).
+    """
+
+    kind: str
+    name: str
+    hosts: tuple[tuple[str, int], ...] = ()
+    user: str | None = None
+    password: Password | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The place without the secrets, for messages."""
+        if not self.hosts:
+            return f"{self.kind}:{self.name}"
+        return f"{self.kind}://{self._address()}/{self.name}"
+
+    def sqlalchemy_url(self) -> sqlalchemy.URL:
+        """The same place for SQLAlchemy, password and all."""
+        from sqlalchemy import URL
+
+        host, port = self.hosts[0] if self.hosts else (None, None)
+        query = dict(self.parameters)
+        if len(self.hosts) > 1:
+            host, port = None, None
+            query |= {"host": ",".join(h for h, _ in self.hosts), "port": ",".join(str(p) for _, p in self.hosts)}
+        secret = self.password.reveal() if self.password is not None else None
+        return URL.create(_DRIVERS[self.kind], self.user, secret, host, port, self.name, query)
+
+    def libpq_uri(self) -> str:
+        """The same place for libpq, password and all."""
+        credentials = ""
+        if self.user is not None:
+            credentials = quote(self.user, safe="")
+            if self.password is not None:
+                credentials += ":" + quote(self.password.reveal(), safe="")
+            credentials += "@"
+        query = f"?{urlencode(self.parameters, quote_via=quote)}" if self.parameters else ""
+        return f"postgresql://{credentials}{self._address()}/{quote(self.name, safe='')}{query}"
+
+    def _address(self) -> str:
+        shown = ((f"[{host}]" if ":" in host else host, port) for host, port in self.hosts)
+        return ",".join(f"{host}:{port}" for host, port in shown)
+
+
+_DRIVERS: Final = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+adbc", "mysql": "mysql+pymysql"}
+
+
+def parse_jdbc_url(url: str, user: str | None = None, password: Password | None = None) -> Database:
+    """Take a ``jdbc:`` URL apart. ``user`` and ``password`` win over those in the URL.
+
+    Raises ConnectError for what is not one, or names a kind of database that is not known.
+    """
+    found = re.fullmatch(r"jdbc:([a-z0-9]+):(.*)", url.strip(), re.IGNORECASE | re.DOTALL)
+    if found is None:
+        raise ConnectError(f"{_masked(url)!r} is not a jdbc: URL; it should look like jdbc:postgresql://host:5432/name")
+    kind, rest = found[1].lower(), found[2]
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise ConnectError(f"there is no driver for jdbc:{kind}: URLs; there is one for {', '.join(_READERS)}")
+    return reader(rest, user, password)
+
+
+def _masked(url: str) -> str:
+    """The URL without what may be a password in it."""
+    return re.sub(r"//[^@/]*@", "//[hidden]@", re.sub(r"(?i)(password=)[^&;]*", r"\1[hidden]", url))
+
+
+def _sqlite(rest: str, _user: str | None, _password: Password | None) -> Database:
+    """``jdbc:sqlite:path[?pragma=value]``; an empty path is a database in memory, as in sqlite-jdbc."""
+    path, _, _ = rest.partition("?")
+    path = path.removeprefix("file:")
+    return Database("sqlite", path or ":memory:")
+
+
+def _postgresql(rest: str, user: str | None, password: Password | None) -> Database:
+    address, name, given = _server(rest, 5432)
+    lowered = {key.lower(): value for key, value in given}
+    parameters = {}
+    for key, value in given:
+        if (libpq := _LIBPQ.get(key.lower())) is not None:
+            parameters[libpq] = value
+    if lowered.get("ssl", "false").lower() in ("true", "") and "ssl" in lowered:
+        parameters.setdefault("sslmode", "verify-full")
+    if "currentschema" in lowered:
+        parameters["options"] = f"-csearch_path={lowered['currentschema']}"
+    if lowered.get("targetservertype") in _TARGETS:
+        parameters["target_session_attrs"] = _TARGETS[lowered["targetservertype"]]
+    user = user if user is not None else lowered.get("user")
+    name = name or user or "postgres"
+    return Database("postgresql", name, address, user, _secret(password, lowered), parameters)
+
+
+def _mysql(rest: str, user: str | None, password: Password | None) -> Database:
+    address, name, given = _server(rest, 3306)
+    lowered = {key.lower(): value for key, value in given}
+    parameters = {"charset": "utf8mb4"}
+    user = user if user is not None else lowered.get("user")
+    return Database("mysql", name, address, user, _secret(password, lowered), parameters)
+
+
+_READERS: Final[Mapping[str, Callable[[str, str | None, Password | None], Database]]] = {
+    "postgresql": _postgresql,
+    "sqlite": _sqlite,
+    "mysql": _mysql,
+    "mariadb": _mysql,
+}
+
+_LIBPQ: Final = {
+    "applicationname": "application_name",
+    "connecttimeout": "connect_timeout",
+    "logintimeout": "connect_timeout",
+    "options": "options",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslmode": "sslmode",
+    "sslpassword": "sslpassword",
+    "sslrootcert": "sslrootcert",
+}
+"""pgjdbc's connection parameters, in lower case, that libpq has under another or the same name."""
+
+_TARGETS: Final = {"primary": "read-write", "master": "read-write", "secondary": "read-only", "any": "any"}
+
+
+def _secret(password: Password | None, parameters: Mapping[str, str]) -> Password | None:
+    if password is not None:
+        return password
+    return Password(parameters["password"]) if "password" in parameters else None
+
+
+def _server(rest: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], str, list[tuple[str, str]]]:
+    """``//host:port,host/name?key=value`` as hosts, name and parameters; without ``//`` the name alone, on localhost."""
+    location, _, query = rest.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    if not location.startswith("//"):
+        return (("localhost", default_port),), unquote(location), given
+    authority, _, name = location[2:].partition("/")
+    hosts = tuple(_host(part.rpartition("@")[2], default_port) for part in authority.split(","))
+    return hosts, unquote(name), given
+
+
+def _host(text: str, default_port: int) -> tuple[str, int]:
+    found = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]]*)(?::([0-9]{1,5}))?", text)
+    if found is None or int(found[2] or 0) > 65535:
+        raise ConnectError(f"{text!r} is not a host with an optional port; it should look like host:{default_port}")
+    return found[1].strip("[]") or "localhost", int(found[2] or default_port)
