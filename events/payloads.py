@@ -50,7 +50,7 @@ def unframe(value: bytes) -> tuple[int, bytes]:
 def instant_text(ms: int) -> str:
     """ISO 8601 in UTC with milliseconds, as in ``2026-01-31T12:00:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 class EventSchema:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+from simple_salesforce.exceptions import SalesforceAuthenticationFailed
+from simple_salesforce.login import token_login
+
+from tests.support.events import PASSWORD, USER, EventsThread
+
+
+def token(service: EventsThread, **form: str) -> requests.Response:
+    return requests.post(f"{service.url}/services/oauth2/token", data=form, timeout=10)
+
+
+def test_the_password_flow_gives_a_token_and_an_identity(service: EventsThread) -> None:
+    said = token(service, grant_type="password", username=USER, password=PASSWORD, format="json").json()
+    assert said["instance_url"] == service.url
+    assert said["token_type"] == "Bearer"
+    org = said["id"].partition("/id/")[2].partition("/")[0]
+    assert len(org) == 18
+    headers = {"Authorization": f"Bearer {said['access_token']}"}
+    about = requests.get(f"{service.url}/services/oauth2/userinfo", headers=headers, timeout=10).json()
+    assert (about["organization_id"], about["preferred_username"]) == (org, USER)
+    assert requests.get(said["id"], headers=headers, timeout=10).json()["username"] == USER
+
+
+def test_simple_salesforces_client_credentials_login_works(service: EventsThread) -> None:
+    url = f"{service.url}/services/oauth2/token"
+    basic = requests.auth._basic_auth_str("tidegate", PASSWORD)
+    form = {"grant_type": "client_credentials"}
+    session_id, instance = token_login(url, form, "tidegate", "tidegate", {"Authorization": basic}, None)
+    assert service.url.endswith(instance)
+    service.server.access.session(session_id)
+    with pytest.raises(SalesforceAuthenticationFailed) as failed:
+        token_login(url, form, "x", "x", {"Authorization": requests.auth._basic_auth_str("tidegate", "no")}, None)
+    assert failed.value.code == "invalid_client"
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "code"),
+    [
+        ({"grant_type": "password", "username": USER, "password": "wrong"}, 400, "invalid_grant"),
+        ({"grant_type": "password"}, 400, "invalid_grant"),
+        ({"grant_type": "client_credentials", "client_id": "tidegate", "client_secret": "x"}, 401, "invalid_client"),
+        ({"grant_type": "magic"}, 400, "unsupported_grant_type"),
+        ({}, 400, "unsupported_grant_type"),
+    ],
+)
+def test_a_refused_grant_says_why(service: EventsThread, form: dict[str, Any], status: int, code: str) -> None:
+    answer = token(service, **form)
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+    assert answer.json()["error_description"]
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"a=" + b"x" * 100_000, b"&".join([b"a=b"] * 100)])
+def test_a_form_that_is_none_is_refused(service: EventsThread, body: bytes) -> None:
+    answer = requests.post(f"{service.url}/services/oauth2/token", data=body, timeout=10)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+def test_a_broken_basic_header_is_refused(service: EventsThread) -> None:
+    headers = {"Authorization": "Basic !!!"}
+    form = {"grant_type": "client_credentials"}
+    assert requests.post(f"{service.url}/services/oauth2/token", data=form, headers=headers, timeout=10).status_code == 401
+
+
+@pytest.mark.parametrize("by", ["get", "post"])
+def test_a_revoked_token_opens_nothing(service: EventsThread, by: str) -> None:
+    given = service.token()
+    where = f"{service.url}/services/oauth2/revoke"
+    if by == "get":
+        answer = requests.get(where, params={"token": given}, timeout=10)
+    else:
+        answer = requests.post(where, data={"token": given}, timeout=10)
+    assert answer.status_code == 200
+    headers = {"Authorization": f"Bearer {given}"}
+    refused = requests.get(f"{service.url}/services/oauth2/userinfo", headers=headers, timeout=10)
+    assert (refused.status_code, refused.text) == (403, "Bad_OAuth_Token")
+    assert requests.get(where, params={"token": given}, timeout=10).status_code == 400

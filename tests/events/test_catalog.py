@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from events.catalog import Catalog
+from events.errors import BusUnavailable, TopicUnfit, UnknownEvent, UnknownSchema
+from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas
+
+pytestmark = pytest.mark.anyio
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Flaky(MemorySchemas):
+    away = False
+
+    def latest(self, subject: str) -> tuple[int, str] | None:
+        if self.away:
+            raise BusUnavailable("The registry is away")
+        return super().latest(subject)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def schemas() -> Flaky:
+    return Flaky()
+
+
+@pytest.fixture
+async def catalog(schemas: Flaky, clock: Clock) -> Catalog:
+    return Catalog(schemas, MemoryLog(), refresh_ms=2000, clock=clock)
+
+
+async def test_an_event_is_found_without_regard_to_case(catalog: Catalog) -> None:
+    await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    assert (await catalog.find("order_shipped__E")).definition == ORDER_SHIPPED
+    assert await catalog.names() == ("Order_Shipped__e",)
+
+
+@pytest.mark.parametrize("name", ["", "Missing__e", "Order_Shipped", "x" * 1000 + "__e", "../x__e"])
+async def test_an_event_that_is_not_defined_is_unknown(catalog: Catalog, name: str) -> None:
+    with pytest.raises(UnknownEvent):
+        await catalog.find(name)
+
+
+async def test_a_definition_made_elsewhere_is_seen_after_a_moment(catalog: Catalog, schemas: Flaky, clock: Clock) -> None:
+    first = await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    assert await catalog.find("Order_Shipped__e") is first
+    schemas.register("Order_Shipped__e-value", first.text.replace('"label":"Order Shipped"', '"label":"Sent"'))
+    assert (await catalog.find("Order_Shipped__e")).id == first.id
+    clock.now += 2
+    assert (await catalog.find("Order_Shipped__e")).definition.label == "Sent"
+    assert (await catalog.schema(first.id)).definition.label == "Order Shipped"
+
+
+async def test_a_known_definition_outlives_an_absence_of_the_registry(catalog: Catalog, schemas: Flaky, clock: Clock) -> None:
+    await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    await catalog.find("Order_Shipped__e")
+    schemas.away = True
+    clock.now += 10
+    assert (await catalog.find("Order_Shipped__e")).definition == ORDER_SHIPPED
+    with pytest.raises(BusUnavailable):
+        await catalog.find("Other__e")
+
+
+async def test_a_schema_that_is_no_events_is_unknown(catalog: Catalog, schemas: Flaky) -> None:
+    number = schemas.register("orders-value", '{"type":"record","name":"Order","fields":[]}')
+    for schema_id in (number, 99, 0, -1, 1 << 40):
+        with pytest.raises(UnknownSchema):
+            await catalog.schema(schema_id)
+
+
+async def test_a_topic_with_several_partitions_is_unfit(schemas: Flaky) -> None:
+    log = MemoryLog()
+    catalog = Catalog(schemas, log)
+    await log.create("Order_Shipped__e", -1)
+    log.counts["Order_Shipped__e"] = 3
+    with pytest.raises(TopicUnfit, match="has 3 partitions"):
+        await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    assert schemas.versions == {}

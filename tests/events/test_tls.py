@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from pathlib import Path
+
+from events.tls import CA_FILE, certificates
+from tidegate.kit.http import TlsFiles
+
+
+def shake_hands(files: TlsFiles, ca: Path, name: str) -> None:
+    """A TLS handshake between two ends of a pair, the client checking certificate and name."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(files.certificate, files.private_key)
+    client = ssl.create_default_context(cafile=ca)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        serving = threading.Thread(target=lambda: server.wrap_socket(ours, server_side=True).close())
+        serving.start()
+        client.wrap_socket(theirs, server_hostname=name).close()
+        serving.join(10)
+
+
+def test_clients_that_trust_the_authority_trust_the_server(tmp_path: Path) -> None:
+    files = certificates(tmp_path, ["events.test", "10.1.2.3"])
+    for name in ("localhost", "127.0.0.1", "::1", "events.test", "10.1.2.3"):
+        shake_hands(files, tmp_path / CA_FILE, name)
+
+
+def test_the_same_certificate_serves_until_a_host_is_new(tmp_path: Path) -> None:
+    first = certificates(tmp_path, ["127.0.0.1"]).certificate.read_bytes()
+    authority = (tmp_path / CA_FILE).read_bytes()
+    assert certificates(tmp_path, ["127.0.0.1"]).certificate.read_bytes() == first
+    files = certificates(tmp_path, ["other.test"])
+    assert files.certificate.read_bytes() != first
+    assert (tmp_path / CA_FILE).read_bytes() == authority
+    shake_hands(files, tmp_path / CA_FILE, "other.test")
+
+
+def test_keys_are_the_owners_alone(tmp_path: Path) -> None:
+    certificates(tmp_path, [])
+    for name in ("ca.key", "server.key"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
