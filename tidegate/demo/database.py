@@ -115,6 +115,11 @@ class Database:
     def count(self, table: str) -> int:
         return int(self.query(f'SELECT count(*) FROM "{table}"')[0][0])
 
+    def column_names(self, table: str) -> list[str]:
+        import sqlalchemy as sa
+
+        return [column["name"] for column in sa.inspect(self.engine).get_columns(table)]
+
     def query(self, sql: str, **parameters: Any) -> list[Any]:
         import sqlalchemy as sa
 

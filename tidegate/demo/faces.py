@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
@@ -14,7 +14,7 @@ import requests
 
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "end_offset", "until"]
+__all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "end_offsets", "until"]
 
 TIMEOUT_S = 120.0
 
@@ -91,19 +91,22 @@ class Connect:
         return found
 
 
-def end_offset(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
+def end_offsets(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
     """Records ever written to each topic, over its partitions; 0 for one that does not exist."""
-    from broker.client import ClientConfig
-    from broker.client.blocking import Admin
+    from broker.client import Admin, ClientConfig
 
-    with Admin(ClientConfig(bootstrap_servers)) as admin:
-        there = set(admin.list_topics())
-        known = {name: admin.describe_topics([name])[name] for name in topics if name in there}
-        offsets = {
-            name: admin.end_offsets([(name, partition) for partition in range(len(description.partitions))])
-            for name, description in known.items()
-        }
-    return {name: sum(offsets.get(name, {}).values()) for name in topics}
+    async def ask() -> dict[str, int]:
+        async with Admin(ClientConfig(bootstrap_servers)) as admin:
+            there = [name for name in topics if name in await admin.list_topics()]
+            described = await admin.describe_topics(there)
+            partitions = [(name, p.partition) for name in there for p in described[name].partitions]
+            ends = await admin.end_offsets(partitions)
+        found = dict.fromkeys(topics, 0)
+        for partition, end in ends.items():
+            found[partition.topic] += end
+        return found
+
+    return asyncio.run(ask())
 
 
 class Publisher:
@@ -114,10 +117,10 @@ class Publisher:
 
         session = requests.Session()
         session.verify = ca
-        address = url.removeprefix("https://")
-        self._salesforce = Salesforce(
-            username=user, password=password, security_token="", domain=None, instance=address, session=session
-        )
+        form = {"grant_type": "password", "username": user, "password": password}
+        form |= {"client_id": "tidegate", "client_secret": password}
+        login = session.post(f"{url}/services/oauth2/token", data=form, timeout=30).json()
+        self._salesforce = Salesforce(session_id=login["access_token"], instance_url=url, session=session)
 
     def publish(self, event: str, rows: Sequence[Mapping[str, Any]], on_published: Callable[[int], None]) -> int:
         """Publish every row; returns how many the service accepted. Raises DemoFailed at the first it refused."""
@@ -132,19 +135,3 @@ class Publisher:
             accepted += len(results)
             on_published(accepted)
         return accepted
-
-
-class Counter:
-    """A number that one thread counts up and another reads."""
-
-    def __init__(self) -> None:
-        self._value, self._lock = 0, threading.Lock()
-
-    def add(self, n: int = 1) -> int:
-        with self._lock:
-            self._value += n
-            return self._value
-
-    @property
-    def value(self) -> int:
-        return self._value
