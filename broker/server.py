@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from broker.broker import Broker
+from broker.cleaner import Cleaner
 from broker.config import BrokerConfig, Listener
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
@@ -46,6 +47,7 @@ class BrokerServer:
         self._connections: set[Connection] = set()
         self._housekeeping: list[asyncio.Task[None]] = []
         self._metrics: MetricsServer | None = None
+        self._cleaner: Cleaner | None = None
         self._accepted = self._refused = 0
         self._bytes_in = self._bytes_out = 0
 
@@ -137,6 +139,9 @@ class BrokerServer:
         config = self.config
         self._every(config.retention_check_ms / 1000, lambda: broker.logs.enforce_retention(_now_ms()), "retention")
         self._every(config.checkpoint_interval_ms / 1000, broker.logs.checkpoint, "checkpoint")
+        if config.cleaner_enable:
+            self._cleaner = cleaner = Cleaner(broker.logs)
+            self._every(config.cleaner_backoff_ms / 1000, cleaner.clean, "compaction")
         if config.connections_max_idle_ms >= 0:
             self._every(_IDLE_CHECK_S, self._close_idle, "idle connections")
 
@@ -145,7 +150,9 @@ class BrokerServer:
             while True:
                 await asyncio.sleep(seconds)
                 try:
-                    do()
+                    outcome = do()
+                    if isinstance(outcome, Awaitable):
+                        await outcome
                 except BrokerError as error:
                     log.warning("housekeeping failed", what=name, error=error.message)
 
@@ -200,6 +207,7 @@ class BrokerServer:
             "received_bytes": ("Bytes received.", lambda: self._bytes_in + sum(c.bytes_in for c in connections)),
             "sent_bytes": ("Bytes sent.", lambda: self._bytes_out + sum(c.bytes_out for c in connections)),
             "flush_rounds": ("Group commits for acks=all.", lambda: broker.durability.rounds),
+            "compactions": ("Logs compacted.", lambda: self._cleaner.runs if self._cleaner else 0),
             "flush_seconds": ("Seconds spent in group commits.", lambda: broker.durability.seconds),
         }
         gauges: Gauges = {
