@@ -44,7 +44,7 @@ class RowReader:
     def __init__(self, database: Database, *, isolation: str = "DEFAULT", chunk_rows: int = 10_000) -> None:
         self._database = database
         self._chunk_rows = chunk_rows
-        self._running: Any = None
+        self._reading = False
         with database_errors(database, "cannot connect to"):
             self._connection = self._connect()
             if isolation != "DEFAULT" and database.kind == "postgresql":
@@ -58,7 +58,7 @@ class RowReader:
             return adbc_driver_postgresql.dbapi.connect(self._database.libpq_uri(), autocommit=True)
         import adbc_driver_sqlite.dbapi
 
-        return adbc_driver_sqlite.dbapi.connect(self._database.name, autocommit=True)
+        return adbc_driver_sqlite.dbapi.connect(self._database.sqlite_uri(), autocommit=True)
 
     def _run(self, statement: str) -> None:
         with closing(self._connection.cursor()) as cursor:
@@ -73,11 +73,11 @@ class RowReader:
     def read(self, statement: str, likeness: str) -> Rows:
         """Run a SELECT. ``likeness`` selects one row of constants of the types wanted."""
         with database_errors(self._database, "reading from"):
-            cursor = self._running = self._connection.cursor()
+            cursor = self._connection.cursor()
+            self._reading = True
             try:
                 reader = self._start(cursor, statement, likeness)
             except BaseException:
-                self._running = None
                 cursor.close()
                 raise
         return Rows(self._database, cursor, reader)
@@ -96,10 +96,9 @@ class RowReader:
 
     def cancel(self) -> None:
         """Make a statement that runs in another thread end with an error; nothing happens when none runs."""
-        cursor = self._running
-        if cursor is not None:
+        if self._reading:
             with suppress(Exception):  # it may have ended in the meantime
-                cursor.adbc_cancel()
+                self._connection.adbc_cancel()
 
     def close(self) -> None:
         self._connection.close()

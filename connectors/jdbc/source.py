@@ -144,17 +144,21 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
 
     def stop(self) -> None:
         """Cancel a statement that runs, wait for the poll around it, and disconnect."""
-        connection = self._connection
-        if connection is not None:
-            connection.cancel()
-        if self._busy.acquire(timeout=_STOP_TIMEOUT_S):
-            try:
-                self._disconnect()
-            finally:
-                self._busy.release()
+        for _ in range(_STOP_ATTEMPTS):
+            connection = self._connection
+            if connection is not None:
+                connection.cancel()
+            if self._busy.acquire(timeout=_STOP_PAUSE_S):
+                try:
+                    self._disconnect()
+                finally:
+                    self._busy.release()
+                return
+        log.warning("a statement could not be cancelled", connector=self.context.connector, task=self.context.task)
 
 
-_STOP_TIMEOUT_S = 10.0
+_STOP_ATTEMPTS, _STOP_PAUSE_S = 20, 0.5
+"""A statement may begin just after a cancellation: cancel until the poll ends."""
 
 
 class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
@@ -208,7 +212,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
     def stop(self) -> None:
         self._stopping.set()
         if self._monitor is not None:
-            self._monitor.join(_STOP_TIMEOUT_S)
+            self._monitor.join(_STOP_ATTEMPTS * _STOP_PAUSE_S)
 
 
 def _look(config: JdbcSourceConfig) -> list[TableId]:

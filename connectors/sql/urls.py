@@ -44,6 +44,8 @@ class Database:
         """The same place for SQLAlchemy, password and all."""
         from sqlalchemy import URL
 
+        if self.kind == "sqlite":
+            return URL.create(_DRIVERS[self.kind], database=self.sqlite_uri())
         host, port = self.hosts[0] if self.hosts else (None, None)
         query = dict(self.parameters)
         if len(self.hosts) > 1:
@@ -62,6 +64,10 @@ class Database:
             credentials += "@"
         query = f"?{urlencode(self.parameters, quote_via=quote)}" if self.parameters else ""
         return f"postgresql://{credentials}{self._address()}/{quote(self.name, safe='')}{query}"
+
+    def sqlite_uri(self) -> str:
+        """The same place for SQLite, which is not to create a file that is missing."""
+        return self.name if self.name == ":memory:" else f"file:{quote(self.name)}?mode=rw"
 
     def _address(self) -> str:
         shown = ((f"[{host}]" if ":" in host else host, port) for host, port in self.hosts)

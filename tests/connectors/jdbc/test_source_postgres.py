@@ -1,0 +1,268 @@
+"""The JDBC source on a real PostgreSQL, through its task."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from connect.api import ConnectError, DataError, RetriableConnectError, Schema, SchemaType
+from connectors.jdbc.source import JdbcSourceConnector
+from tests.servers.postgres import PostgresServer
+from tests.support.connect import FakeContext, drain, rows, source_task
+from tidegate.kit.config import parse
+
+pytestmark = pytest.mark.servers
+_numbers = itertools.count()
+
+
+class Place:
+    """A schema of its own on the shared server."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server = server
+        self.schema = f"jdbc_{next(_numbers)}"
+        self.connection = server.connect()
+        self.execute(f"CREATE SCHEMA {self.schema}; SET search_path TO {self.schema}")
+
+    def execute(self, statement: str) -> Any:
+        return self.connection.execute(statement)  # type: ignore[arg-type]
+
+    def properties(self, **more: str) -> dict[str, str]:
+        given = {
+            "connection.url": self.server.jdbc_url,
+            "schema.pattern": self.schema,
+            "mode": "incrementing",
+            "topic.prefix": "pg-",
+            "poll.linger.ms": "1",
+        }
+        return given | {key.replace("_", "."): value for key, value in more.items()}
+
+    def task(self, context: FakeContext | None = None, **more: str) -> Any:
+        return source_task(JdbcSourceConnector, self.properties(**more), context)
+
+
+@pytest.fixture
+def place(postgres_server: PostgresServer) -> Iterator[Place]:
+    made = Place(postgres_server)
+    yield made
+    made.execute(f"DROP SCHEMA {made.schema} CASCADE")
+    made.connection.close()
+
+
+def test_incrementing_follows_new_rows_over_a_restart(place: Place) -> None:
+    place.execute("CREATE TABLE t (id serial PRIMARY KEY, word text); INSERT INTO t (word) VALUES ('a'), ('b')")
+    task = place.task(poll_interval_ms="1")
+    batches = drain(task)
+    assert rows(batches) == [{"id": 1, "word": "a"}, {"id": 2, "word": "b"}]
+    assert dict(batches[0].source_partition or {}) == {"protocol": "1", "table": f"tidegate.{place.schema}.t"}
+    assert batches[0].source_offset == {"incrementing": 2}
+    task.stop()
+    place.execute("INSERT INTO t (word) VALUES ('c')")
+    again = place.task(task.context)
+    assert rows(drain(again)) == [{"id": 3, "word": "c"}]
+    again.stop()
+
+
+def test_every_type_has_its_schema_and_arrives_exactly(place: Place) -> None:
+    place.execute("CREATE TYPE mood AS ENUM ('fine', 'bad'); CREATE DOMAIN positive AS int CHECK (value > 0)")
+    place.execute(
+        "CREATE TABLE t (id int8 NOT NULL, i2 int2, i4 int4, f4 real, f8 float8, n numeric(30,4), nn numeric, b bool, "
+        "v varchar(10), c char(3), by bytea, d date, ti time, ts timestamp, tz timestamptz, u uuid, j jsonb, x xml, "
+        "m mood, p positive, mo money, o oid, ai int[], at text[], iv interval, ip inet, tt timetz)"
+    )
+    place.execute(
+        "INSERT INTO t VALUES (1, 2, 3, 1.5, 2.5, 12345678901234567890123456.7891, -0.000000000000000001, true, 'v', 'c', "
+        "'\\x00ff', '0044-03-15', '23:59:59.999999', '2024-01-02 03:04:05.678901', '2024-01-02 03:04:05.678901+02', "
+        "'10349801-5e5b-4006-a542-fe9a9a6d0b24', '{\"a\": 1}', '<a/>', 'fine', 7, 12.5, 4000000000, '{1,null}', '{x}', "
+        "'1 day', '127.0.0.1', '01:00+02')"
+    )
+    place.execute("INSERT INTO t (id) VALUES (2)")
+    task = place.task(incrementing_column_name="id")
+    (batch,) = drain(task)
+    task.stop()
+    expected = {
+        "id": (Schema(SchemaType.INT64), 1),
+        "i2": (Schema(SchemaType.INT16), 2),
+        "i4": (Schema(SchemaType.INT32), 3),
+        "f4": (Schema(SchemaType.FLOAT32), 1.5),
+        "f8": (Schema(SchemaType.FLOAT64), 2.5),
+        "n": (Schema.decimal(4, 30), Decimal("12345678901234567890123456.7891")),
+        "nn": (Schema.decimal(18), Decimal("-0.000000000000000001")),
+        "b": (Schema(SchemaType.BOOLEAN), True),
+        "v": (Schema(SchemaType.STRING), "v"),
+        "c": (Schema(SchemaType.STRING), "c  "),
+        "by": (Schema(SchemaType.BYTES), b"\x00\xff"),
+        "d": (Schema.date(), dt.date(44, 3, 15)),
+        "ti": (Schema.time(), dt.time(23, 59, 59, 999000)),
+        "ts": (Schema.timestamp(), dt.datetime(2024, 1, 2, 3, 4, 5, 678000, dt.UTC)),
+        "tz": (Schema.timestamp(), dt.datetime(2024, 1, 2, 1, 4, 5, 678000, dt.UTC)),
+        "u": (Schema(SchemaType.STRING), "10349801-5e5b-4006-a542-fe9a9a6d0b24"),
+        "j": (Schema(SchemaType.STRING), '{"a": 1}'),
+        "x": (Schema(SchemaType.STRING), "<a/>"),
+        "m": (Schema(SchemaType.STRING), "fine"),
+        "p": (Schema(SchemaType.INT32), 7),
+        "mo": (Schema(SchemaType.FLOAT64), 12.5),
+        "o": (Schema(SchemaType.INT64), 4000000000),
+        "ai": (Schema.array(Schema(SchemaType.INT32, optional=True)), [1, None]),
+        "at": (Schema.array(Schema(SchemaType.STRING, optional=True)), ["x"]),
+    }
+    made = {field.name: field.schema for field in batch.value_schema.fields}
+    assert made == {name: schema.as_optional(name != "id") for name, (schema, _) in expected.items()}
+    full, empty = batch.values.to_pylist()
+    assert full == {name: value for name, (_, value) in expected.items()}
+    assert {name for name, value in empty.items() if value is not None} == {"id"}
+
+
+@pytest.mark.parametrize("value", ["'NaN'", "1e25"])
+def test_a_number_that_no_decimal_holds_is_refused_by_name(place: Place, value: str) -> None:
+    place.execute(f"CREATE TABLE t (id serial, amount numeric); INSERT INTO t (amount) VALUES ({value})")
+    task = place.task()
+    with pytest.raises(DataError, match="t: column 'amount' holds a value that does not fit its type, Decimal"):
+        task.poll()
+    task.stop()
+
+
+@pytest.mark.parametrize(
+    "mapping, whole, fraction",
+    [
+        ("none", Schema.decimal(0, 9), Schema.decimal(2, 9)),
+        ("precision_only", Schema(SchemaType.INT32), Schema.decimal(2, 9)),
+        ("best_fit", Schema(SchemaType.INT32), Schema(SchemaType.FLOAT64)),
+    ],
+)
+def test_numeric_mapping(place: Place, mapping: str, whole: Schema, fraction: Schema) -> None:
+    place.execute("CREATE TABLE t (w numeric(9), f numeric(9,2)); INSERT INTO t VALUES (12, 1.25)")
+    task = place.task(mode="bulk", numeric_mapping=mapping)
+    (batch,) = task.poll()
+    task.stop()
+    assert [field.schema for field in batch.value_schema.fields] == [whole.as_optional(), fraction.as_optional()]
+    assert [float(value) for value in batch.values.to_pylist()[0].values()] == [12.0, 1.25]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz"])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_timestamps_continue_to_the_microsecond(place: Place, kind: str, zone: str) -> None:
+    place.execute(f"SET timezone TO '{zone}'; CREATE TABLE t (name text, at {kind} NOT NULL)")
+    place.execute("INSERT INTO t VALUES ('a', '2024-01-01 00:00:00.000001'), ('b', '2024-01-01 00:00:00.000002')")
+    more = {"mode": "timestamp", "timestamp_column_name": "at", "db_timezone": zone, "batch_max_rows": "1"}
+    task = place.task(**more)
+    first, second = task.poll()
+    task.stop()
+    shift = 0 if zone == "UTC" else 5 * 3_600_000
+    assert first.source_offset == {"timestamp": 1704067200000 + shift, "timestamp_nanos": 1000}
+    assert first.values.to_pylist()[0]["at"] == dt.datetime(2024, 1, 1, 5 if shift else 0, tzinfo=dt.UTC)
+    context = FakeContext()
+    context.commit([first])
+    again = place.task(context, **more)
+    assert [row["name"] for row in rows(drain(again))] == ["b"]
+    again.stop()
+
+
+def test_timestamp_and_incrementing_with_the_first_that_is_not_null(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY, made timestamptz NOT NULL, changed timestamptz)")
+    place.execute("INSERT INTO t SELECT i, '2024-01-01', NULL FROM generate_series(1, 5) i")
+    more = {"mode": "timestamp+incrementing", "timestamp_column_name": "changed,made", "incrementing_column_name": "id"}
+    task = place.task(**more, batch_max_rows="3")
+    context = FakeContext()
+    context.commit(task.poll()[:1])
+    task.stop()
+    place.execute("UPDATE t SET changed = '2024-02-01' WHERE id = 2")
+    again = place.task(context, **more)
+    assert [row["id"] for row in rows(drain(again))] == [4, 5, 2]
+    again.stop()
+
+
+def test_a_query_keeps_types_and_what_must_not_be_null(place: Place) -> None:
+    place.execute("CREATE TABLE a (id int PRIMARY KEY, price numeric(8,2) NOT NULL, note varchar(9))")
+    place.execute("INSERT INTO a VALUES (1, 2.50, 'x'), (2, 3.75, NULL)")
+    query = f"SELECT a.id, a.price, a.note, a.price * 2 AS twice, now()::date AS today FROM {place.schema}.a AS a;"
+    task = place.task(query=query, incrementing_column_name="a.id", topic_prefix="q")
+    (batch,) = drain(task)
+    task.stop()
+    kinds = {field.name: field.schema for field in batch.value_schema.fields}
+    assert kinds == {
+        "id": Schema(SchemaType.INT32),
+        "price": Schema.decimal(2, 8),
+        "note": Schema(SchemaType.STRING, optional=True),
+        "twice": Schema.decimal(18, optional=True),
+        "today": Schema.date(optional=True),
+    }
+    assert [row["twice"] for row in batch.values.to_pylist()] == [Decimal(5), Decimal("7.5")]
+
+
+def test_names_that_need_quotes_are_quoted(place: Place) -> None:
+    place.execute('CREATE TABLE "Select ""x""" ("the id" serial, "A" int NOT NULL); INSERT INTO "Select ""x""" ("A") VALUES (1)')
+    task = place.task(topic_prefix="p")
+    assert rows(drain(task)) == [{"the id": 1, "A": 1}]
+    task.stop()
+
+
+def test_views_are_read_when_asked_for(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE VIEW v AS SELECT id + 1 AS n FROM t")
+    task = place.task(mode="bulk", table_types="VIEW")
+    assert [(batch.topic, batch.values.to_pylist()) for batch in drain(task)] == [("pg-v", [{"n": 2}])]
+    task.stop()
+
+
+def test_tables_of_one_name_are_refused_until_one_is_named_in_full(place: Place) -> None:
+    other = f"{place.schema}_b"
+    place.execute(f"CREATE TABLE t (id serial); CREATE SCHEMA {other}; CREATE TABLE {other}.t (id serial)")
+    try:
+        with pytest.raises(ConnectError, match=r"would both go to topic 'pg-t': name one of them in full"):
+            place.task(schema_pattern=f"{place.schema}%")
+        place.task(schema_pattern=f"{place.schema}%", table_whitelist=f"{other}.t").stop()
+    finally:
+        place.execute(f"DROP SCHEMA {other} CASCADE")
+
+
+def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
+    place.execute("CREATE TABLE t (id serial, body text)")
+    place.execute("INSERT INTO t (body) SELECT repeat('x', 1000) FROM generate_series(1, 30000)")
+    task = place.task(batch_max_rows="5000", connection_attempts="1")
+    seen = task.poll()
+    place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()")
+    with pytest.raises(RetriableConnectError):
+        while polled := task.poll():
+            seen += polled
+    seen += drain(task)
+    task.stop()
+    assert [row["id"] for row in rows(seen)] == list(range(1, 30001))
+
+
+def test_a_running_statement_is_cancelled_by_stop(place: Place) -> None:
+    import threading
+
+    task = place.task(query="SELECT pg_sleep(600)::text AS slept", mode="bulk", topic_prefix="q")
+    polling = threading.Thread(target=lambda: pytest.raises((ConnectError, RetriableConnectError), task.poll))
+    polling.start()
+    running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)::text%slept%' AND pid <> pg_backend_pid()"
+    while place.execute(running).fetchone()[0] == 0:
+        pass
+    task.context.stopping.set()
+    task.stop()
+    polling.join(10)
+    assert not polling.is_alive()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"connection_url": "jdbc:postgresql://127.0.0.1:1/x"}, "Connection refused"),
+        ({"connection_user": "nobody-here"}, 'role "nobody-here" does not exist'),
+    ],
+)
+def test_check_says_why_it_cannot_connect(place: Place, change: dict[str, str], message: str) -> None:
+    config = parse(JdbcSourceConnector.config_class, place.properties(**change) | {"connection.password": "s3cret"})
+    (problem,) = JdbcSourceConnector.check(config)
+    assert problem.key == "connection.url"
+    assert problem.message.startswith("Could not connect to database. ") and message in problem.message
+    assert "s3cret" not in problem.message
+
+
+def test_check_passes_where_all_is_right(place: Place) -> None:
+    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, place.properties()))) == []
