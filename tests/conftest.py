@@ -7,4 +7,5 @@ from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by th
     kafka_tools,
     postgres_server,
     s3_server,
+    tidegate_broker,
 )

@@ -20,7 +20,8 @@ from broker.client.descriptions import (
     TopicDescription,
 )
 from broker.client.errors import ClientClosed, ClientTimeout, IllegalUse, NotReachable
-from broker.client.producer import BatchProducer
+from broker.client.group import Generation, GroupBehaviour, GroupMember
+from broker.client.producer import BatchProducer, Transaction
 
 __all__ = [
     "Ack",
@@ -34,8 +35,11 @@ __all__ = [
     "ConfigEntry",
     "EncodedBatch",
     "FetchedBatches",
+    "Generation",
+    "GroupBehaviour",
     "GroupDescription",
     "GroupListing",
+    "GroupMember",
     "IllegalUse",
     "KafkaRecord",
     "MemberDescription",
@@ -46,4 +50,5 @@ __all__ = [
     "RebalanceListener",
     "TopicDescription",
     "TopicPartition",
+    "Transaction",
 ]

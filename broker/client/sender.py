@@ -99,7 +99,8 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
                 if code in (0, DuplicateSequence.code):
                     continue
                 message = answer[6] if len(answer) > 6 else None
-                error = error_for(code, f"{topic}-{partition}: {message}" if message else "")
+                error = error_for(code)
+                error = error_for(code, f"{topic}-{partition}: {message or error.message}")
                 if not error.retriable:
                     self._refuse(TopicPartition(topic, partition), code, error)
         super().handle_response(response)

@@ -17,8 +17,18 @@ from tests.servers.hdfs import HdfsServer
 from tests.servers.kafka import KafkaBroker, KafkaConnect, kafka_tool
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
+from tests.servers.tidegate_broker import TidegateBroker
 
-__all__ = ["apache_connect", "apache_kafka", "hdfs_server", "kafka_tools", "or_skip", "postgres_server", "s3_server"]
+__all__ = [
+    "apache_connect",
+    "apache_kafka",
+    "hdfs_server",
+    "kafka_tools",
+    "or_skip",
+    "postgres_server",
+    "s3_server",
+    "tidegate_broker",
+]
 
 
 def or_skip(make: Callable[[], Any]) -> Any:
@@ -55,6 +65,12 @@ def apache_connect(apache_kafka: KafkaBroker, tmp_path_factory: pytest.TempPathF
     """A running Kafka Connect worker over ``apache_kafka``, with the file connectors."""
     bootstrap = apache_kafka.bootstrap_servers
     yield from _running(lambda: KafkaConnect(_folder(tmp_path_factory, "connect"), bootstrap))
+
+
+@pytest.fixture(scope="session")
+def tidegate_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateBroker]:
+    """A running broker of ours, shared by the session: use topics and groups of your own."""
+    yield from _running(lambda: TidegateBroker(_folder(tmp_path_factory, "tidegate")))
 
 
 @pytest.fixture(scope="session")

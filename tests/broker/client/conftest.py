@@ -16,10 +16,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=["apache"])
+@pytest.fixture(params=["apache_kafka", "tidegate_broker"])
 def bootstrap_servers(request: pytest.FixtureRequest) -> str:
     """The address of a running broker: Apache Kafka's and ours in turn."""
-    return str(request.getfixturevalue({"apache": "apache_kafka"}[request.param]).bootstrap_servers)
+    return str(request.getfixturevalue(request.param).bootstrap_servers)
 
 
 @pytest.fixture

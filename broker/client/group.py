@@ -1,0 +1,231 @@
+"""Membership in a group of any protocol type (``connect``, ``sr``, ...): join, sync, heartbeat, leave."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
+from broker.client.cluster import Cluster, check
+from broker.client.config import ClientConfig
+from broker.client.errors import ClientTimeout
+from broker.errors import IllegalGeneration, MemberIdRequired, RebalanceInProgress, UnknownMemberId
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["Generation", "GroupBehaviour", "GroupMember"]
+
+log = logger(__name__)
+
+_GRACE_MS: Final = 5_000
+"""How much longer than the rebalance timeout an answer to a join may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One settled state of the group, as this member sees it."""
+
+    generation_id: int
+    member_id: str
+    leader_id: str
+    protocol: str
+    assignment: bytes
+
+    @property
+    def is_leader(self) -> bool:
+        return self.member_id == self.leader_id
+
+
+class GroupBehaviour(Protocol):
+    """What the group is about. All run on the member's event loop, one at a time, while heartbeats go on.
+
+    The order is: before_join, protocols, assign (on the leader only), on_generation, and again from the start when
+    the group changes. An exception of on_generation or before_join is logged and the group goes on; one of assign
+    makes the member leave and fail.
+    """
+
+    def protocols(self) -> Sequence[tuple[str, bytes]]:
+        """The protocols this member can take part in, the preferred first, each with its metadata."""
+
+    async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """What each member is to do, from the members' metadata. A member that is left out gets no bytes."""
+
+    async def before_join(self) -> None:
+        """The group is about to be joined (again): give up what must not be kept through a rebalance."""
+
+    async def on_generation(self, generation: Generation) -> None:
+        """A new generation has begun."""
+
+
+class GroupMember:
+    """Keeps a place in a group until stopped: over broker restarts, lost sessions and rebalances."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        group_id: str,
+        protocol_type: str,
+        behaviour: GroupBehaviour,
+        *,
+        session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 60_000,
+        heartbeat_interval_ms: int = 3_000,
+        instance_id: str | None = None,
+    ) -> None:
+        patient = {"request.timeout.ms": str(rebalance_timeout_ms + _GRACE_MS)}
+        self._cluster = Cluster(config.with_properties(patient))
+        self._retry_s = config.connection().retry_backoff_ms / 1000
+        self._group_id, self._protocol_type, self._behaviour = group_id, protocol_type, behaviour
+        self._session_timeout_ms, self._rebalance_timeout_ms = session_timeout_ms, rebalance_timeout_ms
+        self._heartbeat_s = heartbeat_interval_ms / 1000
+        self._instance_id = instance_id
+        self._member_id = ""
+        self._generation: Generation | None = None
+        self._change = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation this member is part of; None while there is none."""
+        return self._generation
+
+    async def start(self) -> None:
+        """Connect and begin to join; ``on_generation`` says when the group has settled. Raises NotReachable."""
+        await self._cluster.start()
+        self._task = asyncio.create_task(self._live(), name=f"member of group {self._group_id}")
+
+    async def stop(self) -> None:
+        """Leave, so that the others need not wait for the session to end (a member with an instance id keeps its place)."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, TidegateError):
+                await self._task
+        if self._member_id and self._instance_id is None:
+            about = f"leaving group {self._group_id}"
+            with contextlib.suppress(TidegateError):
+                request = LeaveGroupRequest(self._group_id, self._member_id)
+                async with asyncio.timeout(self._heartbeat_s):
+                    await self._cluster.ask_coordinator(self._group_id, request, about=about)
+        self._generation, self._member_id = None, ""
+        await self._cluster.stop()
+
+    def rejoin(self) -> None:
+        """Join again with what ``protocols`` says now. The leader's joining makes the group assign anew."""
+        self._change.set()
+
+    async def wait_failed(self) -> None:
+        """Return never, unless membership has become impossible: then raise why (a fenced instance id, no right to join)."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _live(self) -> None:
+        beating: asyncio.Task[None] | None = None
+        try:
+            while True:
+                await self._tell("before_join", self._behaviour.before_join())
+                await _ended(beating)
+                self._change.clear()
+                joined = await self._joined()
+                if joined is None:
+                    await asyncio.sleep(self._retry_s)
+                    continue
+                self._generation = joined
+                beating = asyncio.create_task(self._beat(joined))
+                await self._tell("on_generation", self._behaviour.on_generation(joined))
+                await self._change.wait()
+                self._generation = None
+        finally:
+            self._generation = None
+            await _ended(beating)
+
+    async def _tell(self, what: str, call: Any) -> None:
+        try:
+            await call
+        except Exception:
+            log.exception("a member of a group failed to follow it", group=self._group_id, step=what)
+
+    async def _joined(self) -> Generation | None:
+        """One attempt to join and sync; None where another one should follow. Raises what no attempt can help."""
+        try:
+            async with asyncio.timeout((self._rebalance_timeout_ms + _GRACE_MS) / 1000):
+                return await self._join()
+        except UnknownMemberId:
+            self._member_id = ""
+        except (MemberIdRequired, RebalanceInProgress, IllegalGeneration):
+            pass  # a new member id is known now, or the group has moved on: join at once
+        except TimeoutError:
+            log.warning("no answer to a join in time", group=self._group_id)
+        except TidegateError as error:
+            if not error.retriable:
+                raise
+            log.info("joining a group, trying again", group=self._group_id, error=str(error))
+        return None
+
+    async def _join(self) -> Generation:
+        about = f"joining group {self._group_id}"
+        request = JoinGroupRequest(
+            self._group_id,
+            self._session_timeout_ms,
+            self._rebalance_timeout_ms,
+            self._member_id,
+            self._instance_id,
+            self._protocol_type,
+            list(self._behaviour.protocols()),
+        )
+        answer = await self._cluster.ask_coordinator(self._group_id, request, about=about)
+        if answer.error_code == MemberIdRequired.code:
+            self._member_id = answer.member_id
+        check(answer.error_code, about)
+        self._member_id = answer.member_id
+        shares: Mapping[str, bytes] = {}
+        if answer.leader_id == answer.member_id:
+            members = {member[0]: bytes(member[-1]) for member in answer.members}
+            shares = await self._behaviour.assign(answer.group_protocol, answer.leader_id, members)
+        assignment = await self._sync(answer.generation_id, shares)
+        return Generation(
+            answer.generation_id, answer.member_id, answer.leader_id, answer.group_protocol, bytes(assignment)
+        )
+
+    async def _sync(self, generation_id: int, shares: Mapping[str, bytes]) -> bytes:
+        about = f"syncing with group {self._group_id}"
+        request = SyncGroupRequest(
+            self._group_id, generation_id, self._member_id, self._instance_id, list(shares.items())
+        )
+        answer = await self._cluster.ask_coordinator(self._group_id, request, about=about)
+        check(answer.error_code, about)
+        return bytes(answer.member_assignment)
+
+    async def _beat(self, generation: Generation) -> None:
+        """Heartbeat until cancelled or out of the group; both a rebalance and a loss ask for a new join."""
+        about = f"heartbeat in group {self._group_id}"
+        heard = time.monotonic()
+        while True:
+            await asyncio.sleep(self._heartbeat_s)
+            request = HeartbeatRequest(self._group_id, generation.generation_id, generation.member_id)
+            try:
+                async with asyncio.timeout(self._session_timeout_ms / 1000):
+                    answer = await self._cluster.ask_coordinator(self._group_id, request, about=about)
+                check(answer.error_code, about)
+                heard = time.monotonic()
+            except RebalanceInProgress:
+                heard = time.monotonic()
+                self._change.set()
+            except (TidegateError, TimeoutError) as error:
+                lost = not isinstance(error, TimeoutError | ClientTimeout) and not getattr(error, "retriable", False)
+                if lost or (time.monotonic() - heard) * 1000 > self._session_timeout_ms:
+                    log.info("lost the place in a group", group=self._group_id, error=str(error) or "no answer")
+                    self._member_id = "" if isinstance(error, UnknownMemberId) else self._member_id
+                    self._change.set()
+                    return
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

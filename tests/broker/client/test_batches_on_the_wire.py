@@ -1,0 +1,165 @@
+"""Finished batches through real brokers: every codec, read by Java; restarts and crashes; transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, EncodedBatch, NewTopic, TopicPartition
+from broker.client.columns import HEADERS_TYPE, encode_batches
+from broker.client.errors import IllegalUse, MessageTooLarge, ProducerFenced
+from tests.servers.fixtures import or_skip
+from tests.servers.kafka import KafkaBroker
+from tests.servers.tidegate_broker import TidegateBroker
+
+pytestmark = pytest.mark.anyio
+
+
+async def values_of(config: ClientConfig, topic: str, count: int, partition: int = 0) -> list[Any]:
+    """The first ``count`` values of a partition, and a look whether more come."""
+    values: list[Any] = []
+    async with BatchConsumer(config) as consumer:
+        await consumer.assign([(topic, partition)])
+        await consumer.seek_to_beginning()
+        while len(values) < count:
+            for fetched in await consumer.fetch(5000):
+                values += fetched.columns().values.to_pylist()
+    return values
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_java_reads_every_codec(
+    config: ClientConfig, topic: str, codec: str, kafka_tools: Callable[..., str]
+) -> None:
+    headers = pa.array([[{"key": "h", "value": b"1"}], []], HEADERS_TYPE)
+    (batch,) = encode_batches(
+        pa.array([b"k1", None]), pa.array([b"value" * 2000, b"second"]), pa.array([11, 12]), headers, compression=codec
+    )
+    async with BatchProducer(config) as producer:
+        assert (await (await producer.send_batch(topic, 0, batch))).offset == 0
+    printed = await asyncio.to_thread(
+        kafka_tools,
+        "kafka-console-consumer", "--bootstrap-server", config.bootstrap_servers, "--topic", topic, "--partition", "0",
+        "--from-beginning", "--max-messages", "2", "--formatter-property", "print.key=true",
+        "--formatter-property", "print.headers=true", "--formatter-property", "print.timestamp=true",
+    )  # fmt: skip
+    assert printed.splitlines() == [
+        f"CreateTime:11\th:1\tk1\t{'value' * 2000}",
+        "CreateTime:12\tNO_HEADERS\tnull\tsecond",
+    ]
+
+
+async def test_a_batch_too_large_is_refused_alone(config: ClientConfig, topic: str) -> None:
+    async with BatchProducer(config) as producer:
+        (large,) = encode_batches(None, pa.array([b"x" * 3_000_000]), max_bytes=5_000_000)
+        (small,) = encode_batches(None, pa.array([b"y"]))
+        refused = await producer.send_batch(topic, 0, large)
+        accepted = await producer.send_batch(topic, 0, small)
+        with pytest.raises(MessageTooLarge, match=f"{topic}-0"):
+            await refused
+        assert (await accepted).offset == 0
+
+
+@pytest.fixture(params=["apache", "tidegate"])
+def crashing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaBroker | TidegateBroker]:
+    """A broker of the test's own, to be killed."""
+    quick = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "200"}  # else 9 s until it may return
+    kinds = {"apache": lambda: KafkaBroker(tmp_path, quick), "tidegate": lambda: TidegateBroker(tmp_path)}
+    broker = or_skip(kinds[request.param])
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def numbered(first: int, count: int) -> EncodedBatch:
+    (batch,) = encode_batches(None, pa.array([b"%d" % number for number in range(first, first + count)]))
+    return batch
+
+
+async def test_what_was_acknowledged_before_a_crash_is_there_once_in_order(
+    crashing: KafkaBroker | TidegateBroker,
+) -> None:
+    """The broker is killed (SIGKILL) in mid-produce and started again, twice; the producer is told nothing of it."""
+    config = ClientConfig(crashing.bootstrap_servers, {"retry.backoff.ms": "20"})
+    async with Admin(config) as admin:
+        await admin.create_topics([NewTopic("numbers", partitions=2)])
+    async with BatchProducer(config) as producer:
+        futures = []
+        for number in range(60):
+            for partition in (0, 1):
+                futures.append(await producer.send_batch("numbers", partition, numbered(number * 100, 100)))
+            if number in (20, 40):
+                crashing.kill()
+                restart = asyncio.create_task(asyncio.to_thread(crashing.start))
+                futures.append(await producer.send_batch("numbers", 0, numbered(0, 1)))
+                await restart
+        acks = await asyncio.gather(*futures)
+    offsets = [ack.offset for ack in acks if ack.partition == 1]
+    assert offsets == [100 * number for number in range(60)]
+    assert await values_of(config, "numbers", 6000, partition=1) == [b"%d" % number for number in range(6000)]
+    async with Admin(config) as admin:
+        assert await admin.end_offsets([TopicPartition("numbers", 0)]) == {("numbers", 0): 6002}
+
+
+@pytest.fixture
+def transactional(apache_kafka: KafkaBroker) -> ClientConfig:
+    return ClientConfig(apache_kafka.bootstrap_servers)
+
+
+async def fresh(config: ClientConfig, name: str) -> str:
+    async with Admin(config) as admin:
+        await admin.create_topics([NewTopic(name)])
+    return name
+
+
+async def test_transactions_commit_and_abort(transactional: ClientConfig, name: Callable[[], str]) -> None:
+    topic = await fresh(transactional, name())
+    config = transactional.with_properties({"transactional.id": f"tx-{topic}", "isolation.level": "read_committed"})
+    async with BatchProducer(config) as producer:
+        async with producer.transaction():
+            await (await producer.send_batch(topic, 0, numbered(0, 3)))
+        with pytest.raises(RuntimeError, match="changed my mind"):
+            async with producer.transaction():
+                await (await producer.send_batch(topic, 0, numbered(100, 3)))
+                raise RuntimeError("changed my mind")
+        async with producer.transaction():
+            await producer.send(topic, None, b"3", partition=0)
+            await producer.send_offsets({TopicPartition(topic, 0): 42}, f"g-{topic}")
+        with pytest.raises(IllegalUse, match="only within a transaction"):
+            await producer.send_batch(topic, 0, numbered(0, 1))
+    assert await values_of(config, topic, 4) == [b"0", b"1", b"2", b"3"]
+    uncommitted = config.with_properties({"isolation.level": "read_uncommitted"})
+    assert await values_of(uncommitted, topic, 7) == [b"0", b"1", b"2", b"100", b"101", b"102", b"3"]
+    async with Admin(config) as admin:
+        assert await admin.group_offsets(f"g-{topic}") == {(topic, 0): 42}
+
+
+async def test_an_open_transaction_is_not_read(transactional: ClientConfig, name: Callable[[], str]) -> None:
+    topic = await fresh(transactional, name())
+    config = transactional.with_properties({"transactional.id": f"tx-{topic}", "isolation.level": "read_committed"})
+    async with BatchProducer(config) as producer, BatchConsumer(config) as consumer:
+        await consumer.assign([(topic, 0)])
+        await consumer.seek_to_beginning()
+        await producer.begin_transaction()
+        await (await producer.send_batch(topic, 0, numbered(0, 3)))
+        assert await consumer.fetch(300) == []
+        await producer.commit_transaction()
+        fetched = await consumer.fetch(5000)
+        assert [record.value for part in fetched for record in part.records()] == [b"0", b"1", b"2"]
+
+
+async def test_a_second_producer_fences_the_first(transactional: ClientConfig, name: Callable[[], str]) -> None:
+    topic = await fresh(transactional, name())
+    config = transactional.with_properties({"transactional.id": f"tx-{topic}", "delivery.timeout.ms": "5000"})
+    async with BatchProducer(config) as first:
+        await first.begin_transaction()
+        await (await first.send_batch(topic, 0, numbered(0, 1)))
+        async with BatchProducer(config) as second, second.transaction():
+            await (await second.send_batch(topic, 0, numbered(1, 1)))
+        with pytest.raises(ProducerFenced):
+            await (await first.send_batch(topic, 0, numbered(2, 1)))

@@ -1,0 +1,169 @@
+"""Groups: consumers that share a topic, and members of a protocol of our own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from broker.client import (
+    Admin,
+    BatchConsumer,
+    BatchProducer,
+    ClientConfig,
+    Generation,
+    GroupMember,
+    TopicPartition,
+)
+from broker.client.errors import InconsistentGroupProtocol
+
+pytestmark = pytest.mark.anyio
+
+
+class Sharing:
+    """A behaviour that deals out letters, each member's metadata being its name."""
+
+    def __init__(self, name: str, letters: str = "abcd") -> None:
+        self.name, self.letters = name, letters
+        self.generations: list[Generation] = []
+        self.changed = asyncio.Condition()
+        self.joins = 0
+
+    def protocols(self) -> Sequence[tuple[str, bytes]]:
+        return [("letters", self.name.encode())]
+
+    async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        assert protocol == "letters"
+        order = sorted(members, key=lambda member: members[member])
+        return {member: self.letters[place :: len(order)].encode() for place, member in enumerate(order)}
+
+    async def before_join(self) -> None:
+        self.joins += 1
+
+    async def on_generation(self, generation: Generation) -> None:
+        async with self.changed:
+            self.generations.append(generation)
+            self.changed.notify_all()
+
+    async def settled(self, assignment: bytes) -> Generation:
+        async with asyncio.timeout(30), self.changed:
+            await self.changed.wait_for(
+                lambda: bool(self.generations) and self.generations[-1].assignment == assignment
+            )
+            return self.generations[-1]
+
+
+def member(config: ClientConfig, group: str, behaviour: Sharing, **options: object) -> GroupMember:
+    return GroupMember(
+        config, group, "letters", behaviour, heartbeat_interval_ms=100, session_timeout_ms=6000, **options
+    )  # type: ignore[arg-type]
+
+
+async def test_members_share_and_take_over(config: ClientConfig, name: Callable[[], str]) -> None:
+    group = name()
+    first, second = Sharing("1"), Sharing("2")
+    one, two = member(config, group, first), member(config, group, second)
+    await one.start()
+    assert (await first.settled(b"abcd")).is_leader
+    await two.start()
+    settled = await first.settled(b"ac"), await second.settled(b"bd")
+    assert settled[0].generation_id == settled[1].generation_id
+    assert {generation.leader_id for generation in settled} == {settled[0].member_id}
+    async with Admin(config) as admin:
+        described = await admin.describe_group(group)
+        assert (described.state, described.protocol_type, described.protocol) == ("Stable", "letters", "letters")
+        assert {m.assignment for m in described.members} == {b"ac", b"bd"}
+    await one.stop()
+    assert (await second.settled(b"abcd")).is_leader
+    await two.stop()
+
+
+async def test_the_leader_joining_again_assigns_anew(config: ClientConfig, name: Callable[[], str]) -> None:
+    behaviour = Sharing("1")
+    one = member(config, name(), behaviour)
+    await one.start()
+    before = await behaviour.settled(b"abcd")
+    behaviour.letters = "xyz"
+    one.rejoin()
+    after = await behaviour.settled(b"xyz")
+    assert after.generation_id > before.generation_id
+    assert after.member_id == before.member_id
+    await one.stop()
+
+
+async def test_a_static_member_keeps_its_place(config: ClientConfig, name: Callable[[], str]) -> None:
+    group = name()
+    for _ in range(2):
+        behaviour = Sharing("1")
+        one = member(config, group, behaviour, instance_id="place-1")
+        await one.start()
+        await behaviour.settled(b"abcd")
+        await one.stop()
+    async with Admin(config) as admin:
+        assert len((await admin.describe_group(group)).members) == 1
+
+
+async def test_a_member_of_another_protocol_type_is_refused(config: ClientConfig, name: Callable[[], str]) -> None:
+    group, behaviour = name(), Sharing("1")
+    one = member(config, group, behaviour)
+    await one.start()
+    await behaviour.settled(b"abcd")
+    other = GroupMember(config, group, "numbers", Sharing("2"))
+    await other.start()
+    with pytest.raises(InconsistentGroupProtocol, match=group):
+        await asyncio.wait_for(other.wait_failed(), 30)
+    await other.stop()
+    await one.stop()
+
+
+class Listening:
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, set[int]]] = []
+
+    async def on_revoked(self, partitions: set[TopicPartition]) -> None:
+        self.heard.append(("revoked", {tp.partition for tp in partitions}))
+
+    async def on_assigned(self, partitions: set[TopicPartition]) -> None:
+        self.heard.append(("assigned", {tp.partition for tp in partitions}))
+
+
+async def test_consumers_of_a_group_share_a_topic_and_commit(config: ClientConfig, topic: str) -> None:
+    grouped = config.with_properties(
+        {"group.id": f"g-{topic}", "auto.offset.reset": "earliest", "heartbeat.interval.ms": "100"}
+    )
+    listening = Listening()
+    async with BatchProducer(config) as producer, BatchConsumer(grouped) as one:
+        for partition in (0, 1):
+            await producer.send(topic, None, b"%d" % partition, partition=partition)
+        await one.subscribe([topic], listener=listening)
+        seen: set[bytes | None] = set()
+        while seen != {b"0", b"1"}:
+            seen |= {record.value for fetched in await one.fetch(500) for record in fetched.records()}
+        await one.commit()
+        async with BatchConsumer(grouped) as two:
+            await two.subscribe([topic])
+            while not (len(one.assignment()) == len(two.assignment()) == 1):
+                await one.fetch(50)
+                await two.fetch(50)
+            assert one.assignment() | two.assignment() == {(topic, 0), (topic, 1)}
+            for consumer in (one, two):
+                (mine,) = consumer.assignment()
+                assert await consumer.position(mine) == 1
+    assert listening.heard[:2] == [("revoked", set()), ("assigned", {0, 1})]
+    assert ("revoked", {0, 1}) in listening.heard
+    async with Admin(config) as admin:
+        assert await admin.group_offsets(f"g-{topic}") == {(topic, 0): 1, (topic, 1): 1}
+
+
+async def test_a_pattern_is_matched_whole(config: ClientConfig, topic: str) -> None:
+    grouped = config.with_properties({"group.id": f"g-{topic}", "metadata.max.age.ms": "500"})
+    async with BatchConsumer(grouped) as consumer:
+        await consumer.subscribe(pattern=topic[:-1] + ".")
+        while not consumer.assignment():
+            await consumer.fetch(50)
+        assert {tp.topic for tp in consumer.assignment()} == {topic}
+    async with BatchConsumer(grouped) as consumer:
+        await consumer.subscribe(pattern=topic[:-1])
+        await consumer.fetch(500)
+        assert not consumer.assignment()

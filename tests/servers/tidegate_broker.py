@@ -1,0 +1,66 @@
+"""Our own broker as a process of its own, with the same face as ``KafkaBroker``, so that a test can take either."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.servers.kafka import metadata_answers
+from tests.servers.process import ServerProcess, free_ports
+
+__all__ = ["TidegateBroker"]
+
+
+class TidegateBroker:
+    """One broker with everything under ``directory``. ``settings`` are server.properties."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        (self.port,) = free_ports(1)
+        directory.mkdir(parents=True, exist_ok=True)
+        properties = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(directory / "log"),
+            "metrics.listen": "127.0.0.1:0",
+            "offsets.topic.num.partitions": "4",
+            "metrics.listen": "127.0.0.1:0",
+            "group.initial.rebalance.delay.ms": "0",
+            **(settings or {}),
+        }
+        file = directory / "server.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        self.process = ServerProcess(
+            "Tidegate's broker",
+            [sys.executable, "-m", "tests.servers.tidegate_broker", str(file)],
+            log=directory / "server.log",
+            ready=lambda: metadata_answers(self.port),
+            timeout_s=30,
+        )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+
+def _main(file: str) -> int:
+    from broker.server import serve
+    from tidegate.kit.logs import configure
+    from tidegate.kit.service import run
+
+    configure(format="json")
+    lines = Path(file).read_text().splitlines()
+    return run(serve(dict(line.split("=", 1) for line in lines)))
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1]))
