@@ -1,0 +1,121 @@
+"""Java's client keys, and what they become."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from broker.client import BatchConsumer, ClientConfig
+from tidegate.kit.errors import ConfigError
+
+
+def arguments(**properties: str) -> dict[str, Any]:
+    config = ClientConfig("b:1", {name.replace("_", "."): value for name, value in properties.items()})
+    return config.library_arguments(config.connection())
+
+
+def test_java_names_reach_the_library() -> None:
+    given = arguments(client_id="me", request_timeout_ms="1234", metadata_max_age_ms="5")
+    assert (given["bootstrap_servers"], given["client_id"]) == ("b:1", "me")
+    assert (given["request_timeout_ms"], given["metadata_max_age_ms"]) == (1234, 5)
+
+
+def test_one_config_serves_producers_and_consumers() -> None:
+    config = ClientConfig("b:1", {"acks": "1", "group.id": "g", "nobody.knows": "x"})
+    assert config.producer().acks == "1"
+    assert not config.producer().idempotent
+    assert config.consumer().group_id == "g"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p\\"w";',
+        'a.B required\n  password = "p\\"w"\n  username="u" ;',
+    ],
+)
+def test_a_jaas_line_gives_user_and_password(line: str) -> None:
+    given = arguments(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=line)
+    assert (given["sasl_plain_username"], given["sasl_plain_password"]) == ("u", 'p"w')
+    assert given["sasl_mechanism"] == "SCRAM-SHA-512"
+
+
+def test_user_and_password_have_keys_of_their_own() -> None:
+    given = arguments(security_protocol="sasl_plaintext", sasl_username="u", sasl_password="p")
+    assert (given["sasl_plain_username"], given["sasl_plain_password"]) == ("u", "p")
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"security.protocol": "SASL_PLAINTEXT"}, "sasl.mechanism=PLAIN needs a user and a password"),
+        ({"security.protocol": "TLS"}, "Invalid value TLS for configuration security.protocol"),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such"}, "there is no such file"),
+        ({"ssl.truststore.type": "JKS"}, "Invalid value JKS for configuration ssl.truststore.type"),
+    ],
+)
+def test_wrong_values_are_named(properties: dict[str, str], message: str) -> None:
+    config = ClientConfig("b:1", properties)
+    with pytest.raises(ConfigError, match=message):
+        config.library_arguments(config.connection())
+
+
+def test_settings_that_cannot_go_together_are_refused() -> None:
+    with pytest.raises(ConfigError, match="acks"):
+        ClientConfig("b:1", {"acks": "1", "enable.idempotence": "true"}).producer()
+    with pytest.raises(ConfigError, match=r"transactional\.id"):
+        ClientConfig("b:1", {"acks": "0", "transactional.id": "t"}).producer()
+
+
+def test_javas_assignor_names_are_understood() -> None:
+    name = "org.apache.kafka.clients.consumer.RoundRobinAssignor"
+    BatchConsumer(ClientConfig("b:1", {"partition.assignment.strategy": f"{name}, range"}))
+    with pytest.raises(ConfigError, match="CooperativeStickyAssignor"):
+        BatchConsumer(ClientConfig("b:1", {"partition.assignment.strategy": "CooperativeStickyAssignor"}))
+
+
+def certificate(path: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(signed.public_bytes(serialization.Encoding.PEM) + private)
+    return path
+
+
+def test_pem_files_make_a_context(tmp_path: Path) -> None:
+    pem = str(certificate(tmp_path / "c.pem"))
+    context = arguments(
+        security_protocol="SSL",
+        ssl_truststore_location=pem,
+        ssl_keystore_location=pem,
+        ssl_endpoint_identification_algorithm="",
+    )["ssl_context"]
+    assert isinstance(context, ssl.SSLContext)
+    assert not context.check_hostname
+    assert context.cert_store_stats()["x509"] == 1
+
+
+def test_a_file_that_is_no_pem_is_named(tmp_path: Path) -> None:
+    (tmp_path / "c.pem").write_text("tea")
+    with pytest.raises(ConfigError, match=r"c\.pem: not PEM certificates"):
+        arguments(security_protocol="SSL", ssl_truststore_location=str(tmp_path / "c.pem"))

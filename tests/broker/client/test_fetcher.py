@@ -1,0 +1,67 @@
+"""The contract with aiokafka's private parts that broker.client.fetcher uses, and the filter of aborted transactions."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.fetcher import Fetcher, FetchResult
+
+from broker.client.batches import Batch
+from broker.client.fetcher import _committed
+from broker.protocol.records import BatchHeader, Record, encode_batch, encode_marker
+
+pytestmark = pytest.mark.anyio
+
+
+def test_the_private_names_are_there() -> None:
+    """What an upgrade of aiokafka may take away; then fetcher.py has to change."""
+    names = list(inspect.signature(Fetcher._proc_fetch_request).parameters)
+    assert names == ["self", "assignment", "node_id", "request"]
+    assert list(inspect.signature(Fetcher.fetched_records).parameters) == ["self", "partitions", "timeout", "max_records"]
+    assert {"_set_error", "_update_preferred_read_replica", "_invalidate_preferred_read_replica_for_node"} <= set(
+        vars(Fetcher)
+    )
+    parameters = inspect.signature(FetchResult.__init__).parameters
+    assert list(parameters) == ["self", "tp", "assignment", "partition_records", "backoff"]
+    assert "self._partition_records.next_fetch_offset" in inspect.getsource(FetchResult._update_position)
+    start = inspect.getsource(AIOKafkaConsumer.start)
+    for attribute in ("_fetch_min_bytes", "_fetch_max_wait_ms", "_consumer_timeout", "_isolation_level", "_client_rack"):
+        assert attribute in start
+
+
+def batch(base: int, producer: int, *, transactional: bool = True) -> Batch:
+    data = encode_batch(
+        [Record(None, b"v", (), 0, base)],
+        base_offset=base,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=transactional,
+    )
+    return Batch(memoryview(data), BatchHeader.parse(data))
+
+
+def marker(base: int, producer: int, *, commit: bool) -> Batch:
+    data = encode_marker(producer, 0, base, commit=commit, coordinator_epoch=0, timestamp_ms=0)
+    return Batch(memoryview(data), BatchHeader.parse(data))
+
+
+def test_aborted_batches_are_left_out_between_first_offset_and_marker() -> None:
+    batches = [
+        batch(0, 1),
+        batch(1, 2),
+        batch(2, 3, transactional=False),
+        marker(3, 1, commit=False),
+        batch(4, 1),
+        marker(5, 2, commit=True),
+        marker(6, 1, commit=True),
+    ]
+    kept = [part.header.base_offset for part in _committed(batches, [(1, 0)]) if not part.header.is_control]
+    assert kept == [1, 2, 4]
+
+
+def test_a_transaction_that_aborts_behind_this_fetch_is_left_out_whole() -> None:
+    kept = list(_committed([batch(0, 1), batch(1, 1)], [(1, 0)]))
+    assert kept == []
