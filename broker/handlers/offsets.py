@@ -72,7 +72,7 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
                     f"There is no partition {one.partition_index} of topic {name!r}."
                 )
             else:
-                offsets[where] = _committed(one, expires_ms, topic.topic_id)
+                offsets[where] = _committed(one, expires_ms, context.broker.topics.id_of(name))
     future = context.broker.groups.commit_offsets(
         request.group_id,
         offsets,
@@ -98,12 +98,12 @@ def _name_of(context: Context, topic: OffsetCommitRequestTopic) -> str:
     return context.broker.topics.name_of(topic.topic_id) or ""
 
 
-def _committed(one: OffsetCommitRequestPartition, expires_ms: int, topic_id: uuid.UUID) -> CommittedOffset:
+def _committed(one: OffsetCommitRequestPartition, expires_ms: int, topic_id: uuid.UUID | None) -> CommittedOffset:
     return CommittedOffset(
         one.committed_offset,
         one.committed_leader_epoch,
         one.committed_metadata or "",
-        topic_id if topic_id != ZERO_UUID else None,
+        topic_id,
         expire_timestamp_ms=expires_ms,
     )
 
