@@ -17,6 +17,14 @@ _sink = partial(Plugin, PluginType.SINK, version=VERSION)
 
 CONNECTORS: Final = (
     _source(
+        "connectors.files.source:FileStreamSourceConnector",
+        ("org.apache.kafka.connect.file.FileStreamSourceConnector",),
+    ),
+    _sink(
+        "connectors.files.sink:FileStreamSinkConnector",
+        ("org.apache.kafka.connect.file.FileStreamSinkConnector",),
+    ),
+    _source(
         "connectors.jdbc.source:JdbcSourceConnector",
         ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector"),
         needs=("sqlalchemy", "adbc_driver_sqlite"),
@@ -44,7 +52,12 @@ CONNECTORS: Final = (
         extra="salesforce",
         short_names=("SalesforceSObjectSink",),
     ),
-    _sink("connectors.spark.sink:SparkSinkConnector", ("tidegate.spark.SparkSinkConnector",), needs=("pyspark",), extra="spark"),
+    _sink(
+        "connectors.spark.sink:SparkSinkConnector",
+        ("tidegate.spark.SparkSinkConnector",),
+        needs=("pyspark",),
+        extra="spark",
+    ),
 )
 """Where each class is, and the names of the originals whose configurations it runs."""
 

@@ -1,0 +1,1 @@
+"""Lines of a file as records and records as lines: Kafka's FileStream connectors."""

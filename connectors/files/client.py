@@ -1,0 +1,95 @@
+"""Where bytes come from: a file that grows, or the standard input."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+from pathlib import Path
+from typing import Final, Protocol
+
+from connect.api import ConnectError
+from connectors.files.lines import whole_lines
+
+__all__ = ["FileTail", "InputTail", "Tail"]
+
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
+
+
+class Tail(Protocol):
+    """Hands out blocks of whole lines. ``position`` is that of the next byte, None where there is no such thing."""
+
+    position: int | None
+
+    def read(self) -> bytes:
+        """The next whole lines, empty when there is none now."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FileTail:
+    """A file from ``position`` on. It need not be there yet; once open it is kept, whatever its name comes to mean."""
+
+    def __init__(self, path: Path, position: int) -> None:
+        self.position: int | None = position
+        self._path, self._at = path, position
+        self._file: int | None = None
+
+    def read(self) -> bytes:
+        """Raises ConnectError when the file is shorter than what was read of it, or cannot be read."""
+        try:
+            return self._read()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise ConnectError(f"cannot read file {self._path}: {error.strerror}") from error
+
+    def _read(self) -> bytes:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        size = os.fstat(self._file).st_size
+        if size < self._at:
+            raise ConnectError(
+                f"file {self._path} has {size} bytes, but {self._at} of it were read: it was cut off or replaced. "
+                "Reset the connector's offsets to read it again from its start"
+            )
+        wanted = _BLOCK_BYTES
+        while size > self._at:
+            block = os.pread(self._file, wanted, self._at)
+            if end := whole_lines(block):
+                self._at += end
+                self.position = self._at
+                return block[:end]
+            if len(block) < wanted:
+                return b""
+            wanted *= 2
+        return b""
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+class InputTail:
+    """The standard input, read without waiting for it."""
+
+    position: int | None = None
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._input = sys.stdin.fileno()
+        self._selector.register(self._input, selectors.EVENT_READ)
+        self._rest = b""
+
+    def read(self) -> bytes:
+        if not self._selector.select(timeout=0):
+            return b""
+        block = self._rest + os.read(self._input, _BLOCK_BYTES)
+        end = whole_lines(block)
+        self._rest = block[end:]
+        return block[:end]
+
+    def close(self) -> None:
+        self._selector.close()

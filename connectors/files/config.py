@@ -1,0 +1,38 @@
+"""Keys of the file stream connectors: Kafka's own."""
+
+from __future__ import annotations
+
+from connect.api import at_least, config, key, non_empty
+from tidegate.kit.config import KeyType
+
+__all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig"]
+
+
+@config
+class FileStreamSourceConfig:
+    """Which file's lines go to which topic."""
+
+    file: str | None = key(
+        "file", default=None, doc="Source filename. If not specified, the standard input is used.", importance="high"
+    )
+    topic: str = key("topic", doc="The topic to publish data to.", importance="high", check=non_empty)
+    batch_size: int = key(
+        "batch.size",
+        default=2000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="The maximum number of records the source task can read from the file each time it is polled.",
+        importance="low",
+    )
+
+
+@config
+class FileStreamSinkConfig:
+    """Which file the records' values are appended to."""
+
+    file: str | None = key(
+        "file",
+        default=None,
+        doc="Destination filename. If not specified, the standard output is used.",
+        importance="high",
+    )

@@ -1,0 +1,75 @@
+"""The file stream source: each line of a file, as it grows, is a record."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from connect.api import ConnectError, RecordBatch, Schema, SchemaType, SourceConnector, SourceTask
+from connectors.files.client import FileTail, InputTail, Tail
+from connectors.files.config import FileStreamSourceConfig
+
+__all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
+
+_LINE: Final = Schema(SchemaType.STRING)
+_IDLE_S: Final = 0.2
+
+
+class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
+    """Offset ``{"position": bytes}`` on partition ``{"filename": path}``; the standard input has neither. A last line
+    without its end waits for it."""
+
+    def start(self) -> None:
+        self._busy = threading.Lock()
+        self._partition = {"filename": self.config.file} if self.config.file is not None else None
+        self._tail: Tail = (
+            InputTail() if self._partition is None else FileTail(Path(str(self.config.file)), self._begin())
+        )
+
+    def _begin(self) -> int:
+        offset = self.context.offset({"filename": self.config.file}) or {}
+        position = offset.get("position", 0)
+        if not isinstance(position, int) or position < 0:
+            raise ConnectError(f"offset {dict(offset)} is not one of a file: position should be a number of bytes")
+        return position
+
+    def poll(self) -> Sequence[RecordBatch]:
+        with self._busy:
+            start = self._tail.position
+            block = b"" if self.context.stopping.is_set() else self._tail.read()
+        if not block:
+            self.context.stopping.wait(_IDLE_S)
+            return []
+        return self._batches(block, start)
+
+    def _batches(self, block: bytes, start: int | None) -> list[RecordBatch]:
+        from connectors.files.lines import split_lines
+
+        lines, ends = split_lines(block)
+        batches = []
+        for first in range(0, len(lines), self.config.batch_size):
+            last = min(first + self.config.batch_size, len(lines))
+            offset = {"position": start + int(ends[last - 1])} if start is not None else None
+            batches.append(
+                RecordBatch(
+                    self.config.topic,
+                    lines.slice(first, last - first),
+                    _LINE,
+                    source_partition=self._partition,
+                    source_offset=offset,
+                )
+            )
+        return batches
+
+    def stop(self) -> None:
+        with self._busy:
+            self._tail.close()
+
+
+class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
+    """One file, one task."""
+
+    config_class = FileStreamSourceConfig
+    task_class = FileStreamSourceTask
