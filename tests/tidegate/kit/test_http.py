@@ -1,6 +1,7 @@
 """The HTTP face, over a real socket."""
 
 import asyncio
+import socket
 
 import httpx
 import pytest
@@ -8,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from tidegate.kit.errors import UsageError
-from tidegate.kit.http import HttpServer, face, json_body, json_response
+from tidegate.kit.http import HttpServer, face, json_body, json_response, listen
 from tidegate.kit.metrics import Metrics
 
 
@@ -82,3 +83,9 @@ def test_an_address_in_use_is_named():
             await first.stop()
 
     asyncio.run(run())
+
+
+def test_answers_do_not_wait_for_nagle():
+    """asyncio sets TCP_NODELAY only on sockets that name their protocol; without it a kept connection answers 40 ms late."""
+    with listen("127.0.0.1", 0) as sock:
+        assert sock.proto == socket.IPPROTO_TCP
