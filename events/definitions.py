@@ -282,7 +282,7 @@ def _field_from_avro(event: str, field: Any) -> EventField:
         required=not optional and kind is not FieldType.CHECKBOX,
         length=_integer(about, "length", 0),
         precision=_integer(about, "precision", 18),
-        scale=_integer(about, "scale", 0 if avro in ("int", "long") else 6 if not about else 0),
+        scale=_integer(about, "scale", 0 if avro in ("int", "long") or about else 2),
         description=str(about.get("description", "")),
         default=default is True,
     )
