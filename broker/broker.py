@@ -12,6 +12,7 @@ from broker.config import BrokerConfig, Listener
 from broker.durability import Durability, Flushed
 from broker.errors import BrokerError
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator
+from broker.groups.committed import committed_records
 from broker.groups.journal import Entry
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
@@ -97,7 +98,7 @@ class _OffsetsTopic:
         log = self._broker.logs.get(OFFSETS_TOPIC, partition)
         if log is None:
             return
-        for record in log.iter_records():
+        for record in committed_records(log.iter_batches()):
             yield record.offset, record.key, record.value
 
 

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from broker.groups import GroupConfig, GroupCoordinator, GroupState, partition_for
+from broker.groups.committed import committed_records
 from broker.groups.records import (
     GroupKey,
     OffsetKey,
@@ -25,7 +26,7 @@ from broker.groups.records import (
     encode_offset,
     encode_offset_key,
 )
-from broker.protocol.records import batches, decode_batch
+from broker.protocol.records import batches
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.groups import ListLog, ManualClock
@@ -79,9 +80,9 @@ def stored(directory: Path) -> list[list[tuple[bytes, bytes | None]]]:
         entries.append([])
         for segment in sorted((directory / f"__consumer_offsets-{partition}").glob("*.log")):
             view = memoryview(segment.read_bytes())
-            for position, header in batches(view):
-                records = decode_batch(view[position : position + header.size])
-                entries[-1].extend((bytes(r.key or b""), None if r.value is None else bytes(r.value)) for r in records)
+            cut = (view[position : position + header.size] for position, header in batches(view))
+            for record in committed_records(cut):
+                entries[-1].append((bytes(record.key or b""), None if record.value is None else bytes(record.value)))
     return entries
 
 
@@ -126,6 +127,34 @@ def test_what_kafka_wrote_is_read_and_would_be_written_alike(apache_kafka: Any, 
         assert described.state is (GroupState.STABLE if instance else GroupState.EMPTY)
         assert [member.instance_id for member in described.members] == ([instance] if instance else [])
     coordinator.stop()
+
+
+@pytest.mark.servers
+def test_only_offsets_of_committed_transactions_are_taken_over(apache_kafka: Any, clock: ManualClock) -> None:
+    topic = f"txn-{uuid.uuid4().hex[:8]}"
+    settings = {"bootstrap.servers": apache_kafka.bootstrap_servers}
+    admin = AdminClient(settings)
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    producer = Producer({**settings, "transactional.id": topic})
+    producer.init_transactions(30)
+    consumer = Consumer({**settings, "group.id": topic})
+    member = consumer.consumer_group_metadata()
+    for offset, end in ((5, producer.commit_transaction), (9, producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, offset)], member, 30)
+        end(30)
+    consumer.close()
+    log = ListLog(clock, PARTITIONS)
+
+    def loaded() -> dict[tuple[str, int], int]:
+        log.entries = stored(apache_kafka.directory / "log")
+        coordinator = GroupCoordinator(log, GroupConfig(), clock)
+        coordinator.start()
+        found = coordinator.fetch_offsets(topic)
+        coordinator.stop()
+        return {where: committed.offset for where, committed in found.items()}
+
+    wait_until(lambda: loaded() == {(topic, 0): 5}, "the commit's marker")
 
 
 @pytest.mark.servers
