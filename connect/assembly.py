@@ -103,7 +103,7 @@ def source_runner(parts: TaskParts) -> SourceRunner:
     chain = TransformChain.configured(parts.plugins, config, parts.config)
     keys, values = _converters(parts)
     policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
-    loop = ClientLoop.shared()
+    loop = ClientLoop()
     groups = topic_groups(parts.config, config.topic_creation_groups)
     rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
     sender = KafkaSender(loop, parts.clients, rules)
@@ -146,7 +146,7 @@ def sink_runner(parts: TaskParts) -> SinkRunner:
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
     chain = TransformChain.configured(parts.plugins, config, parts.config)
     keys, values = _converters(parts)
-    loop = ClientLoop.shared()
+    loop = ClientLoop()
     letters: DeadLetters | None = None
     letter_sender: DeadLetterSender | None = None
 
@@ -190,7 +190,7 @@ def job_runner(parts: TaskParts) -> JobRunner:
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
     context = RunningTaskContext(**parts.context_arguments(worker))
     task: Any = parts.task_class(parts.task_config, context)
-    offsets = GroupOffsets(ClientLoop.shared(), parts.clients.admin(), f"connect-{parts.connector}")
+    offsets = GroupOffsets(ClientLoop(), parts.clients.admin(), f"connect-{parts.connector}")
     return JobRunner(
         task,
         parts.control,

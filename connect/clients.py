@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,34 +21,19 @@ _SECURITY: Final = ("sasl.", "ssl.", "security.")
 
 
 class ClientLoop:
-    """An event loop in a thread of its own; made with the first client, one per process."""
-
-    _lock: Final = threading.Lock()
-    _shared: ClientLoop | None = None
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="kafka clients", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-
-    @classmethod
-    def shared(cls) -> ClientLoop:
-        with cls._lock:
-            if cls._shared is None:
-                cls._shared = cls()
-            return cls._shared
+    """The background loop of this process (``broker.client.blocking``), as a thing that can be handed over."""
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start it; from any thread but the loop's own."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        from broker.client.blocking.background import submit
+
+        return submit(work)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run it and wait for its result."""
-        return self.submit(work).result()
+        from broker.client.blocking import call
+
+        return call(work)
 
 
 def worker_client(worker: Mapping[str, str], kind: str = "admin") -> ClientConfig:

@@ -52,11 +52,11 @@ class ThreadedLink:
         self._numbers = count(1)
         self._waiting: dict[int, Future[Any]] = {}
 
-    def event(self, name: str, **values: Any) -> None:
+    def event(self, name: str, /, **values: Any) -> None:
         """Tell the worker. Returns quietly when it is gone."""
         self._write({"event": name, "with": values})
 
-    def call(self, name: str, **values: Any) -> Any:
+    def call(self, name: str, /, **values: Any) -> Any:
         """Ask the worker and wait for its answer."""
         number, future = next(self._numbers), Future[Any]()
         self._waiting[number] = future

@@ -70,7 +70,7 @@ class HostProcess:
         self._listening = asyncio.create_task(self._listen(reader), name=f"task host {self.number}")
         await self.call("setup", **setup)
 
-    async def call(self, name: str, **values: Any) -> Any:
+    async def call(self, name: str, /, **values: Any) -> Any:
         """Ask and wait for the answer. Raises RemoteError for what went wrong there, HostDied when it ended."""
         if self._writer is None or self._writer.is_closing() or (self._listening and self._listening.done()):
             raise HostDied(f"task host {self.number} has ended")

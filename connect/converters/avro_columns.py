@@ -1,0 +1,107 @@
+"""Between columns in Connect's Arrow form and in that of their Avro schemas, where the two differ.
+
+They differ in small integers (Avro has int), maps without text keys (an array of entries), the width of decimals, and
+logical types that Connect does not know (microseconds are plain long numbers to it).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connect.api import DataError, Schema, SchemaType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["from_avro_column", "to_avro_column"]
+
+
+def to_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
+    """The column with every map without text keys as a list of entries; other differences are casts the codec makes."""
+    import pyarrow as pa
+
+    if not _has_entry_maps(schema):
+        return column
+    if schema.type is SchemaType.STRUCT:
+        children = [to_avro_column(m.schema, column.field(i)) for i, m in enumerate(schema.fields)]
+        fields = [
+            pa.field(m.name, child.type, m.schema.optional) for m, child in zip(schema.fields, children, strict=True)
+        ]
+        return _rebuilt(pa.struct(fields), column, children)
+    assert schema.value_schema is not None
+    if schema.type is SchemaType.ARRAY:
+        items = to_avro_column(schema.value_schema, column.values)
+        made = pa.ListArray.from_buffers(
+            pa.list_(items.type), len(column), column.buffers()[:2], offset=column.offset, children=[items]
+        )
+        return made
+    assert schema.key_schema is not None
+    keys = to_avro_column(schema.key_schema, column.keys)
+    items = to_avro_column(schema.value_schema, column.items)
+    entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
+    buffers = column.buffers()[:2]
+    return pa.ListArray.from_buffers(
+        pa.list_(entries.type), len(column), buffers, offset=column.offset, children=[entries]
+    )
+
+
+def _has_entry_maps(schema: Schema) -> bool:
+    if schema.type is SchemaType.MAP:
+        assert schema.key_schema is not None and schema.value_schema is not None
+        plain = schema.key_schema.type is SchemaType.STRING and not schema.key_schema.optional
+        return not plain or _has_entry_maps(schema.value_schema)
+    if schema.type is SchemaType.ARRAY:
+        assert schema.value_schema is not None
+        return _has_entry_maps(schema.value_schema)
+    return any(_has_entry_maps(member.schema) for member in schema.fields)
+
+
+def from_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
+    """The column in the Arrow type of its Connect schema. Raises DataError where a value does not fit."""
+    import pyarrow as pa
+
+    wanted = schema.arrow_type
+    if column.type == wanted:
+        return column
+    if schema.type is SchemaType.STRUCT and pa.types.is_struct(column.type):
+        # By position: members of a union may be named in another way than Connect does.
+        children = [from_avro_column(m.schema, column.field(i)) for i, m in enumerate(schema.fields)]
+        return _rebuilt(wanted, column, children)
+    if schema.type is SchemaType.ARRAY and pa.types.is_list(column.type):
+        assert schema.value_schema is not None
+        items = from_avro_column(schema.value_schema, column.values)
+        return pa.Array.from_buffers(wanted, len(column), column.buffers()[:2], offset=column.offset, children=[items])
+    if schema.type is SchemaType.MAP and (pa.types.is_map(column.type) or pa.types.is_list(column.type)):
+        return _map_column(schema, column)
+    try:
+        if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
+            return column.view("int64").cast(wanted) if column.type.bit_width == 64 else column.cast(wanted)
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"a column of {column.type} does not fit {schema.name or schema.type.value}: {error}"
+        ) from error
+
+
+def _map_column(schema: Schema, column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    assert schema.key_schema is not None and schema.value_schema is not None
+    is_map = pa.types.is_map(column.type)
+    keys = column.keys if is_map else column.values.field(0)
+    items = column.items if is_map else column.values.field(1)
+    made = [from_avro_column(schema.key_schema, keys), from_avro_column(schema.value_schema, items)]
+    entry_type = pa.struct([schema.arrow_type.key_field, schema.arrow_type.item_field])
+    entries = pa.Array.from_buffers(entry_type, len(keys), [None], children=made)
+    buffers = column.buffers()[:2]
+    return pa.Array.from_buffers(schema.arrow_type, len(column), buffers, offset=column.offset, children=[entries])
+
+
+def _rebuilt(wanted: pa.DataType, column: pa.Array, children: list[pa.Array]) -> pa.Array:
+    """A struct column with other children, null where it was."""
+    import pyarrow as pa
+
+    valid = None
+    if column.null_count:
+        valid = column.is_valid().buffers()[1]
+    return pa.Array.from_buffers(wanted, len(column), [valid], children=children)

@@ -1,0 +1,238 @@
+"""What users ask of the worker: one operation for each thing the REST face offers, with its rules and texts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.api import PluginType
+from connect.errors import AlreadyExists, BadRequest, Conflict, InvalidConnector, NotFound
+from connect.herder import Herder
+from connect.plugins import CONNECTORS, PluginRegistry
+from connect.stores import State, Status, TargetState
+from connect.stores.configs import StoredConnector
+from connect.worker import Worker
+
+if TYPE_CHECKING:
+    from broker.client import Admin
+
+__all__ = ["Operations"]
+
+_SOURCE: Final = PluginType.SOURCE.value
+
+
+class Operations:
+    """Changes of one connector come one after another; all values are as the REST face shows them."""
+
+    def __init__(self, herder: Herder, worker: Worker, plugins: PluginRegistry, admin: Admin) -> None:
+        self._herder, self._worker, self._plugins, self._admin = herder, worker, plugins, admin
+        self._changing: dict[str, asyncio.Lock] = {}
+
+    def _stored(self, name: str) -> StoredConnector:
+        found = self._herder.configs.connectors.get(name)
+        if found is None:
+            raise NotFound(f"Connector {name} not found")
+        return found
+
+    def names(self) -> list[str]:
+        return sorted(self._herder.configs.connectors)
+
+    def type_of(self, config: Mapping[str, str]) -> str:
+        plugin = self._plugins.find(config.get("connector.class", ""), *CONNECTORS)
+        return plugin.type.value if plugin is not None else "unknown"
+
+    def info(self, name: str) -> dict[str, Any]:
+        stored = self._stored(name)
+        tasks = [{"connector": name, "task": number} for number in range(len(stored.tasks or []))]
+        return {"name": name, "config": stored.config, "tasks": tasks, "type": self.type_of(stored.config)}
+
+    def config(self, name: str) -> dict[str, str]:
+        return self._stored(name).config
+
+    def status(self, name: str) -> dict[str, Any]:
+        found = self._herder.statuses.connectors.get(name)
+        if found is None:
+            raise NotFound(f"No status found for connector {name}")
+        stored = self._herder.configs.connectors.get(name)
+        tasks = self._herder.statuses.tasks.get(name, {})
+        return {
+            "name": name,
+            "connector": found.to_json(),
+            "tasks": [{"id": number, **status.to_json()} for number, status in sorted(tasks.items())],
+            "type": self.type_of(stored.config) if stored is not None else "unknown",
+        }
+
+    def task_status(self, name: str, number: int) -> dict[str, Any]:
+        found = self._herder.statuses.tasks.get(name, {}).get(number)
+        if found is None:
+            raise NotFound(f"No status found for task {name}-{number}")
+        return {"id": number, **found.to_json()}
+
+    def tasks(self, name: str) -> list[dict[str, Any]]:
+        stored = self._stored(name)
+        return [
+            {"id": {"connector": name, "task": number}, "config": config}
+            for number, config in enumerate(stored.tasks or [])
+        ]
+
+    def expanded(self, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Every connector with its status or info; one that has no status yet is left out, as in Kafka Connect."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in self.names():
+            if "status" in kinds and name not in self._herder.statuses.connectors:
+                continue
+            entry: dict[str, Any] = {}
+            if "status" in kinds:
+                entry["status"] = self.status(name)
+            if "info" in kinds:
+                entry["info"] = self.info(name)
+            found[name] = entry
+        return found
+
+    async def create(
+        self, name: str, config: Mapping[str, str | None], initial: TargetState | None = None
+    ) -> dict[str, Any]:
+        """Create a connector. Raises AlreadyExists, InvalidConnector."""
+        checked = await self._checked(name, config)
+        async with self._changes_of(name):
+            if name in self._herder.configs.connectors:
+                raise AlreadyExists(f"Connector {name} already exists")
+            if initial is not None:
+                await self._herder.configs.put_target(name, initial)
+            await self._herder.configs.put_connector(name, checked)
+            return self.info(name)
+
+    async def put(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, dict[str, Any]]:
+        """Create a connector or replace its configuration; says whether it was created."""
+        checked = await self._checked(name, config)
+        async with self._changes_of(name):
+            created = name not in self._herder.configs.connectors
+            await self._herder.configs.put_connector(name, checked)
+            return created, self.info(name)
+
+    async def patch(self, name: str, changes: Mapping[str, str | None]) -> dict[str, Any]:
+        """Change some keys; a null removes one."""
+        merged: dict[str, str | None] = {**self.config(name), **changes}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        _, info = await self.put(name, kept)
+        return info
+
+    async def _checked(self, name: str, config: Mapping[str, str | None]) -> dict[str, str]:
+        """The configuration as it will be stored, found right by its connector."""
+        given = config.get("name")
+        if given is not None and given != name:
+            raise BadRequest(f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")
+        whole = {**config, "name": name}
+        judged = await self._worker.validate(whole)
+        if judged["errors"]:
+            raise InvalidConnector(judged["errors"])
+        return {key: value for key, value in whole.items() if value is not None}
+
+    def _changes_of(self, name: str) -> asyncio.Lock:
+        return self._changing.setdefault(name, asyncio.Lock())
+
+    async def delete(self, name: str) -> None:
+        async with self._changes_of(name):
+            self._stored(name)
+            await self._herder.configs.remove_connector(name)
+        await self._herder.settle(name)
+
+    async def set_target(self, name: str, target: TargetState) -> None:
+        """Pause, resume or stop; a stop waits until it is one."""
+        async with self._changes_of(name):
+            self._stored(name)
+            await self._herder.configs.put_target(name, target)
+        if target is TargetState.STOPPED:
+            await self._herder.settle(name)
+
+    async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any] | None:
+        """Restart a connector, its tasks too if asked; the status with what is RESTARTING, None for the connector alone."""
+        self._stored(name)
+        if not include_tasks and not only_failed:
+            await self._herder.restart_connector(name)
+            await self._herder.settle(name)
+            self._raise_failure(name)
+            return None
+        shown = self.status(name)
+        failed = State.FAILED.value
+        with_connector = not only_failed or shown["connector"]["state"] == failed
+        numbers = [t["id"] for t in shown["tasks"] if include_tasks and (not only_failed or t["state"] == failed)]
+        if with_connector:
+            shown["connector"]["state"] = State.RESTARTING.value
+            await self._herder.restart_connector(name)
+        for task in shown["tasks"]:
+            if task["id"] in numbers:
+                task["state"] = State.RESTARTING.value
+                task.pop("trace", None)
+                await self._tell_restarting(name, task["id"])
+                await self._herder.restart_task(name, task["id"])
+        return shown
+
+    async def _tell_restarting(self, name: str, number: int) -> None:
+        status = Status(State.RESTARTING, self._herder.worker_id)
+        await self._herder.statuses.put_task(name, number, status)
+
+    def _raise_failure(self, name: str) -> None:
+        found = self._herder.statuses.connectors.get(name)
+        if found is not None and found.state is State.FAILED:
+            raise Conflict(f"Failed to start connector: {name}: {found.trace}")
+
+    async def restart_task(self, name: str, number: int) -> None:
+        stored = self._stored(name)
+        if number >= len(stored.tasks or []):
+            raise NotFound(f"Unknown task: {name}-{number}")
+        await self._herder.restart_task(name, number)
+
+    async def offsets(self, name: str) -> dict[str, Any]:
+        """How far a connector has come."""
+        stored = self._stored(name)
+        if self.type_of(stored.config) == _SOURCE:
+            return {"offsets": [one.to_json() for one in await self._herder.offsets.read(name)]}
+        group = stored.config.get("consumer.override.group.id", f"connect-{name}")
+        committed = await self._admin.group_offsets(group)
+        return {
+            "offsets": [
+                {
+                    "partition": {"kafka_topic": partition.topic, "kafka_partition": partition.partition},
+                    "offset": {"kafka_offset": offset},
+                }
+                for partition, offset in sorted(committed.items())
+            ]
+        }
+
+    def topics(self, name: str) -> dict[str, Any]:
+        self._stored(name)
+        return {name: {"topics": sorted(self._herder.statuses.topics.get(name, ()))}}
+
+    async def reset_topics(self, name: str) -> None:
+        self._stored(name)
+        await self._herder.statuses.forget_topics(name)
+
+    def progress(self, name: str) -> dict[str, Any]:
+        """What the tasks of a connector last said of long work."""
+        self._stored(name)
+        told = sorted((task[1], said) for task, said in self._worker.progress.items() if task[0] == name)
+        return {"name": name, "tasks": [said for _, said in told]}
+
+    def plugins(self, *, connectors_only: bool) -> list[dict[str, str]]:
+        listed = self._plugins.listed(CONNECTORS) if connectors_only else self._plugins.listed()
+        return [{"class": plugin.name, "type": plugin.type.value, "version": plugin.version} for plugin in listed]
+
+    async def plugin_keys(self, name: str) -> list[dict[str, Any]]:
+        if self._plugins.find(name) is None:
+            raise NotFound(f"Unknown plugin {name}.")
+        return await self._worker.plugin_keys(name)
+
+    async def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """The ConfigInfos of a configuration for the plugin in the URL."""
+        class_name = config.get("connector.class")
+        if class_name and _cut(class_name) != _cut(plugin) and not class_name.endswith(plugin):
+            raise BadRequest(f"Included connector type {class_name} does not match request type {plugin}")
+        judged = await self._worker.validate(config)
+        infos: dict[str, Any] = judged["infos"]
+        return infos
+
+
+def _cut(class_name: str) -> str:
+    return class_name.rpartition(".")[2].removesuffix("Connector")

@@ -1,0 +1,42 @@
+"""Every route of the REST face on one screen. Bodies and texts are Kafka Connect's; ``/tidegate/v1`` is ours."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute, Route
+
+from connect.routes.connectors import ConnectorRoutes
+from connect.routes.plugins import PluginRoutes
+from connect.routes.root import RootRoutes
+
+__all__ = ["all_routes"]
+
+
+def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRoutes) -> list[BaseRoute]:
+    one = "/connectors/{name}"
+    plugin = "/connector-plugins/{plugin}"
+    return [
+        Route("/", root.show, methods=["GET"]),
+        Route("/health", root.health, methods=["GET"]),
+        Route("/connectors", connectors.list, methods=["GET"]),
+        Route("/connectors", connectors.create, methods=["POST"]),
+        Route(one, connectors.show, methods=["GET"]),
+        Route(one, connectors.delete, methods=["DELETE"]),
+        Route(f"{one}/config", connectors.show_config, methods=["GET"]),
+        Route(f"{one}/config", connectors.put_config, methods=["PUT"]),
+        Route(f"{one}/config", connectors.patch_config, methods=["PATCH"]),
+        Route(f"{one}/status", connectors.status, methods=["GET"]),
+        Route(f"{one}/pause", connectors.pause, methods=["PUT"]),
+        Route(f"{one}/resume", connectors.resume, methods=["PUT"]),
+        Route(f"{one}/stop", connectors.stop, methods=["PUT"]),
+        Route(f"{one}/restart", connectors.restart, methods=["POST"]),
+        Route(f"{one}/tasks", connectors.tasks, methods=["GET"]),
+        Route(one + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
+        Route(one + "/tasks/{task:int}/restart", connectors.restart_task, methods=["POST"]),
+        Route(f"{one}/offsets", connectors.offsets, methods=["GET"]),
+        Route(f"{one}/topics", connectors.topics, methods=["GET"]),
+        Route(f"{one}/topics/reset", connectors.reset_topics, methods=["PUT"]),
+        Route("/connector-plugins", plugins.list, methods=["GET"]),
+        Route(f"{plugin}/config", plugins.keys, methods=["GET"]),
+        Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),
+        Route(f"/tidegate/v1{one}/progress", connectors.progress, methods=["GET"]),
+    ]

@@ -1,0 +1,60 @@
+"""Reading requests and rendering errors as Kafka Connect does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from connect.errors import BadRequest
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.http import json_body, json_response
+
+__all__ = ["flag", "render_error", "string_map", "string_map_of"]
+
+
+def render_error(_: Request, error: TidegateError | HTTPException) -> Response:
+    """``{"error_code": ..., "message": ...}`` with the HTTP status repeated."""
+    if isinstance(error, HTTPException):
+        status, message = error.status_code, f"HTTP {error.status_code} {error.detail}"
+    else:
+        status, message = error.http_status, str(error)
+    return json_response({"error_code": status, "message": message}, status)
+
+
+async def string_map(request: Request) -> dict[str, str | None]:
+    """The body as a map of texts."""
+    return string_map_of(await json_body(request))
+
+
+def string_map_of(value: Any) -> dict[str, str | None]:
+    """Scalars become text as Jackson makes them; null stays. Raises BadRequest for objects and arrays."""
+    if not isinstance(value, dict):
+        raise BadRequest(f"Cannot deserialize a map of configuration values from {_kind(value)}")
+    return {str(key): _text(key, item) for key, item in value.items()}
+
+
+def _text(key: str, value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        raise BadRequest(
+            f"Cannot deserialize value of type `java.lang.String` from {_kind(value)}: configuration {key} takes text"
+        )
+    return json.dumps(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return "Object value (token `JsonToken.START_OBJECT`)"
+    if isinstance(value, list):
+        return "Array value (token `JsonToken.START_ARRAY`)"
+    return "null" if value is None else f"a {type(value).__name__}"
+
+
+def flag(request: Request, name: str) -> bool:
+    """A query parameter that is true or false; Java's reading: anything but true is false."""
+    return request.query_params.get(name, "false").lower() == "true"

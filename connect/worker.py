@@ -1,0 +1,254 @@
+"""The worker: keeps task-host processes and has connectors and tasks run in them. Knows nothing of what should run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final, Protocol
+
+from connect.errors import HostDied
+from connect.hosts.process import HostProcess
+from tidegate.kit.logs import logger
+
+__all__ = ["TaskId", "Worker", "WorkerListener"]
+
+log = logger(__name__)
+
+TaskId = tuple[str, int]
+"""A connector's name and a task's number."""
+
+_STOP_MARGIN_S: Final = 2.0
+
+
+class WorkerListener(Protocol):
+    """Hears what happens in the task hosts; called on the event loop."""
+
+    def on_task_state(self, task: TaskId, state: str, trace: str | None) -> None: ...
+    def on_topic(self, task: TaskId, topic: str) -> None: ...
+    def on_reconfigure(self, connector: str) -> None: ...
+
+    def on_host_death(self, connectors: Sequence[str], tasks: Sequence[TaskId], reason: str) -> None:
+        """These were running in a process that is gone."""
+        ...
+
+    async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
+        """The committed positions of a source, for a connector that asks."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Host:
+    """A process and what runs in it."""
+
+    process: HostProcess
+    own: bool
+    """Whether it is for one task alone (``task.isolation=process``)."""
+    connectors: set[str] = field(default_factory=set)
+    tasks: set[TaskId] = field(default_factory=set)
+
+    @property
+    def load(self) -> int:
+        return len(self.tasks) * 4 + len(self.connectors)
+
+
+class Worker:
+    """Used from one event loop; calls about the same connector or task must not overlap."""
+
+    def __init__(
+        self, properties: Mapping[str, str], plugin_modules: Sequence[str], *, processes: int, stop_timeout_ms: int
+    ) -> None:
+        self._setup = {"plugin_modules": list(plugin_modules), "worker": dict(properties)}
+        self._limit = processes or os.cpu_count() or 1
+        self._stop_timeout_s = stop_timeout_ms / 1000
+        self._hosts: list[_Host] = []
+        self._starting = asyncio.Lock()
+        self._numbers, self._attempts = count(1), count(1)
+        self._current: dict[TaskId, int] = {}
+        self.statistics: dict[TaskId, dict[str, Any]] = {}
+        self.progress: dict[TaskId, dict[str, Any]] = {}
+        self.listener: WorkerListener | None = None
+
+    async def stop(self) -> None:
+        """Stop everything: tasks first, which commit what they have, then their hosts."""
+        await asyncio.gather(*(self.stop_task(task) for host in self._hosts for task in list(host.tasks)))
+        names = [name for host in self._hosts for name in list(host.connectors)]
+        await asyncio.gather(*(self.stop_connector(name) for name in names), return_exceptions=True)
+        hosts, self._hosts = self._hosts, []
+        await asyncio.gather(*(host.process.stop(self._stop_timeout_s) for host in hosts))
+
+    async def validate(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``TaskHost.validate``."""
+        judged: dict[str, Any] = await self._asked("validate", properties=dict(properties))
+        return judged
+
+    async def plugin_keys(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._asked("plugin_keys", name=name)
+        return found
+
+    async def _asked(self, call: str, **values: Any) -> Any:
+        """A question to any host; asked again once where the host died over it, which may have been another's fault."""
+        try:
+            return await (await self._shared_host()).process.call(call, **values)
+        except HostDied:
+            return await (await self._shared_host()).process.call(call, **values)
+
+    async def start_connector(self, name: str, properties: Mapping[str, str]) -> dict[str, Any]:
+        """Start a connector; returns its ``type`` and ``version``."""
+        host = await self._shared_host()
+        started: dict[str, Any] = await host.process.call("start_connector", name=name, properties=dict(properties))
+        host.connectors.add(name)
+        return started
+
+    async def plan(self, name: str) -> list[dict[str, str]]:
+        """The properties of a connector's tasks. Raises HostDied where it does not run."""
+        planned: list[dict[str, str]] = await self._host_of_connector(name).process.call("plan", name=name)
+        return planned
+
+    async def stop_connector(self, name: str) -> None:
+        for host in self._hosts:
+            if name in host.connectors:
+                host.connectors.discard(name)
+                async with asyncio.timeout(self._stop_timeout_s + _STOP_MARGIN_S):
+                    await host.process.call("stop_connector", name=name)
+
+    async def start_task(
+        self,
+        task: TaskId,
+        *,
+        config: Mapping[str, str],
+        properties: Mapping[str, str],
+        paused: bool,
+        offsets: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """Start a task; returns its ``version``. Its states are heard by the listener."""
+        host = await (self._own_host() if config.get("task.isolation") == "process" else self._shared_host())
+        self._current[task] = attempt = next(self._attempts)
+        host.tasks.add(task)
+        try:
+            started: dict[str, Any] = await host.process.call(
+                "start_task",
+                connector=task[0],
+                task=task[1],
+                attempt=attempt,
+                config=dict(config),
+                properties=dict(properties),
+                paused=paused,
+                offsets=[dict(offset) for offset in offsets],
+            )
+        except BaseException:
+            host.tasks.discard(task)
+            raise
+        return started
+
+    async def set_paused(self, task: TaskId, paused: bool) -> None:
+        for host in self._hosts:
+            if task in host.tasks:
+                await host.process.call("pause_task" if paused else "resume_task", connector=task[0], task=task[1])
+
+    async def stop_task(self, task: TaskId) -> None:
+        """Stop a task. Where it does not stop in time, its host is drained and killed; the listener hears of the others."""
+        self._current.pop(task, None)
+        self.statistics.pop(task, None)
+        self.progress.pop(task, None)
+        host = next((host for host in self._hosts if task in host.tasks), None)
+        if host is None:
+            return
+        stopped = await self._stopped_in(host, task)
+        host.tasks.discard(task)
+        if not stopped:
+            await self._replace(host, task)
+        elif host.own and not host.tasks:
+            self._hosts.remove(host)
+            await host.process.stop(self._stop_timeout_s)
+
+    async def _stopped_in(self, host: _Host, task: TaskId) -> bool:
+        try:
+            async with asyncio.timeout(self._stop_timeout_s + _STOP_MARGIN_S):
+                values = {"connector": task[0], "task": task[1], "timeout_s": self._stop_timeout_s}
+                return bool(await host.process.call("stop_task", **values))
+        except TimeoutError:
+            return False
+        except HostDied:
+            return True
+
+    async def _replace(self, host: _Host, culprit: TaskId) -> None:
+        """Stop what else runs in a host that one task keeps busy, end it, and say what has to be started elsewhere."""
+        log.warning("task did not stop in time; its host is replaced", connector=culprit[0], task=culprit[1])
+        if host not in self._hosts:
+            return
+        self._hosts.remove(host)
+        tasks, connectors = list(host.tasks), list(host.connectors)
+        await asyncio.gather(*(self._stopped_in(host, task) for task in tasks))
+        await host.process.kill()
+        if self.listener is not None and (tasks or connectors):
+            reason = f"moved: task {culprit[1]} of {culprit[0]} did not stop and took its host along"
+            self.listener.on_host_death(connectors, tasks, reason)
+
+    def running(self) -> Iterable[TaskId]:
+        return [task for host in self._hosts for task in host.tasks]
+
+    def _host_of_connector(self, name: str) -> _Host:
+        for host in self._hosts:
+            if name in host.connectors:
+                return host
+        raise HostDied(f"connector {name} does not run")
+
+    async def _shared_host(self) -> _Host:
+        """The least loaded shared host; a new one while there are fewer than processors and none is idle."""
+        async with self._starting:
+            shared = [host for host in self._hosts if not host.own and host.process.alive]
+            idle = [host for host in shared if not host.load]
+            if idle or len(shared) >= self._limit:
+                return (idle or sorted(shared, key=lambda host: host.load))[0]
+            return await self._new_host(own=False)
+
+    async def _own_host(self) -> _Host:
+        async with self._starting:
+            return await self._new_host(own=True)
+
+    async def _new_host(self, *, own: bool) -> _Host:
+        process = HostProcess(
+            next(self._numbers), on_event=self._hear, on_call=self._answer, on_death=self._notice_death
+        )
+        host = _Host(process, own)
+        self._hosts.append(host)
+        try:
+            await process.start(self._setup)
+        except BaseException:
+            if host in self._hosts:
+                self._hosts.remove(host)
+            raise
+        log.info("task host started", host=process.number, pid=process.pid)
+        return host
+
+    async def _answer(self, name: str, values: dict[str, Any]) -> Any:
+        answers: dict[str, Callable[..., Awaitable[Any]]] = {}
+        if self.listener is not None:
+            answers["offsets"] = self.listener.offsets_of
+        return await answers[name](**values)
+
+    def _hear(self, name: str, values: dict[str, Any]) -> None:
+        if self.listener is None:
+            return
+        if name == "reconfigure":
+            self.listener.on_reconfigure(values["connector"])
+            return
+        task: TaskId = (values["connector"], values["task"])
+        if name == "statistics" and task in self._current:
+            self.statistics[task] = values["values"]
+        elif name == "progress" and task in self._current:
+            self.progress[task] = values["progress"]
+        elif name == "topic":
+            self.listener.on_topic(task, values["topic"])
+        elif name == "task_state" and self._current.get(task) == values["attempt"]:
+            self.listener.on_task_state(task, values["state"], values["trace"])
+
+    def _notice_death(self, process: HostProcess, reason: str) -> None:
+        log.error("a task host died", reason=reason)
+        for host in [host for host in self._hosts if host.process is process]:
+            self._hosts.remove(host)
+            if self.listener is not None:
+                self.listener.on_host_death(list(host.connectors), list(host.tasks), reason)
