@@ -17,9 +17,17 @@ from tests.servers.fetch import require
 from tests.servers.java import java
 from tests.servers.process import ServerProcess, free_ports
 
-__all__ = ["TOOLS", "KafkaBroker", "KafkaConnect", "kafka_tool", "metadata_answers"]
+__all__ = ["FOR_SPEED", "TOOLS", "KafkaBroker", "KafkaConnect", "kafka_tool", "metadata_answers"]
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+FOR_SPEED: Final = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-Djava.awt.headless=true",
+)
+"""The JVM options of Kafka's own start scripts, for benchmarks; tests take ``_JVM``, which starts faster."""
 _JVM: Final = ("-server", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 TOOLS: Final = {
@@ -55,9 +63,11 @@ def _command(main: str, *, heap: str = "256M", log_level: str = "WARN", jvm: Seq
     return [java(), f"-Xmx{heap}", *jvm, *logging, "-cp", f"{libraries}/*", main]
 
 
-def kafka_tool(name: str, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> str:
+def kafka_tool(
+    name: str, *arguments: str, stdin: str | None = None, timeout_s: float = 60, jvm: Sequence[str] = _JVM
+) -> str:
     """Run one of Kafka's tools; returns its standard output, raises AssertionError with everything it said if it fails."""
-    command = [*_command(TOOLS.get(name, name)), *arguments]
+    command = [*_command(TOOLS.get(name, name), heap="512M", jvm=jvm), *arguments]
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s)
     assert done.returncode == 0, f"{name} {' '.join(arguments)}: status {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -66,7 +76,14 @@ def kafka_tool(name: str, *arguments: str, stdin: str | None = None, timeout_s: 
 class KafkaBroker:
     """One broker that is its own controller, with everything under ``directory``. ``settings`` are server.properties."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, *, heap: str = "512M") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        heap: str = "512M",
+        jvm: Sequence[str] = _JVM,
+    ) -> None:
         self.directory = directory
         self.port, controller = free_ports(2)
         self._properties = directory / "server.properties"
@@ -74,7 +91,7 @@ class KafkaBroker:
         _write_properties(self._properties, {**_broker_settings(directory, self.port, controller), **(settings or {})})
         self.process = ServerProcess(
             "Apache Kafka",
-            _command("kafka.Kafka", heap=heap, log_level="INFO") + [str(self._properties)],
+            _command("kafka.Kafka", heap=heap, log_level="INFO", jvm=jvm) + [str(self._properties)],
             log=directory / "server.log",
             ready=lambda: metadata_answers(self.port),
         )
@@ -123,7 +140,15 @@ def _broker_settings(directory: Path, port: int, controller: int) -> dict[str, s
 class KafkaConnect:
     """A distributed Connect worker over ``bootstrap_servers``; ``settings`` are worker properties."""
 
-    def __init__(self, directory: Path, bootstrap_servers: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        bootstrap_servers: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        heap: str = "512M",
+        jvm: Sequence[str] = _JVM,
+    ) -> None:
         (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         directory.mkdir(parents=True, exist_ok=True)
@@ -131,7 +156,7 @@ class KafkaConnect:
         _write_properties(properties, {**_worker_settings(bootstrap_servers, self.url), **(settings or {})})
         self.process = ServerProcess(
             "Kafka Connect",
-            _command("org.apache.kafka.connect.cli.ConnectDistributed", heap="512M", log_level="INFO")
+            _command("org.apache.kafka.connect.cli.ConnectDistributed", heap=heap, log_level="INFO", jvm=jvm)
             + [str(properties)],
             log=directory / "worker.log",
             ready=lambda: _http_ok(f"{self.url}/connectors"),

@@ -10,6 +10,9 @@ import structlog
 
 __all__ = ["Format", "configure", "logger"]
 
+_TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn")
+"""Libraries whose INFO is our DEBUG."""
+
 Format = Literal["json", "console"]
 
 
@@ -46,6 +49,8 @@ def configure(level: str = "INFO", format: Format | None = None) -> None:  # noq
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    for library in _TALKATIVE:
+        logging.getLogger(library).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

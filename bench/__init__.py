@@ -1,0 +1,1 @@
+"""Benchmarks: us and the originals in one run, interleaved; what counts is the median ratio."""

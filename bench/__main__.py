@@ -1,0 +1,35 @@
+"""``python -m bench [broker|connect] [--runs N]``: run benchmarks and print the median ratios."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+BENCHES = ("broker", "connect")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("names", nargs="*", default=BENCHES, help=f"which: {', '.join(BENCHES)}")
+    parser.add_argument("--runs", type=int, default=5, help="pairs of runs; the median of their ratios counts")
+    arguments = parser.parse_args()
+    console = Console(width=120)
+    console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {arguments.runs} interleaved pairs")
+    for name in arguments.names:
+        folder = Path(tempfile.mkdtemp(prefix=f"tidegate-bench-{name}-"))
+        try:
+            importlib.import_module(f"bench.{name}").main(folder, arguments.runs, console)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
