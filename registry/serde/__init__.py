@@ -1,0 +1,57 @@
+"""Avro in Confluent framing, for records (``records``) and for Arrow columns (``columns``).
+
+What needs pyarrow is loaded when first asked for, so that a process that handles single records goes without.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from registry.serde.arrow_types import UnsupportedSchema, arrow_type, avro_schema
+    from registry.serde.columns import DecodedRun, decode_columns, encode_columns
+    from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
+    from registry.serde.framing import frame, unframe
+    from registry.serde.records import decode_record, encode_record
+    from registry.serde.subjects import subject_name
+
+__all__ = [
+    "CorruptRecord",
+    "DecodedRun",
+    "SerializationError",
+    "UnencodableValue",
+    "UnsupportedSchema",
+    "arrow_type",
+    "avro_schema",
+    "decode_columns",
+    "decode_record",
+    "encode_columns",
+    "encode_record",
+    "frame",
+    "subject_name",
+    "unframe",
+]
+
+_HOMES = {
+    "CorruptRecord": "errors",
+    "DecodedRun": "columns",
+    "SerializationError": "errors",
+    "UnencodableValue": "errors",
+    "UnsupportedSchema": "arrow_types",
+    "arrow_type": "arrow_types",
+    "avro_schema": "arrow_types",
+    "decode_columns": "columns",
+    "decode_record": "records",
+    "encode_columns": "columns",
+    "encode_record": "records",
+    "frame": "framing",
+    "subject_name": "subjects",
+    "unframe": "framing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"registry.serde.{_HOMES[name]}"), name)

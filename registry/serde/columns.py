@@ -1,0 +1,157 @@
+"""Arrow columns to framed Avro messages and back: what converters, sinks and the command line use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from registry.formats.avro.schema import AvroSchema
+from registry.serde.arrow_types import arrow_type
+from registry.serde.decoder import decode_bodies
+from registry.serde.encoder import encode_bodies
+from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
+from registry.serde.framing import HEADER_SIZE, header
+from registry.serde.resolution import resolve_column
+
+__all__ = ["DecodedRun", "decode_columns", "encode_columns"]
+
+Resolve = Callable[[int], AvroSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRun:
+    """Rows ``start`` to ``start + length`` of what was decoded, all written with one schema.
+
+    ``schema`` is the one ``array`` is in: the reader's where one was given. ``schema_id`` is the writer's; both are
+    None in a run of nulls alone, unless there is a reader.
+    """
+
+    start: int
+    length: int
+    schema_id: int | None
+    schema: AvroSchema | None
+    array: pa.Array
+
+
+def encode_columns(schema: AvroSchema, rows: pa.Array, schema_id: int) -> pa.Array:
+    """Every row as a message in Confluent framing, a null row as null: a BinaryArray.
+
+    Columns are matched to fields by name and cast where no value changes by it. Raises UnencodableValue with the row
+    and the field of the first value that does not fit.
+    """
+    if rows.null_count == 0:
+        return encode_bodies(schema.type, rows, header(schema_id))
+    valid = rows.is_valid().to_numpy(zero_copy_only=False)
+    try:
+        encoded = encode_bodies(schema.type, rows.drop_null(), header(schema_id))
+    except UnencodableValue as error:
+        raise _at_original_row(error, valid) from error
+    return _spread(encoded, valid)
+
+
+def decode_columns(values: pa.Array, resolve: Resolve, reader: AvroSchema | None = None) -> list[DecodedRun]:
+    """Messages in Confluent framing as columns: a run per stretch of rows with one schema id; null stays null.
+
+    ``resolve`` gives the schema of an id and is asked once for each. Raises CorruptRecord with the row and the field
+    for anything that is not what its schema says.
+    """
+    if not pa.types.is_binary(values.type):
+        values = values.cast(pa.binary())
+    valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else np.ones(len(values), np.bool_)
+    if not valid.any():
+        return _nulls_only(len(values), reader)
+    messages = values.drop_null() if values.null_count else values
+    original = np.flatnonzero(valid)
+    ids = _schema_ids(messages, original)
+    spread_ids = _with_nulls(ids, valid)
+    columns: dict[int, pa.Array] = {}
+    schemas: dict[int, AvroSchema] = {}
+    for schema_id in np.unique(ids).tolist():
+        writer = resolve(schema_id)
+        schemas[schema_id] = reader or writer
+        here = spread_ids == schema_id
+        columns[schema_id] = _decoded(values, valid, here, writer, reader)
+    return _runs(spread_ids, columns, schemas)
+
+
+def _decoded(
+    values: pa.Array,
+    valid: npt.NDArray[np.bool_],
+    here: npt.NDArray[np.bool_],
+    writer: AvroSchema,
+    reader: AvroSchema | None,
+) -> pa.Array:
+    """The rows of one schema id, nulls among them, decoded together however many runs they form."""
+    chosen = np.flatnonzero(here & valid)
+    part = values if len(chosen) == len(values) else values.take(pa.array(chosen))
+    try:
+        decoded = decode_bodies(writer.type, part, HEADER_SIZE)
+        if reader is not None:
+            decoded = resolve_column(decoded, writer.type, reader.type)
+    except SerializationError as error:
+        row = None if error.row is None else int(chosen[error.row])
+        raise CorruptRecord(error.reason, row=row, path=error.path) from error
+    return decoded if len(chosen) == int(here.sum()) else _spread(decoded, valid[here])
+
+
+def _runs(ids: npt.NDArray[np.int64], columns: dict[int, pa.Array], schemas: dict[int, AvroSchema]) -> list[DecodedRun]:
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(ids)) + 1]).tolist()
+    ends = [*starts[1:], len(ids)]
+    used = dict.fromkeys(columns, 0)
+    runs = []
+    for start, end in zip(starts, ends, strict=True):
+        schema_id, length = int(ids[start]), end - start
+        array = columns[schema_id].slice(used[schema_id], length)
+        used[schema_id] += length
+        runs.append(DecodedRun(start, length, schema_id, schemas[schema_id], array))
+    return runs
+
+
+def _nulls_only(rows: int, reader: AvroSchema | None) -> list[DecodedRun]:
+    if rows == 0:
+        return []
+    array = pa.nulls(rows, pa.null() if reader is None else arrow_type(reader))
+    return [DecodedRun(0, rows, None, reader, array)]
+
+
+def _schema_ids(messages: pa.Array, original: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The id in each message's header; ``original`` are the rows they came from, for the error."""
+    offsets = np.frombuffer(messages.buffers()[1], np.int32)[messages.offset :][: len(messages) + 1].astype(np.int64)
+    short = np.diff(offsets) < HEADER_SIZE
+    if short.any():
+        at = int(short.argmax())
+        raise CorruptRecord(
+            f"not in Confluent framing: {offsets[at + 1] - offsets[at]} bytes are fewer than the header's {HEADER_SIZE}",
+            row=int(original[at]),
+        )
+    data = np.frombuffer(messages.buffers()[2], np.uint8)
+    headers = data[offsets[:-1].reshape(-1, 1) + np.arange(HEADER_SIZE)]
+    strange = headers[:, 0] != 0
+    if strange.any():
+        at = int(strange.argmax())
+        raise CorruptRecord(
+            f"not in Confluent framing: it begins with {bytes(headers[at]).hex(' ')}, expected 00 and a schema id",
+            row=int(original[at]),
+        )
+    ids: npt.NDArray[np.int64] = np.ascontiguousarray(headers[:, 1:]).view(">u4").ravel().astype(np.int64)
+    return ids
+
+
+def _with_nulls(ids: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """An id for every row: a null joins the run before it, or the first one."""
+    spread: npt.NDArray[np.int64] = ids[np.maximum(np.cumsum(valid) - 1, 0)]
+    return spread
+
+
+def _spread(packed: pa.Array, valid: npt.NDArray[np.bool_]) -> pa.Array:
+    """Values of the valid rows put back among nulls."""
+    return packed.take(pa.array(np.maximum(np.cumsum(valid) - 1, 0), mask=~valid))
+
+
+def _at_original_row(error: UnencodableValue, valid: npt.NDArray[np.bool_]) -> UnencodableValue:
+    row = None if error.row is None else int(np.flatnonzero(valid)[error.row])
+    return UnencodableValue(error.reason, row=row, path=error.path)

@@ -1,0 +1,95 @@
+"""Default values of Avro fields as columns."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from registry.formats.avro.model import ArrayType, AvroType, MapType, RecordType, UnionType
+from registry.serde.arrow_types import type_to_arrow
+from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
+
+__all__ = ["default_column", "default_value"]
+
+
+def default_column(type_: AvroType, default: Any, rows: int) -> pa.Array:
+    """The default, given as its schema's JSON, repeated."""
+    one = pa.array([default_value(type_, default)], type_to_arrow(type_))
+    return one.take(pa.array(np.zeros(rows, np.int64)))
+
+
+def default_value(type_: AvroType, default: Any) -> Any:
+    """What pyarrow takes for a default given as JSON."""
+    match type_:
+        case UnionType():
+            return _union_default(type_, default)
+        case RecordType():
+            return {
+                field.name: default_value(field.type, default.get(field.name, field.default)) for field in type_.fields
+            }
+        case ArrayType():
+            return [default_value(type_.items, item) for item in default]
+        case MapType():
+            return [(name, default_value(type_.values, item)) for name, item in default.items()]
+    if type_.kind in ("bytes", "fixed"):
+        # Avro writes bytes in JSON as text with one character of U+0000 to U+00FF for each.
+        data = default.encode("latin-1")
+        if logical_of(type_) == "decimal":
+            scale = (decimal_of(type_) or (0, 0))[1]
+            # Not scaleb, which rounds to the context's 28 digits.
+            return Decimal(f"{int.from_bytes(data, 'big', signed=True)}E-{scale}")
+        return data
+    return _temporal(logical_of(type_), default)
+
+
+def _union_default(type_: UnionType, default: Any) -> Any:
+    if default is None:
+        return None
+    branches = [branch for _, branch in value_branches(type_)]
+    if len(branches) == 1:
+        return default_value(branches[0], default)
+    fitting = next((index for index, branch in enumerate(branches) if _may_be(branch, default)), 0)
+    return {branch_names(type_)[fitting]: default_value(branches[fitting], default)}
+
+
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "int": (int,),
+    "long": (int,),
+    "float": (int, float),
+    "double": (int, float),
+    "array": (list,),
+    "map": (dict,),
+    "record": (dict,),
+}
+
+
+def _may_be(type_: AvroType, default: Any) -> bool:
+    if isinstance(default, bool) and type_.kind != "boolean":
+        return False
+    return isinstance(default, _JSON_TYPES.get(type_.kind, (str,)))
+
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no zone
+
+
+def _temporal(logical: str | None, number: Any) -> Any:
+    """A default that is a number of days, milliseconds or microseconds, as the value it means."""
+    match logical:
+        case "date":
+            return date(1970, 1, 1) + timedelta(days=number)
+        case "time-millis":
+            return (_EPOCH + timedelta(milliseconds=number)).time()
+        case "time-micros":
+            return (_EPOCH + timedelta(microseconds=number)).time()
+        case "timestamp-millis" | "local-timestamp-millis":
+            moment = _EPOCH + timedelta(milliseconds=number)
+        case "timestamp-micros" | "local-timestamp-micros":
+            moment = _EPOCH + timedelta(microseconds=number)
+        case _:
+            return number
+    return moment if logical.startswith("local") else moment.replace(tzinfo=UTC)

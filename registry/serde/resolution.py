@@ -1,0 +1,188 @@
+"""Columns read with one schema, handed out in another: Avro's schema resolution, on whole columns.
+
+Names are matched as the compatibility check matches them, numbers are promoted, missing fields take the reader's
+defaults. A value the reader has no place for (a null, an unknown symbol or branch) is an error that names its row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from registry.formats.avro.compatibility import incompatibilities
+from registry.formats.avro.model import (
+    ArrayType,
+    AvroType,
+    EnumType,
+    Field,
+    FixedType,
+    MapType,
+    NamedType,
+    RecordType,
+    UnionType,
+)
+from registry.formats.avro.text import write_text
+from registry.serde.arrow_types import type_to_arrow
+from registry.serde.defaults import default_column
+from registry.serde.errors import CorruptRecord
+from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
+
+__all__ = ["resolve_column"]
+
+
+def resolve_column(column: pa.Array, writer: AvroType, reader: AvroType, path: str = "") -> pa.Array:
+    """``column``, read with ``writer``, as ``reader`` sees it. Raises CorruptRecord where it cannot."""
+    if writer is reader or write_text(writer) == write_text(reader):
+        return column
+    if isinstance(writer, UnionType) or isinstance(reader, UnionType):
+        return _resolve_union(column, writer, reader, path)
+    match writer, reader:
+        case RecordType(), RecordType():
+            return _resolve_record(column, writer, reader, path)
+        case ArrayType(), ArrayType():
+            items = resolve_column(column.flatten(), writer.items, reader.items, f"{path}[]")
+            return pa.ListArray.from_arrays(
+                _offsets(column), items, type=type_to_arrow(reader), mask=_null_mask(column)
+            )
+        case MapType(), MapType():
+            column = column.take(pa.array(np.arange(len(column))))
+            items = resolve_column(column.items, writer.values, reader.values, f"{path}[]")
+            made = pa.MapArray.from_arrays(column.offsets, column.keys, items, type=type_to_arrow(reader))
+            return made if column.null_count == 0 else pc.if_else(column.is_valid(), made, pa.scalar(None, made.type))
+        case EnumType(), EnumType():
+            return _resolve_enum(column, reader, path)
+        case FixedType(), FixedType() if writer.size != reader.size:
+            raise CorruptRecord(f"a fixed of {writer.size} bytes cannot be read as one of {reader.size}", path=path)
+    return _resolve_scalar(column, writer, reader, path)
+
+
+def _offsets(column: pa.Array) -> pa.Array:
+    counts = pc.list_value_length(column).fill_null(0).to_numpy()
+    return pa.array(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32))
+
+
+def _null_mask(column: pa.Array) -> pa.Array | None:
+    return column.is_null() if column.null_count else None
+
+
+def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, path: str) -> pa.Array:
+    children = column.flatten()
+    places = {field.name: place for place, field in enumerate(writer.fields)}
+    made = []
+    for field in reader.fields:
+        where = f"{path}.{field.name}" if path else field.name
+        place = next((places[name] for name in (field.name, *field.aliases) if name in places), None)
+        if place is None:
+            made.append(_missing(field, len(column), where))
+            continue
+        written = writer.fields[place]
+        # A required field under a null record is null too, and is nobody's fault.
+        child = children[place]
+        if column.null_count and not _takes_null(field.type):
+            resolved = resolve_column(child.filter(column.is_valid()), written.type, field.type, where)
+            rank = np.cumsum(column.is_valid().to_numpy(zero_copy_only=False)) - 1
+            child = resolved.take(pa.array(rank, mask=column.is_null().to_numpy(zero_copy_only=False)))
+        else:
+            child = resolve_column(child, written.type, field.type, where)
+        made.append(child)
+    if not made:
+        return pa.array([{}] * len(column), pa.struct([]))
+    return pa.StructArray.from_arrays(made, fields=list(type_to_arrow(reader)), mask=_null_mask(column))
+
+
+def _takes_null(type_: AvroType) -> bool:
+    return type_.kind == "null" or (isinstance(type_, UnionType) and any(b.kind == "null" for b in type_.branches))
+
+
+def _missing(field: Field, rows: int, path: str) -> pa.Array:
+    if not field.has_default:
+        raise CorruptRecord("the writer's schema lacks the field, and the reader's has no default for it", path=path)
+    return default_column(field.type, field.default, rows)
+
+
+def _resolve_enum(column: pa.Array, reader: EnumType, path: str) -> pa.Array:
+    known = pc.is_in(column, pa.array(reader.symbols, pa.string()))
+    strange = pc.and_(pc.invert(known), column.is_valid())
+    if not pc.any(strange).as_py():
+        return column
+    if reader.default is None:
+        row = pc.index(strange, True).as_py()
+        raise CorruptRecord(f"'{column[row]}' is no symbol of {reader.full_name}", row=row, path=path)
+    return pc.if_else(strange, reader.default, column)
+
+
+def _resolve_union(column: pa.Array, writer: AvroType, reader: AvroType, path: str) -> pa.Array:
+    targets = value_branches(reader) if isinstance(reader, UnionType) else [(0, reader)]
+    nullable = _takes_null(reader)
+    if column.null_count and not nullable:
+        row = pc.index(column.is_null(), True).as_py()
+        raise CorruptRecord("null, but the reader's schema allows no null here", row=row, path=path)
+    gathered: list[pa.Array | None] = [None] * len(targets)
+    for branch, values in _branches(column, writer):
+        if values.null_count == len(values):
+            continue
+        choice = _choose(branch, [target for _, target in targets])
+        if choice is None:
+            row = pc.index(values.is_valid(), True).as_py()
+            raise CorruptRecord(f"the reader's schema has no branch for {branch.kind}", row=row, path=path)
+        resolved = resolve_column(values, branch, targets[choice][1], path)
+        before = gathered[choice]
+        gathered[choice] = resolved if before is None else pc.coalesce(before, resolved)
+    columns = [
+        values if values is not None else pa.nulls(len(column), type_to_arrow(target))
+        for values, (_, target) in zip(gathered, targets, strict=True)
+    ]
+    if not isinstance(reader, UnionType) or len(targets) <= 1:
+        return columns[0] if columns else pa.nulls(len(column))
+    fields = [pa.field(n, c.type, True) for n, c in zip(branch_names(reader), columns, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=_null_mask(column))
+
+
+def _branches(column: pa.Array, type_: AvroType) -> list[tuple[AvroType, pa.Array]]:
+    """The values of each branch, null where the row holds another."""
+    if not isinstance(type_, UnionType):
+        return [(type_, column)]
+    branches = [branch for _, branch in value_branches(type_)]
+    return list(zip(branches, [column] if len(branches) == 1 else column.flatten(), strict=False))
+
+
+def _choose(writer: AvroType, readers: list[AvroType]) -> int | None:
+    """The reader's branch for a writer's type: the same type first, then the first that can read it."""
+    for place, reader in enumerate(readers):
+        if reader.kind == writer.kind and not isinstance(reader, NamedType):
+            return place
+        if isinstance(reader, NamedType) and isinstance(writer, NamedType) and reader.full_name == writer.full_name:
+            return place
+    return next((p for p, reader in enumerate(readers) if not incompatibilities(reader, writer)), None)
+
+
+def _resolve_scalar(column: pa.Array, writer: AvroType, reader: AvroType, path: str) -> pa.Array:
+    if incompatibilities(reader, dataclasses.replace(writer)):
+        raise CorruptRecord(f"{writer.kind} cannot be read as {reader.kind}", path=path)
+    wanted = type_to_arrow(reader)
+    if column.type == wanted:
+        return column
+    if "decimal" in (logical_of(writer), logical_of(reader)):
+        raise CorruptRecord(
+            f"a {_shown(writer)} cannot be read as a {_shown(reader)}: precision and scale must be the same", path=path
+        )
+    # Avro resolves the numbers beneath; what they mean is the reader's business.
+    return _plain(column).cast(_plain_type(wanted)).view(wanted)
+
+
+def _shown(type_: AvroType) -> str:
+    decimal = decimal_of(type_) if logical_of(type_) == "decimal" else None
+    return type_.kind if decimal is None else f"decimal({decimal[0]}, {decimal[1]})"
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.view(_plain_type(column.type))
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_temporal(type_):
+        return pa.int32() if type_.bit_width == 32 else pa.int64()
+    return type_

@@ -1,0 +1,59 @@
+"""Under which subject a topic's schemas are registered: Confluent's subject name strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from registry.formats.avro.model import NamedType
+from registry.formats.avro.schema import AvroSchema
+from registry.serde.errors import SerializationError
+
+__all__ = ["STRATEGIES", "Strategy", "record_name", "strategy", "subject_name", "topic_name", "topic_record_name"]
+
+Strategy = Callable[[str, bool, AvroSchema | None], str]
+"""(topic, is the key, schema) → subject."""
+
+
+def topic_name(topic: str, is_key: bool, _: AvroSchema | None = None) -> str:
+    """``orders-value``: one schema after another per topic. The default."""
+    return f"{topic}-{'key' if is_key else 'value'}"
+
+
+def record_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
+    """``shop.Order``: one subject for a record wherever it is written."""
+    return _full_name(topic, is_key, schema)
+
+
+def topic_record_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
+    """``orders-shop.Order``: one subject per record and topic."""
+    return f"{topic}-{_full_name(topic, is_key, schema)}"
+
+
+def _full_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
+    if schema is None or not isinstance(schema.type, NamedType):
+        kind = "no schema" if schema is None else schema.type.kind
+        raise SerializationError(
+            f"The {'key' if is_key else 'value'} of topic {topic} must be a named type for this subject name strategy, "
+            f"not {kind}"
+        )
+    return schema.type.full_name
+
+
+STRATEGIES: Final[dict[str, Strategy]] = {
+    "TopicNameStrategy": topic_name,
+    "RecordNameStrategy": record_name,
+    "TopicRecordNameStrategy": topic_record_name,
+}
+
+
+def strategy(name: str) -> Strategy:
+    """A strategy by its Java class name, with or without package; raises SerializationError."""
+    found = STRATEGIES.get(name.rpartition(".")[2])
+    if found is None:
+        raise SerializationError(f"Unknown subject name strategy {name}: use one of {', '.join(STRATEGIES)}")
+    return found
+
+
+def subject_name(topic: str, *, is_key: bool, schema: AvroSchema | None = None, by: str = "TopicNameStrategy") -> str:
+    return strategy(by)(topic, is_key, schema)
