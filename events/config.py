@@ -114,6 +114,12 @@ class EventsConfig:
         check=at_least(-1),
         doc="How long a newly defined event's topic keeps events; -1 keeps them for good.",
     )
+    publish_timeout_ms: int = key(
+        "events.publish.timeout.ms",
+        default=30_000,
+        check=at_least(100),
+        doc="How long a publisher waits for the log's acknowledgement before it is told that there was none.",
+    )
     definition_refresh_ms: int = key(
         "events.definition.refresh.ms",
         default=2000,

@@ -69,7 +69,9 @@ class EventsServer:
         self._config = config
         self.metrics = EventMetrics()
         self.access = Access(config, _clock_ms)
-        self.log = event_log or KafkaLog(ClientConfig(config.bootstrap_servers, config.kafka))
+        self.log = event_log or KafkaLog(
+            ClientConfig(config.bootstrap_servers, config.kafka), publish_timeout_s=config.publish_timeout_ms / 1000
+        )
         self._registry = RegistryClient(config.registry_url, timeout_s=5, attempts=3)
         store = schemas or RegistrySchemas(self._registry)
         self.catalog = Catalog(store, self.log, refresh_ms=config.definition_refresh_ms)

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from registry.config import RegistryConfig
 from registry.server import RegistryServer
 from tests.servers.kafka import KafkaBroker
+from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.events import EventsThread
 from tidegate.kit.config import parse
 
@@ -40,24 +42,31 @@ XML = """<?xml version="1.0" encoding="UTF-8"?>
 </CustomObject>"""
 
 
-@pytest.fixture(scope="module")
-def registry_url(apache_kafka: KafkaBroker) -> Iterator[str]:
+@contextmanager
+def running_registry(bootstrap_servers: str) -> Iterator[str]:
     config = parse(
-        RegistryConfig,
-        {"listeners": "http://127.0.0.1:0", "kafkastore.bootstrap.servers": apache_kafka.bootstrap_servers},
+        RegistryConfig, {"listeners": "http://127.0.0.1:0", "kafkastore.bootstrap.servers": bootstrap_servers}
     )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     server = RegistryServer(config)
-    yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(60)["registry"]
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    try:
+        yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(60)["registry"]
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
-def start(kafka: KafkaBroker, registry_url: str, data: Path) -> EventsThread:
+@pytest.fixture(scope="module")
+def registry_url(apache_kafka: KafkaBroker) -> Iterator[str]:
+    with running_registry(apache_kafka.bootstrap_servers) as url:
+        yield url
+
+
+def start(kafka: KafkaBroker | TidegateBroker, registry_url: str, data: Path) -> EventsThread:
     where = {"bootstrap.servers": kafka.bootstrap_servers, "schema.registry.url": registry_url}
     return EventsThread(data, real=True, **where)
 
@@ -178,3 +187,45 @@ def test_a_topic_with_several_partitions_is_refused_by_name(
         answer = define(service, "Wide__e")
     assert (answer.status_code, answer.json()[0]["errorCode"]) == (409, "TOPIC_UNFIT")
     assert "Topic Wide__e has 3 partitions" in answer.json()[0]["message"]
+
+
+def test_no_acknowledged_event_is_lost_when_the_broker_is_killed(tmp_path: Path) -> None:
+    name = "Survivor__e"
+    kafka = TidegateBroker(tmp_path / "broker")
+    kafka.start()
+    try:
+        with running_registry(kafka.bootstrap_servers) as url, start(kafka, url, tmp_path / "events") as service:
+            define(service, name)
+            follower = Follower(service, name, -1)
+            acknowledged: list[int] = []
+
+            def publisher() -> None:
+                for number in range(60):
+                    body = {"Carrier__c": "UA", "Minutes__c": number}
+                    answer = call(service, "POST", f"/services/data/v60.0/sobjects/{name}", json=body)
+                    if answer.status_code == 201:
+                        acknowledged.append(number)
+                    else:
+                        assert answer.json()[0]["errorCode"] == "SERVER_UNAVAILABLE"
+                    if number == 20:
+                        killed.set()
+                        revived.wait(30)
+
+            killed, revived = threading.Event(), threading.Event()
+            publishing = threading.Thread(target=publisher)
+            publishing.start()
+            assert killed.wait(30)
+            kafka.kill()
+            revived.set()
+            kafka.start()
+            publishing.join(60)
+            got = minutes(follower.receive(len(acknowledged)))
+            while acknowledged[-1] not in got:  # what was not acknowledged may have arrived too
+                more = minutes(follower.receive(1))
+                assert more, f"{acknowledged[-1]} was acknowledged and does not come"
+                got += more
+            assert len(acknowledged) > 40
+            assert [number for number in got if number in acknowledged] == acknowledged
+            assert minutes(Follower(service, name, -2).receive(len(got))) == got
+    finally:
+        kafka.stop()
