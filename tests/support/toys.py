@@ -1,0 +1,148 @@
+"""Small connectors for tests of the Connect runtime: numbers from nowhere, rows into a file, jobs into a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from connect.api import (
+    ConnectError,
+    JobTask,
+    OffsetRange,
+    Plugin,
+    PluginType,
+    Problem,
+    RecordBatch,
+    RetriableConnectError,
+    Schema,
+    SchemaType,
+    SinkConnector,
+    SinkTask,
+    SourceConnector,
+    SourceTask,
+    at_least,
+    config,
+    hookimpl,
+    key,
+)
+
+ROW = Schema.struct(
+    {"n": Schema(SchemaType.INT64), "text": Schema(SchemaType.STRING, optional=True)}, name="toys.Row"
+)
+
+
+@config
+class NumbersConfig:
+    topic: str = key("topic", doc="Topic to write to.", importance="high")
+    total: int = key("total", default=1000, check=at_least(0), doc="How many numbers.", group="Numbers")
+    batch: int = key("batch", default=100, check=at_least(1), doc="Numbers in one batch.", group="Numbers")
+    die_at: int = key("die.at", default=-1, doc="The task fails when it comes to this number.")
+    refuse: bool = key("refuse", default=False, doc="Whether the check finds a problem.")
+    keyed: bool = key("keyed", default=False, doc="Whether each row has its number as key.")
+    pause_ms: int = key("pause.ms", default=0, doc="A rest after each batch.")
+    hang: bool = key("hang", default=False, doc="Whether poll never returns.")
+
+
+class NumbersTask(SourceTask[NumbersConfig]):
+    def start(self) -> None:
+        self.n = int((self.context.offset({"numbers": self.config.topic}) or {"n": 0})["n"])
+
+    def poll(self) -> Sequence[RecordBatch]:
+        if self.config.hang:
+            while True:
+                self.context.stopping.wait(3600) if not self.context.stopping.is_set() else _sleep()
+        first, stop = self.n, min(self.config.total, self.n + self.config.batch)
+        if 0 <= self.config.die_at < stop:
+            raise ConnectError(f"cannot go past {self.config.die_at}")
+        if first == stop:
+            self.context.stopping.wait(0.05)
+            return []
+        self.n = stop
+        self.context.progress(stop, self.config.total)
+        self.context.stopping.wait(self.config.pause_ms / 1000)
+        numbers = pa.array(range(first, stop), pa.int64())
+        texts = pa.array([f"number {n}" for n in range(first, stop)])
+        return [
+            RecordBatch(
+                self.config.topic,
+                pa.StructArray.from_arrays([numbers, texts], fields=list(ROW.arrow_type)),
+                ROW,
+                keys=numbers if self.config.keyed else None,
+                key_schema=Schema(SchemaType.INT64) if self.config.keyed else None,
+                source_partition={"numbers": self.config.topic},
+                source_offset={"n": stop},
+            )
+        ]
+
+
+def _sleep() -> None:
+    import time
+
+    time.sleep(0.1)
+
+
+class NumbersConnector(SourceConnector[NumbersConfig]):
+    config_class, task_class = NumbersConfig, NumbersTask
+
+    @classmethod
+    def check(cls, config: NumbersConfig) -> Iterable[Problem]:
+        if config.refuse:
+            yield Problem("refuse", "Invalid value true for configuration refuse: the outside world says no")
+
+
+@config
+class RowsConfig:
+    file: str = key("file", doc="File to append rows to, as JSON lines.", importance="high")
+    fail_until: str = key("fail.until", default="", doc="put is to be repeated until this file exists.")
+
+
+class RowsTask(SinkTask[RowsConfig]):
+    def start(self) -> None:
+        self.rows: list[str] = []
+
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        if batches and self.config.fail_until and not Path(self.config.fail_until).exists():
+            raise RetriableConnectError(f"{self.config.fail_until} is not there yet")
+        for batch in batches:
+            for record in batch.records():
+                shown = {"topic": record.topic, "offset": record.offset, "key": record.key, "value": record.value}
+                self.rows.append(json.dumps(shown, default=str))
+
+    def flush(self) -> None:
+        with Path(self.config.file).open("a") as output:
+            output.writelines(f"{row}\n" for row in self.rows)
+            output.flush()
+            os.fsync(output.fileno())
+        self.rows = []
+
+
+class RowsConnector(SinkConnector[RowsConfig]):
+    config_class, task_class = RowsConfig, RowsTask
+
+
+class RangesTask(JobTask[RowsConfig]):
+    def run(self, ranges: Sequence[OffsetRange]) -> None:
+        with Path(self.config.file).open("a") as output:
+            for one in ranges:
+                output.write(json.dumps([str(one.partition), one.start, one.stop]) + "\n")
+
+
+class RangesConnector(SinkConnector[RowsConfig]):
+    config_class, task_class = RowsConfig, RangesTask
+
+
+@hookimpl
+def register_plugins() -> list[Plugin]:
+    here = "tests.support.toys"
+    return [
+        Plugin(PluginType.SOURCE, f"{here}:NumbersConnector", ("org.toys.NumbersConnector",), "1.2"),
+        Plugin(PluginType.SINK, f"{here}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
+        Plugin(PluginType.SINK, f"{here}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
+        Plugin(PluginType.SINK, "no.such.module:Absent", ("org.toys.AbsentConnector",), "1", ("no_such_package",), "toys"),
+    ]
+
+

@@ -1,0 +1,105 @@
+"""A Connect worker in a process of its own, with the toys; ``python -m tests.support.worker PROPERTIES READY`` runs one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.servers.process import ServerProcess, wait_until
+
+__all__ = ["ConnectWorker"]
+
+
+class ConnectWorker:
+    """Start, ask, stop or kill; a start after that is the same worker again."""
+
+    def __init__(
+        self, directory: Path, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, name: str = "w"
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._properties, self._ready = directory / "worker.json", directory / "ready.json"
+        self.properties = {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": name,
+            "config.storage.topic": f"{name}-configs",
+            "offset.storage.topic": f"{name}-offsets",
+            "status.storage.topic": f"{name}-status",
+            "offset.storage.partitions": "3",
+            "status.storage.partitions": "2",
+            "replication.factor.fit": "true",
+            "listeners": "http://127.0.0.1:0",
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "value.converter.schemas.enable": "false",
+            "offset.flush.interval.ms": "300",
+            "task.host.processes": "2",
+            **(settings or {}),
+        }
+        self._properties.write_text(json.dumps(self.properties))
+        self.process = ServerProcess(
+            "connect worker",
+            [sys.executable, "-m", "tests.support.worker", str(self._properties), str(self._ready)],
+            log=directory / "worker.log",
+            ready=self._ready.exists,
+            environment={"PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+
+    def start(self) -> None:
+        self._ready.unlink(missing_ok=True)
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    @property
+    def url(self) -> str:
+        return str(json.loads(self._ready.read_text())["addresses"]["connect"])
+
+    def ask(self, method: str, path: str, body: Any = None, expect: int | None = None) -> Any:
+        answer = requests.request(method, self.url + path, json=body, timeout=30)
+        if expect is not None:
+            assert answer.status_code == expect, f"{method} {path}: {answer.status_code} {answer.text}"
+        return answer.json() if answer.content else None
+
+    def create(self, name: str, **config: str) -> Any:
+        named = {key.replace("__", "-").replace("_", "."): value for key, value in config.items()}
+        return self.ask("POST", "/connectors", {"name": name, "config": named}, expect=201)
+
+    def state(self, name: str) -> dict[str, Any]:
+        """States by part: ``connector``, 0, 1...; nothing while there is no status."""
+        answer = requests.get(f"{self.url}/connectors/{name}/status", timeout=30)
+        if answer.status_code == 404:
+            return {}
+        shown = answer.json()
+        return {"connector": shown["connector"]["state"]} | {task["id"]: task["state"] for task in shown["tasks"]}
+
+    def wait_for(self, name: str, **states: str) -> None:
+        """Wait until the connector and its tasks (``task0="RUNNING"``) are in these states."""
+        wanted = {int(k.removeprefix("task")) if k.startswith("task") else k: v for k, v in states.items()}
+        try:
+            wait_until(lambda: self.state(name) == wanted, f"{name} {states}", 30)
+        except TimeoutError as error:
+            shown = requests.get(f"{self.url}/connectors/{name}/status", timeout=30).text
+            raise AssertionError(f"{error}; it is {shown}") from None
+
+
+def main() -> int:
+    from connect.server import ConnectServer
+    from tidegate.kit import logs, service
+
+    logs.configure("INFO", "json")
+    server = ConnectServer(json.loads(Path(sys.argv[1]).read_text()), ["tests.support.toys"])
+    return service.run(server, ready_file=Path(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
