@@ -314,7 +314,7 @@ class GroupCoordinator:
         writes: list[tuple[str, asyncio.Future[None]]] = []
         for group_id in dict.fromkeys(group_ids):
             try:
-                self._check_open(group_id)
+                self._check_open()
                 group = self._existing(group_id)
                 if group.state is not GroupState.EMPTY:
                     raise GroupNotEmpty(f"Group {group_id} has {len(group.members)} members.")

@@ -193,12 +193,15 @@ class World:
             assert (after.state, after.members) == (before.state, ())
 
     def patience(self, _: int, __: int) -> None:
-        """Whoever is parked is answered in the end, even if nobody else says a word any more."""
+        """If nobody says a word any more, whoever is parked is answered in the end, and all are missed."""
         self.disk_goes_on(0, 0)
         self.cluster.clock.advance(PATIENCE_MS)
         self.hear()
         assert all(future.done() for future in self.futures)
         self.futures.clear()
+        (group,) = self.cluster.coordinator.describe_groups(["g"])
+        assert group.state in (GroupState.EMPTY, GroupState.DEAD)
+        assert group.members == ()
 
     def check(self) -> None:
         found = self.cluster.coordinator.fetch_offsets("g")

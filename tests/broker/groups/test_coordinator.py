@@ -295,7 +295,7 @@ def test_only_a_group_without_members_can_be_deleted(cluster: Cluster) -> None:
     cluster.member_id("empty")
     results = value(cluster.coordinator.delete_groups(["busy", "empty", "nowhere", ""]))
     kinds = {group_id: type(error) for group_id, error in results.items()}
-    assert kinds == {"busy": GroupNotEmpty, "empty": type(None), "nowhere": GroupIdNotFound, "": InvalidGroupId}
+    assert kinds == {"busy": GroupNotEmpty, "empty": type(None), "nowhere": GroupIdNotFound, "": GroupIdNotFound}
     assert [g.group_id for g in cluster.coordinator.list_groups()] == ["busy"]
     assert [g.group_id for g in cluster.reload().list_groups()] == ["busy"]
 
