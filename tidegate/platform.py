@@ -29,25 +29,27 @@ __all__ = ["COMPONENTS", "Component", "Plan", "State", "make_plan", "read_state"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One component: its configuration class and its service class, by import path, so that only what runs is imported."""
+    """One component by import path, so that only what runs is imported: its service class, and the configuration class
+    that it takes; None where it takes the properties themselves, because it hands them on to Kafka clients."""
 
     name: str
-    config: str
     service: str
+    config: str | None
 
     def build(self, properties: Mapping[str, str]) -> Service:
         """The service for these properties; raises ConfigError with everything wrong in them."""
-        made: Service = _load(self.service)(parse(_load(self.config), properties))
+        given = properties if self.config is None else parse(_load(self.config), properties)
+        made: Service = _load(self.service)(given)
         return made
 
 
 COMPONENTS: Final = {
     component.name: component
     for component in (
-        Component("broker", "broker.config:BrokerConfig", "broker.server:BrokerServer"),
-        Component("registry", "registry.config:RegistryConfig", "registry.server:RegistryServer"),
-        Component("connect", "connect.config:WorkerConfig", "connect.server:ConnectServer"),
-        Component("events", "events.config:EventsConfig", "events.server:EventsServer"),
+        Component("broker", "broker.server:BrokerServer", "broker.config:BrokerConfig"),
+        Component("registry", "registry.server:RegistryServer", "registry.config:RegistryConfig"),
+        Component("connect", "connect.server:ConnectServer", None),
+        Component("events", "events.server:EventsServer", "events.config:EventsConfig"),
     )
 }
 """In the order in which they start; they stop in the reverse."""
@@ -190,6 +192,8 @@ def _properties(
         }
     elif name == "registry":
         made = {"listeners": f"http://{listening['registry']}", "kafkastore.bootstrap.servers": kafka}
+        if "broker" in listening:  # one broker: one replica, as intended and without a warning
+            made["kafkastore.topic.replication.factor"] = "1"
         made |= {f"kafkastore.{key}": value for key, value in client.items()}
     elif name == "connect":
         made = {
@@ -206,6 +210,8 @@ def _properties(
             "offset.flush.interval.ms": "5000",
             "replication.factor.fit": "true",
         }
+        if "broker" in listening:
+            made |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
         made |= client
     elif name == "events":
         made = {

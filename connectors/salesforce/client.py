@@ -27,21 +27,19 @@ class SalesforceClient:
 
     def __init__(self, config: SalesforceConfig) -> None:
         self._config = config
-        self._http = requests.Session()
-        if config.ca_file:
-            self._http.verify = config.ca_file
-        if config.http_proxy:
-            self._http.proxies = {"https": f"http://{config.http_proxy}"}
-        self._http.request = _with_timeout(self._http, config.connection_timeout_ms / 1000)  # type: ignore[method-assign]
+        self._http = self.new_session()
         self._salesforce: Salesforce | None = None
 
     def close(self) -> None:
         self._http.close()
 
-    @property
-    def http(self) -> requests.Session:
-        """The session beneath, for protocols that simple-salesforce does not speak."""
-        return self._http
+    def new_session(self) -> requests.Session:
+        """An HTTP session by the connector's keys, for protocols that simple-salesforce does not speak."""
+        session = requests.Session()
+        if self._config.http_proxy:
+            session.proxies = {"https": f"http://{self._config.http_proxy}"}
+        session.request = _with_defaults(session, self._config)  # type: ignore[method-assign]
+        return session
 
     @property
     def instance_url(self) -> str:
@@ -161,12 +159,15 @@ class SalesforceClient:
         return jwt.encode(claims, private_key, algorithm="RS256")
 
 
-def _with_timeout(session: requests.Session, seconds: float) -> Any:
-    """simple-salesforce passes no timeout: without one a silent server would hold the task for ever."""
+def _with_defaults(session: requests.Session, config: SalesforceConfig) -> Any:
+    """Requests with our timeout, since simple-salesforce passes none and a silent server would hold the task for ever;
+    and with our authorities, which a REQUESTS_CA_BUNDLE in the environment would override on the session."""
     original = session.request
 
     def request(method: str, url: str, **more: Any) -> requests.Response:
-        more.setdefault("timeout", seconds)
+        more.setdefault("timeout", config.connection_timeout_ms / 1000)
+        if config.ca_file:
+            more.setdefault("verify", config.ca_file)
         return original(method, url, **more)
 
     return request

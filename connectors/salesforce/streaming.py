@@ -23,8 +23,7 @@ class StreamingClient:
     def __init__(self, client: SalesforceClient, version: str, channel: str) -> None:
         self._client, self._channel = client, channel
         self._path = f"/cometd/{version}"
-        self._http = requests.Session()
-        self._http.verify, self._http.proxies = client.http.verify, client.http.proxies
+        self._http = client.new_session()
         self._client_id = ""
         self._count = 0
         self._timeout_s = 110.0

@@ -116,7 +116,7 @@ class Publisher:
         from simple_salesforce import Salesforce
 
         session = requests.Session()
-        session.verify = ca
+        session.verify, session.trust_env = ca, False  # REQUESTS_CA_BUNDLE of the user would override it
         form = {"grant_type": "password", "username": user, "password": password}
         form |= {"client_id": "tidegate", "client_secret": password}
         login = session.post(f"{url}/services/oauth2/token", data=form, timeout=30).json()
