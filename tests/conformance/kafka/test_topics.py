@@ -1,0 +1,189 @@
+"""Topics, partitions, offsets and configuration, as administrators see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
+
+from tests.servers.process import wait_until
+
+
+@pytest.fixture
+def admin(bootstrap_servers: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap_servers})
+
+
+def done(futures: dict[Any, Any]) -> Any:
+    (future,) = futures.values()
+    return future.result(30)
+
+
+def refused(futures: dict[Any, Any]) -> int:
+    with pytest.raises(KafkaException) as caught:
+        done(futures)
+    return int(caught.value.args[0].code())
+
+
+def configs(admin: AdminClient, topic: str) -> dict[str, ConfigEntry]:
+    found: dict[str, ConfigEntry] = done(admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]))
+    return found
+
+
+def fill(bootstrap_servers: str, topic: str, count: int = 10) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=0, timestamp=1_700_000_000_000 + number * 1000)
+        producer.flush(30)
+
+
+def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Callable[[], str]) -> None:
+    topic = name()
+    done(admin.create_topics([NewTopic(topic, 5, 1)]))
+    described = done(admin.describe_topics(TopicCollection([topic])))
+    assert len(described.partitions) == 5
+    assert [len(partition.replicas) for partition in described.partitions] == [1] * 5
+    assert described.topic_id.get_least_significant_bits() != 0
+    done(admin.delete_topics([topic]))
+    assert refused(admin.describe_topics(TopicCollection([topic]))) == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        ({"num_partitions": 1, "replication_factor": 7}, KafkaError.INVALID_REPLICATION_FACTOR),
+        ({"num_partitions": 0, "replication_factor": 1}, KafkaError.INVALID_PARTITIONS),
+        ({"num_partitions": 1, "config": {"retention.ms": "soon"}}, KafkaError.INVALID_CONFIG),
+        ({"num_partitions": 1, "config": {"no.such.key": "1"}}, KafkaError.INVALID_CONFIG),
+    ],
+)
+def test_an_impossible_topic_is_refused(
+    admin: AdminClient, name: Callable[[], str], wanted: dict[str, Any], code: int
+) -> None:
+    assert refused(admin.create_topics([NewTopic(name(), **wanted)])) == code
+
+
+def test_names_are_checked_and_taken_once(admin: AdminClient, topic: str) -> None:
+    assert refused(admin.create_topics([NewTopic("no/slash", 1)])) == KafkaError.TOPIC_EXCEPTION
+    assert refused(admin.create_topics([NewTopic(topic, 1)])) == KafkaError.TOPIC_ALREADY_EXISTS
+
+
+def test_validating_creates_nothing(admin: AdminClient, name: Callable[[], str]) -> None:
+    topic = name()
+    done(admin.create_topics([NewTopic(topic, 1)], validate_only=True))
+    assert topic not in admin.list_topics(timeout=10).topics
+
+
+def test_partitions_are_added_but_never_taken(admin: AdminClient, topic: str) -> None:
+    done(admin.create_partitions([NewPartitions(topic, 6)]))
+    assert len(done(admin.describe_topics(TopicCollection([topic]))).partitions) == 6
+    assert refused(admin.create_partitions([NewPartitions(topic, 2)])) == KafkaError.INVALID_PARTITIONS
+
+
+def test_configuration_has_values_sources_and_defaults(admin: AdminClient, name: Callable[[], str]) -> None:
+    topic = name()
+    done(admin.create_topics([NewTopic(topic, 1, config={"cleanup.policy": "compact", "retention.ms": "1000"})]))
+    found = configs(admin, topic)
+    assert (found["cleanup.policy"].value, found["retention.ms"].value) == ("compact", "1000")
+    assert found["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert found["segment.bytes"].value == "1073741824"
+    assert found["segment.bytes"].source == ConfigSource.DEFAULT_CONFIG.value
+    assert found["max.message.bytes"].value == "1048588"
+    assert found["min.cleanable.dirty.ratio"].value == "0.5"
+
+
+def test_single_keys_are_changed_and_removed(admin: AdminClient, topic: str) -> None:
+    def change(key: str, operation: AlterConfigOpType, value: str | None = None) -> None:
+        entry = ConfigEntry(key, value, incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        done(admin.incremental_alter_configs([resource]))
+
+    change("retention.ms", AlterConfigOpType.SET, "12345")
+    change("cleanup.policy", AlterConfigOpType.APPEND, "compact")
+    assert configs(admin, topic)["cleanup.policy"].value == "delete,compact"
+    change("cleanup.policy", AlterConfigOpType.SUBTRACT, "delete")
+    assert configs(admin, topic)["cleanup.policy"].value == "compact"
+    assert configs(admin, topic)["retention.ms"].value == "12345"
+    change("retention.ms", AlterConfigOpType.DELETE)
+    assert configs(admin, topic)["retention.ms"].value == "604800000"
+
+
+def test_a_wrong_change_is_refused_and_changes_nothing(admin: AdminClient, topic: str) -> None:
+    entry = ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    assert refused(admin.incremental_alter_configs([resource])) == KafkaError.INVALID_CONFIG
+    assert configs(admin, topic)["retention.ms"].value == "604800000"
+
+
+def test_the_broker_shows_its_configuration(admin: AdminClient) -> None:
+    broker = next(iter(admin.list_topics(timeout=10).brokers))
+    found = done(admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, str(broker))]))
+    assert found["node.id"].value == str(broker)
+    assert found["socket.request.max.bytes"].value == "104857600"
+    assert found["node.id"].is_read_only
+
+
+def test_a_broker_default_reaches_topics_that_do_not_set_it(
+    admin: AdminClient, bootstrap_servers: str, topic: str, kafka_tools: Callable[..., str]
+) -> None:
+    def alter(*change: str) -> None:
+        target = ("--entity-type", "brokers", "--entity-default")
+        kafka_tools("kafka-configs", "--bootstrap-server", bootstrap_servers, "--alter", *target, *change)
+
+    key = "log.segment.delete.delay.ms"
+    alter("--add-config", f"{key}=12000")
+    wait_until(lambda: configs(admin, topic)["file.delete.delay.ms"].value == "12000", "the default", 10)
+    assert configs(admin, topic)["file.delete.delay.ms"].source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value
+    alter("--delete-config", key)
+    wait_until(lambda: configs(admin, topic)["file.delete.delay.ms"].value == "60000", "the default's end", 10)
+
+
+def test_offsets_by_time_and_place(admin: AdminClient, bootstrap_servers: str, topic: str) -> None:
+    fill(bootstrap_servers, topic)
+    where = TopicPartition(topic, 0)
+
+    def offset(spec: OffsetSpec) -> int:
+        return int(done(admin.list_offsets({where: spec})).offset)
+
+    assert offset(OffsetSpec.earliest()) == 0
+    assert offset(OffsetSpec.latest()) == 10
+    assert offset(OffsetSpec.max_timestamp()) == 9
+    assert offset(OffsetSpec.for_timestamp(1_700_000_003_500)) == 4
+    assert offset(OffsetSpec.for_timestamp(1_700_000_004_000)) == 4
+    assert offset(OffsetSpec.for_timestamp(1_800_000_000_000)) == -1
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic})
+    (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, 1_700_000_008_001)], 30)
+    assert found.offset == 9
+    assert consumer.get_watermark_offsets(where, 30) == (0, 10)
+    consumer.close()
+
+
+def test_records_are_deleted_up_to_an_offset(admin: AdminClient, bootstrap_servers: str, topic: str) -> None:
+    fill(bootstrap_servers, topic)
+    assert done(admin.delete_records([TopicPartition(topic, 0, 4)])).low_watermark == 4
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic, "auto.offset.reset": "earliest"})
+    assert consumer.get_watermark_offsets(TopicPartition(topic, 0), 30) == (4, 10)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    message = consumer.poll(20)
+    assert message is not None
+    assert (message.offset(), message.value()) == (4, b"4")
+    consumer.close()
+    assert refused(admin.delete_records([TopicPartition(topic, 0, 99)])) == KafkaError.OFFSET_OUT_OF_RANGE
+
+
+def test_a_cluster_has_an_id_and_a_controller(admin: AdminClient) -> None:
+    cluster = admin.describe_cluster().result(30)
+    assert len(cluster.cluster_id) == 22
+    assert cluster.controller.id == cluster.nodes[0].id
