@@ -126,6 +126,7 @@ class LogDirectory:
         gone = self._logs.pop((topic, partition), None)
         if gone is None:
             return
+        gone.retire()
         with storage_errors(f"delete the log of {topic}-{partition}"):
             grave = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
             gone.directory.rename(grave)
@@ -135,6 +136,7 @@ class LogDirectory:
     def set_aside(self, topic: str, partition: int) -> None:
         """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
         stray = self._logs.pop((topic, partition))
+        stray.retire()
         with storage_errors(f"set aside the log of {topic}-{partition}"):
             aside = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_STRAY}"
             stray.directory.rename(aside)

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.errors import InvalidRecord, KafkaStorageError, OffsetOutOfRange
+from broker.errors import InvalidRecord, KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
 from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
 from broker.log.config import LogConfig
-from broker.log.files import FileHandle, storage_errors, sync_data, sync_directory
+from broker.log.files import FileHandle, storage_errors, sync_directory
 from broker.log.producer_state import ProducerState
 from broker.log.retention import SegmentFacts, expired_segments
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name, finish_swap, mark_for_swap
@@ -94,8 +94,9 @@ class PartitionLog:
         self._bases: list[int] = []
         self._next_offset = 0
         self._failure: str | None = None
+        self._retired = False
         self._flush_lock = threading.Lock()
-        self._directory_synced = True
+        self._directory_synced = False
         self._read_segment: Segment | None = None
         self._active_since_ms = 0
         self._jitter_ms = 0
@@ -200,11 +201,17 @@ class PartitionLog:
         self.aborted.append(entry)
 
     def _write(self, buffers: Sequence[bytes | memoryview], headers: Sequence[BatchHeader], now: int) -> None:
-        with storage_errors(f"append to {self.topic}-{self.partition}"):
-            if self._must_roll(sum(map(len, buffers)), headers[-1].last_offset, headers[-1].max_timestamp, now):
+        last = headers[-1]
+        last_offset = last.base_offset + last.last_offset_delta
+        try:
+            if self._must_roll(sum(map(len, buffers)), last_offset, last.max_timestamp, now):
                 self.roll(now)
-            self.active.append(buffers, headers)
-        self._next_offset = headers[-1].last_offset + 1
+            self.segments[-1].append(buffers, headers)
+        except OSError as error:
+            raise KafkaStorageError(
+                f"cannot append to {self.topic}-{self.partition}: {error.strerror or error}"
+            ) from error
+        self._next_offset = last_offset + 1
 
     def _must_roll(self, size: int, last_offset: int, timestamp: int, now: int) -> bool:
         active, config = self.segments[-1], self.config
@@ -239,6 +246,8 @@ class PartitionLog:
         self.segments = segments
 
     def _refuse_if_failed(self) -> None:
+        if self._retired:
+            raise UnknownTopicOrPartition(f"{self.topic}-{self.partition} has been deleted")
         if self._failure is not None:
             raise KafkaStorageError(f"{self.topic}-{self.partition} takes no records until a restart: {self._failure}")
 
@@ -251,15 +260,17 @@ class PartitionLog:
         """
         with self._flush_lock:
             target, segments = self._next_offset, self.segments
-            if target <= self.flushed_offset:
+            if target <= self.flushed_offset or self._retired:
                 return self.flushed_offset
             try:
                 for segment in segments[self._index_of(segments, self.flushed_offset) :]:
-                    sync_data(segment.handle.fd)
+                    segment.sync(closed=segment is not segments[-1])
                 if not self._directory_synced:
                     self._directory_synced = True
                     sync_directory(self.directory)
             except OSError as error:
+                if self._retired:
+                    return self.flushed_offset
                 self._failure = f"cannot flush: {error.strerror or error}"
                 raise KafkaStorageError(f"{self.topic}-{self.partition}: {self._failure}") from error
             self.flushed_offset = target
@@ -274,6 +285,10 @@ class PartitionLog:
         with storage_errors(f"write the indexes of {self.topic}-{self.partition}"):
             self.active.index.save()
             self.active.time_index.save()
+
+    def retire(self) -> None:
+        """The files are going away: from now on appends raise UnknownTopicOrPartition, and a flush under way is let go."""
+        self._retired = True
 
     def close(self) -> None:
         """Leave everything on disk, with the snapshot that a clean start reads. The log must not be used any more."""
@@ -303,24 +318,26 @@ class PartitionLog:
                 f"offset {offset} of {self.topic}-{self.partition} is not within {self.log_start_offset} to {self._next_offset}"
             )
         limit = self._next_offset if until is None else min(until, self._next_offset)
+        if offset >= limit:
+            return LogSlice(self.active.handle, 0, 0)
         for index in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.segments)):
             segment = self._segment_for_reading(index)
-            if offset >= limit or segment.base_offset >= limit:
+            if segment.base_offset >= limit:
                 break
             found = segment.find(offset)
             if found is None:
                 continue
-            position, header = found
-            size = self._stop(segment, header, limit) - position
+            position, base_offset, whole = found
+            size = self._stop(segment, base_offset, limit) - position
             if size > max_bytes:
-                size = max_bytes if header.size <= max_bytes else (min(header.size, size) if minimum_one else 0)
+                size = max_bytes if whole <= max_bytes else (min(whole, size) if minimum_one else 0)
             return LogSlice(segment.handle, position, max(size, 0))
         return LogSlice(self.active.handle, 0, 0)
 
     @staticmethod
-    def _stop(segment: Segment, first: BatchHeader, limit: int) -> int:
-        """Where in the file readers limited to offsets below ``limit`` stop."""
-        if first.base_offset >= limit:
+    def _stop(segment: Segment, base_offset: int, limit: int) -> int:
+        """Where in the file readers limited to offsets below ``limit`` stop who begin at the batch of ``base_offset``."""
+        if base_offset >= limit:
             return 0
         stop = segment.find(limit) if limit < segment.next_offset else None
         return segment.size if stop is None else stop[0]

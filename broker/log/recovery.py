@@ -109,8 +109,6 @@ def _recover_segments(partition: PartitionLog, segments: list[Segment], doubtful
 def _take(
     partition: PartitionLog, segment: Segment, position: int, header: BatchHeader, index: TransactionIndex
 ) -> None:
-    if header.producer_id == NO_PRODUCER_ID:
-        return
     if header.is_control:
         for record in decode_batch(segment.read(position, header.size)):
             partition.take_marker(header, record, index)

@@ -7,15 +7,28 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import crc32c
+
 from broker.errors import CorruptMessage
-from broker.log.files import FileHandle, sync_directory, write_all
+from broker.log.files import FileHandle, sync_data, sync_directory, write_all
 from broker.log.offset_index import OffsetIndex
 from broker.log.time_index import TimeIndex
-from broker.protocol.records import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, crc_is_right, decode_batch
+from broker.protocol.records import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    decode_batch,
+)
 
 __all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "finish_swap", "mark_for_swap"]
 
@@ -23,6 +36,10 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 """The furthest an offset may lie from its segment's base (Kafka reads index entries as signed)."""
 
 _CHUNK: Final = 16 * 1024
+_FIND_CHUNK: Final = 6 * 1024
+"""A little more than lies between two index entries by default."""
+_OUTLINE: Final = struct.Struct(">qi11xi")
+"""Base offset, length and last offset delta: all of a header that a search looks at."""
 
 OnBatch = Callable[[int, BatchHeader], None]
 """Gets a batch's position in the file and its header."""
@@ -67,23 +84,23 @@ class Segment:
             os.ftruncate(self.handle.fd, position)
             raise
         for header in headers:
-            self.note(position, header)
-            position += header.size
+            length = header.length
+            self.note(position, length, header.base_offset + header.last_offset_delta, header.max_timestamp)
+            position += length + LOG_OVERHEAD
         self.size = position
 
-    def note(self, position: int, header: BatchHeader) -> None:
-        """Take a batch at ``position`` into account: indexes, timestamps, next offset."""
-        last_offset = header.base_offset + header.last_offset_delta
-        if header.max_timestamp > self.max_timestamp:
-            self.max_timestamp = header.max_timestamp
+    def note(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
+        """Take the batch at ``position`` into account: indexes, timestamps, next offset. ``length`` is its header's."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if self.first_timestamp is None:
-            self.first_timestamp = header.max_timestamp
+            self.first_timestamp = max_timestamp
         if self._unindexed_bytes > self.index_interval_bytes:
             self.index.append(last_offset, position)
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
             self._unindexed_bytes = 0
-        self._unindexed_bytes += header.length + 12
+        self._unindexed_bytes += length + LOG_OVERHEAD
         self.next_offset = last_offset + 1
 
     def load(self, *, to_the_end: bool) -> bool:
@@ -100,12 +117,10 @@ class Segment:
         self.loaded = True
         if not to_the_end or self.size == 0:
             return True
-        first = next(self.headers(0), None)
-        self.first_timestamp = first[1].max_timestamp if first else None
-        self._unindexed_bytes = 0
         try:
+            self.first_timestamp = next(self.headers(0))[1].max_timestamp
             for position, header in self.headers(self.index.last_position):
-                self.note(position, header)
+                self.note(position, header.length, header.last_offset, header.max_timestamp)
         except CorruptMessage:
             return False
         return True
@@ -141,6 +156,14 @@ class Segment:
         self.index.save()
         self.time_index.save()
 
+    def sync(self, *, closed: bool) -> None:
+        """Bring the batches to the disk; of a closed segment the indexes too, for they will be trusted. Raises OSError."""
+        sync_data(self.handle.fd)
+        if closed:
+            for path in (self.index.path, self.time_index.path):
+                with path.open("rb") as file:
+                    sync_data(file.fileno())
+
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at ``position`` on; raises CorruptMessage where a batch is not whole."""
         end = self.size
@@ -149,7 +172,7 @@ class Segment:
             at = 0
             while at + HEADER_SIZE <= len(chunk):
                 header = BatchHeader.parse(chunk, at)
-                if header.magic != 2 or header.size < HEADER_SIZE or position + at + header.size > end:
+                if header.magic != MAGIC or header.size < HEADER_SIZE or position + at + header.size > end:
                     raise CorruptMessage(f"{self.path.name} has no whole batch at position {position + at}")
                 yield position + at, header
                 at += header.size
@@ -157,12 +180,26 @@ class Segment:
                 raise CorruptMessage(f"{self.path.name} has no whole batch at position {position}")
             position += at
 
-    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """The first batch whose last offset is not below ``offset``, or None."""
+    def find(self, offset: int) -> tuple[int, int, int] | None:
+        """(position, base offset, size) of the first batch whose last offset is not below ``offset``, or None.
+
+        Raises CorruptMessage where a batch on the way is not whole.
+        """
         self.ensure_loaded()
-        for position, header in self.headers(self.index.position_for(offset)):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return position, header
+        position, end, unpack = self.index.position_for(offset), self.size, _OUTLINE.unpack_from
+        while position < end:
+            chunk = os.pread(self.handle.fd, min(_FIND_CHUNK, end - position), position)
+            at, last = 0, len(chunk) - _OUTLINE.size
+            while at <= last:
+                base_offset, length, last_delta = unpack(chunk, at)
+                if base_offset + last_delta >= offset:
+                    return position + at, base_offset, length + LOG_OVERHEAD
+                if length < HEADER_SIZE - LOG_OVERHEAD:
+                    raise CorruptMessage(f"{self.path.name} has no whole batch at position {position + at}")
+                at += length + LOG_OVERHEAD
+            if at == 0:
+                raise CorruptMessage(f"{self.path.name} has no whole batch at position {position}")
+            position += at
         return None
 
     def find_timestamp(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
@@ -183,8 +220,8 @@ class Segment:
     def recover(self, on_batch: OnBatch | None = None, *, truncate: bool = True) -> int:
         """Check every batch, cut the file off at the first that is not right, build the indexes anew; how much was good.
 
-        Each batch must be whole, have the right checksum and begin at the next offset or above. ``on_batch`` gets each
-        good one with its position.
+        Each batch must be whole, have the right checksum and begin at the next offset or above. ``on_batch`` gets
+        the good ones of idempotent producers.
         """
         self.index.clear()
         self.time_index.clear()
@@ -202,22 +239,24 @@ class Segment:
         return good
 
     def _check_batches(self, view: memoryview, on_batch: OnBatch | None) -> int:
-        position, end = 0, len(view)
+        position, end, furthest = 0, len(view), self.base_offset + MAX_RELATIVE_OFFSET
+        unpack, checksum, note = HEADER.unpack_from, crc32c.crc32c, self.note
         while position + HEADER_SIZE <= end:
-            header = BatchHeader.parse(view, position)
-            after = position + header.length + 12
+            fields = unpack(view, position)
+            base_offset, length, _, magic, crc, _, last_delta, _, max_timestamp, producer_id, *_ = fields
+            after = position + length + LOG_OVERHEAD
             if (
-                header.magic != 2
-                or header.length < HEADER_SIZE - 12
+                magic != MAGIC
+                or length < HEADER_SIZE - LOG_OVERHEAD
                 or after > end
-                or not self.next_offset <= header.base_offset <= self.base_offset + MAX_RELATIVE_OFFSET
-                or header.last_offset_delta < 0
-                or not crc_is_right(view, position, header)
+                or not self.next_offset <= base_offset <= furthest
+                or last_delta < 0
+                or checksum(view[position + ATTRIBUTES_AT : after]) != crc
             ):
                 break
-            if on_batch is not None:
-                on_batch(position, header)
-            self.note(position, header)
+            if on_batch is not None and producer_id != NO_PRODUCER_ID:
+                on_batch(position, BatchHeader._make(fields))
+            note(position, length, base_offset + last_delta, max_timestamp)
             position = after
         return position
 

@@ -18,6 +18,7 @@ from broker.protocol.compression import Codec, compress, decompress
 
 __all__ = [
     "ATTRIBUTES_AT",
+    "HEADER",
     "HEADER_SIZE",
     "LOG_OVERHEAD",
     "MAGIC",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+"""All fields of a batch header, in the order of ``BatchHeader``."""
 HEADER_SIZE: Final = HEADER.size
 LOG_OVERHEAD: Final = 12
 """Bytes of base offset and batch length, which the length does not count."""

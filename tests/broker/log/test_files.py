@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import KafkaStorageError
-from broker.log import files, partition
+from broker.errors import KafkaStorageError, UnknownTopicOrPartition
+from broker.log import files, segment
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
@@ -76,13 +76,28 @@ def test_a_failed_flush_stops_appends_until_a_restart(log: PartitionLog, monkeyp
     def broken(fd: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(partition, "sync_data", broken)
+    monkeypatch.setattr(segment, "sync_data", broken)
     with pytest.raises(KafkaStorageError, match="t-0: cannot flush: Input/output error"):
         log.flush()
     assert log.flushed_offset == 0
     with pytest.raises(KafkaStorageError, match="takes no records until a restart"):
         log.append(BATCH, now_ms=NOW)
     assert len(list(log.iter_records())) == 5
+
+
+def test_a_deleted_log_takes_nothing_and_its_flush_is_let_go(tmp_path: Path) -> None:
+    directory = LogDirectory(tmp_path)
+    directory.open()
+    log = directory.create("t", 0, uuid.uuid4())
+    log.append(BATCH, now_ms=NOW)
+    held = log.read(0, 1000)
+    directory.delete("t", 0)
+    log.flush()
+    with pytest.raises(UnknownTopicOrPartition, match="t-0 has been deleted"):
+        log.append(BATCH, now_ms=NOW)
+    assert len(held.read()) == len(BATCH)
+    assert not list(tmp_path.glob("t-0*"))
+    directory.close()
 
 
 def test_many_batches_in_one_append_are_written_whole(log: PartitionLog) -> None:

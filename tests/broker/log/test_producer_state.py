@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import (
@@ -125,6 +125,7 @@ def test_idle_producers_are_forgotten_unless_in_a_transaction(state: ProducerSta
     assert len(state) == 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_noise_is_no_snapshot(data: bytes) -> None:
     with pytest.raises(CorruptMessage):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from aiokafka.record import MemoryRecords
 
 from broker.errors import BrokerError, CorruptMessage, UnsupportedCompressionType
-from broker.protocol.compression import Codec, decompress
+from broker.protocol import compression
+from broker.protocol.compression import Codec, compress, decompress
 from broker.protocol.records import (
     HEADER_SIZE,
     BatchHeader,
@@ -33,6 +34,7 @@ records = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(records=records, codec=st.sampled_from(list(Codec)), base=st.integers(0, 2**60))
 def test_what_is_encoded_is_decoded(records: list[Record], codec: Codec, base: int) -> None:
     batch = memoryview(encode_batch(records, base_offset=base, compression=codec))
@@ -68,6 +70,14 @@ def test_raw_snappy_as_some_clients_send_it_is_read() -> None:
     assert decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(data))) == data
 
 
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_what_would_fill_the_memory_is_refused(codec: Codec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "MAX_DECOMPRESSED", 1_000_000)
+    assert decompress(codec, compress(codec, bytes(1_000_000))) == bytes(1_000_000)
+    with pytest.raises(CorruptMessage):
+        decompress(codec, compress(codec, bytes(1_000_001)))
+
+
 def test_append_time_stands_for_all_records() -> None:
     batch = encode_batch([Record(b"k", b"v", (), 5), Record(b"k", b"v", (), 6)], compression=Codec.ZSTD)
     stamped = memoryview(with_append_time(memoryview(batch), 99))
@@ -85,6 +95,7 @@ def test_a_marker_says_how_the_transaction_ended() -> None:
         decode_marker(Record(b"", b"", (), 0, 9))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_noise_is_no_batch(data: bytes) -> None:
     with pytest.raises(CorruptMessage):
@@ -93,7 +104,7 @@ def test_noise_is_no_batch(data: bytes) -> None:
         decode_batch(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     records=records,
     codec=st.sampled_from(list(Codec)),
