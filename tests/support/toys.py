@@ -30,9 +30,7 @@ from connect.api import (
     key,
 )
 
-ROW = Schema.struct(
-    {"n": Schema(SchemaType.INT64), "text": Schema(SchemaType.STRING, optional=True)}, name="toys.Row"
-)
+ROW = Schema.struct({"n": Schema(SchemaType.INT64), "text": Schema(SchemaType.STRING, optional=True)}, name="toys.Row")
 
 
 @config
@@ -142,7 +140,7 @@ def register_plugins() -> list[Plugin]:
         Plugin(PluginType.SOURCE, f"{here}:NumbersConnector", ("org.toys.NumbersConnector",), "1.2"),
         Plugin(PluginType.SINK, f"{here}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
         Plugin(PluginType.SINK, f"{here}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
-        Plugin(PluginType.SINK, "no.such.module:Absent", ("org.toys.AbsentConnector",), "1", ("no_such_package",), "toys"),
+        Plugin(
+            PluginType.SINK, "no.such.module:Absent", ("org.toys.AbsentConnector",), "1", ("no_such_package",), "toys"
+        ),
     ]
-
-

@@ -1,0 +1,120 @@
+"""What every sink keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from connect.api import Origin, Record, RecordBatch, Schema, SchemaType, SinkConnector, TopicPartition
+from connect.testing.bench import Bench, RunningTask
+from tidegate.kit.config import validate
+
+__all__ = ["SinkSuite"]
+
+_SCHEMA = Schema.struct(
+    {
+        "id": Schema(SchemaType.INT64),
+        "name": Schema(SchemaType.STRING, optional=True),
+        "amount": Schema(SchemaType.FLOAT64, optional=True),
+    },
+    name="suite.Row",
+)
+
+
+class SinkSuite:
+    """Set ``connector_class``, the fixture ``properties``, and ``read_back``; override ``record`` for rows of another kind.
+
+    ``exactly_once`` says that a row delivered again after a crash is there once all the same.
+    """
+
+    connector_class: ClassVar[type[SinkConnector[Any]]]
+    topic: ClassVar[str] = "suite"
+    exactly_once: ClassVar[bool] = False
+
+    @pytest.fixture
+    def properties(self) -> Mapping[str, str]:
+        """The connector's own keys; what is put is to be safe after ``flush``, or after the ``pre_commit`` of a whole
+        put."""
+        raise NotImplementedError
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        """An id of each row that arrived: the ``n`` that ``record`` was made from."""
+        raise NotImplementedError
+
+    def record(self, n: int) -> Record:
+        """Row number ``n``."""
+        return Record(self.topic, {"id": n, "name": f"name {n}", "amount": n / 2}, _SCHEMA)
+
+    @pytest.fixture
+    def bench(self, properties: Mapping[str, str]) -> Bench:
+        return Bench(self.connector_class, {"topics": self.topic, **properties})
+
+    def batch(self, start: int, stop: int, partition: int = 0) -> RecordBatch:
+        """Rows ``start`` to ``stop`` at the offsets of the same numbers."""
+        from dataclasses import replace
+
+        origin = Origin(self.topic, partition)
+        stamp = 1_700_000_000_000
+        rows = [replace(self.record(n), offset=n, origin=origin, timestamp_ms=stamp + n) for n in range(start, stop)]
+        return RecordBatch.from_records(rows)
+
+    def test_its_configuration_is_right(self, bench: Bench) -> None:
+        judged = validate(self.connector_class.config_class, {**bench.properties, "no.such.key": "x"})
+        assert [error for one in judged for error in one.errors] == []
+
+    def test_every_key_says_what_it_is_for(self) -> None:
+        for judged in validate(self.connector_class.config_class, {}):
+            assert judged.key.doc.strip(), f"{judged.key.name} has no doc"
+
+    def test_what_is_committed_has_arrived(self, bench: Bench, properties: Mapping[str, str]) -> None:
+        place = TopicPartition(self.topic, 0)
+        with bench.sink(place) as running:
+            running.task.put([self.batch(0, 20)])
+            running.task.put([])
+            safe = _committed(running, {place: 20}).get(place, 0)
+            arrived = self.read_back(properties)
+            assert sorted(set(arrived) & set(range(safe))) == list(range(safe))
+
+    def test_it_never_commits_what_it_was_not_given(self, bench: Bench) -> None:
+        places = [TopicPartition(self.topic, 0), TopicPartition(self.topic, 1)]
+        with bench.sink(*places) as running:
+            assert _committed(running, {}) == {}
+            running.task.put([self.batch(0, 5, 0)])
+            safe = _committed(running, {places[0]: 5})
+            assert set(safe) <= {places[0]} and all(offset <= 5 for offset in safe.values())
+
+    def test_a_crash_loses_nothing(self, bench: Bench, properties: Mapping[str, str]) -> None:
+        """Killed after puts that were not committed and started from what was, every row arrives."""
+        place = TopicPartition(self.topic, 0)
+        with bench.sink(place) as running:
+            running.task.put([self.batch(0, 10)])
+            safe = _committed(running, {place: 10}).get(place, 0)
+            running.task.put([self.batch(10, 15)])
+        with bench.sink(place) as running:
+            running.task.put([self.batch(safe, 30)])
+            safe = max(safe, _committed(running, {place: 30}).get(place, 0))
+            running.task.close([place])
+            arrived = self.read_back(properties)
+        assert set(range(safe)) <= set(arrived)
+        if self.exactly_once:
+            assert len([n for n in arrived if n < safe]) == safe
+
+    def test_partitions_can_be_handed_over(self, bench: Bench, properties: Mapping[str, str]) -> None:
+        place = TopicPartition(self.topic, 0)
+        with bench.sink(place) as first:
+            first.task.put([self.batch(0, 10)])
+            safe = _committed(first, {place: 10}).get(place, 0)
+            first.task.close([place])
+            first.context.assigned = frozenset()
+        with bench.sink(place) as second:
+            second.task.put([self.batch(safe, 20)])
+            safe = max(safe, _committed(second, {place: 20}).get(place, 0))
+            second.task.close([place])
+            assert set(range(safe)) <= set(self.read_back(properties))
+
+
+def _committed(running: RunningTask, delivered: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    found: Mapping[TopicPartition, int] = running.task.pre_commit(dict(delivered))
+    return dict(found)

@@ -1,0 +1,115 @@
+"""What every source keeps."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from connect.api import MAX_BATCH_BYTES, RecordBatch, SourceConnector
+from connect.source_offsets import SubmittedBatches
+from connect.testing.bench import Bench
+from tidegate.kit.config import validate
+
+__all__ = ["SourceSuite"]
+
+
+class SourceSuite:
+    """Set ``connector_class`` and the fixtures ``properties`` (a source with a fixed content) and ``expected_rows``."""
+
+    connector_class: ClassVar[type[SourceConnector[Any]]]
+    stop_within_s: ClassVar[float] = 5.0
+
+    @pytest.fixture
+    def properties(self) -> Mapping[str, str]:
+        """The connector's own keys for a source that holds the same rows all through a test."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def expected_rows(self) -> int:
+        """How many rows it holds, over all tasks' source partitions."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def bench(self, properties: Mapping[str, str]) -> Bench:
+        return Bench(self.connector_class, properties)
+
+    def test_its_configuration_is_right(self, bench: Bench) -> None:
+        judged = validate(self.connector_class.config_class, bench.properties)
+        assert [error for one in judged for error in one.errors] == []
+
+    def test_keys_it_does_not_know_do_not_disturb_it(self, bench: Bench) -> None:
+        judged = validate(self.connector_class.config_class, {**bench.properties, "no.such.key": "x"})
+        assert [error for one in judged for error in one.errors] == []
+
+    def test_every_key_says_what_it_is_for(self) -> None:
+        for judged in validate(self.connector_class.config_class, {}):
+            assert judged.key.doc.strip(), f"{judged.key.name} has no doc"
+
+    def test_its_plan_fits_the_tasks_allowed(self, bench: Bench) -> None:
+        for allowed in (1, 3):
+            planned = bench.plan(allowed)
+            assert 1 <= len(planned) <= allowed
+            assert all(isinstance(value, str) for task in planned for value in task.values())
+
+    def test_its_batches_keep_the_contract(self, bench: Bench, expected_rows: int) -> None:
+        with bench.task() as running:
+            for batch in running.poll_rows(expected_rows):
+                check_batch(batch)
+
+    def test_it_delivers_every_row_once(self, bench: Bench, expected_rows: int) -> None:
+        with bench.task() as running:
+            batches = running.poll_rows(expected_rows)
+            batches += running.task.poll()
+        assert sum(len(batch) for batch in batches) == expected_rows
+
+    def test_it_goes_on_from_any_committed_position(self, bench: Bench, expected_rows: int) -> None:
+        """Stopped after each batch and started again from what was committed, it delivers the same rows in the same order."""
+        with bench.task() as running:
+            whole = rows_of(running.poll_rows(expected_rows))
+        pieces: list[str] = []
+        deadline = time.monotonic() + 60
+        while len(pieces) < len(whole):
+            assert time.monotonic() < deadline, f"{len(pieces)} rows of {len(whole)} after a minute"
+            with bench.task() as running:
+                batches = running.poll_rows(1)[:1]
+            bench.commit(batches)
+            pieces += rows_of(batches)
+        assert pieces == whole
+
+    def test_it_stops_soon_while_it_waits_for_more(self, bench: Bench, expected_rows: int) -> None:
+        with bench.task() as running:
+            running.poll_rows(expected_rows)
+            ended = threading.Event()
+
+            def poll_until_stopped() -> None:
+                while not running.context.stopping.is_set():
+                    running.task.poll()
+                ended.set()
+
+            threading.Thread(target=poll_until_stopped, daemon=True).start()
+            running.context.stopping.set()
+            assert ended.wait(self.stop_within_s), f"poll went on for {self.stop_within_s:g} s after stopping was set"
+
+
+def check_batch(batch: RecordBatch) -> None:
+    """What a source's batch owes the runtime."""
+    assert batch.topic
+    assert batch.value_schema is None or batch.values.type == batch.value_schema.arrow_type
+    batch.values.validate(full=True)
+    if batch.keys is not None:
+        assert batch.key_schema is None or batch.keys.type == batch.key_schema.arrow_type
+        batch.keys.validate(full=True)
+    assert batch.nbytes <= MAX_BATCH_BYTES or len(batch) == 1, f"a batch of {batch.nbytes} bytes"
+    if batch.source_partition is not None:
+        assert batch.source_offset is not None, "a source partition without an offset"
+        SubmittedBatches("suite", {}).add(batch.source_partition, batch.source_offset, [])
+        assert json.loads(json.dumps(dict(batch.source_offset))) == batch.source_offset
+
+
+def rows_of(batches: Sequence[RecordBatch]) -> list[str]:
+    return [repr((record.topic, record.key, record.value)) for batch in batches for record in batch.records()]
