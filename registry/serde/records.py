@@ -26,7 +26,10 @@ def encode_record(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
     out = io.BytesIO()
     out.write(header(schema_id))
     with _border(UnencodableValue):
-        fastavro.schemaless_writer(out, _prepared(schema), value)
+        prepared = _prepared(schema)
+        # The writer alone would let an int of 40 bits through.
+        fastavro.validate(value, prepared)
+        fastavro.schemaless_writer(out, prepared, value)
     return out.getvalue()
 
 
@@ -63,7 +66,7 @@ def _border(kind: type[SerializationError]) -> Iterator[None]:
         StopIteration,
     ) as error:
         raise kind(f"{type(error).__name__}: {error}") from error
-    except fastavro.schema.SchemaParseException as error:
+    except (fastavro.validation.ValidationError, fastavro.schema.SchemaParseException) as error:
         raise kind(str(error)) from error
     except RecursionError:
         raise kind("nested too deep") from None

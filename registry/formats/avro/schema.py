@@ -35,6 +35,8 @@ class AvroSchema:
             return cls(parse_text(text, names, strict=strict), referenced)
         except SchemaParseError as error:
             raise InvalidSchema(f"Invalid schema of type AVRO, details: {error}") from error
+        except RecursionError:
+            raise InvalidSchema("Invalid schema of type AVRO, details: a default value would hold itself") from None
 
     @cached_property
     def canonical(self) -> str:
