@@ -19,7 +19,7 @@ from connectors.spark.java import find_java
 
 __all__ = ["Cancelled", "run_job"]
 
-_CANCEL_GRACE_S: Final = 10
+_CANCEL_GRACE_S: Final = 3
 
 
 class Cancelled(ConnectError):

@@ -61,11 +61,12 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         from broker.client.blocking import Admin
 
         with Admin(self.context.kafka) as admin:
-            starts, stops = admin.beginning_offsets_of(topic), admin.end_offsets_of(topic)
+            partitions = [(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
+            starts, stops = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
         return Input(
             topic=topic,
-            starts={str(p): offset for p, offset in starts.items()},
-            stops={str(p): offset for p, offset in stops.items()},
+            starts={str(p.partition): offset for p, offset in starts.items()},
+            stops={str(p.partition): offset for p, offset in stops.items()},
             value_format=self.config.value_format,
             value_schema=self.config.value_schema,
             writer_schemas=self._writer_schemas(topic) if self.config.value_format == "avro" else [],

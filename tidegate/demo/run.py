@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from tidegate.demo.database import TABLES, Database, late_flights
 from tidegate.demo.faces import Connect, DemoFailed, Publisher, connector_json, end_offsets, until
@@ -101,8 +102,10 @@ def _clear(folder: Path) -> None:
 
 
 def _bars(console: Console) -> Progress:
-    columns = (TextColumn("{task.description:<44}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TextColumn("{task.fields[note]}"), console=console)
+    words = TextColumn("{task.description}", table_column=Column(min_width=34, no_wrap=True))
+    counts = MofNCompleteColumn(table_column=Column(min_width=15, no_wrap=True))
+    note = TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    return Progress(words, BarColumn(12), counts, TimeElapsedColumn(), note, console=console)
 
 
 def _bar(progress: Progress, words: str, total: int | None) -> TaskID:
@@ -195,7 +198,7 @@ def _events(demo: Demo) -> None:
     rows = late_flights(demo.database, LATE_MINUTES)
     follower = _Follower(demo.progress, client, len(rows))
     publisher = Publisher(addresses["events-tls"], addresses["ca"], access.user, access.password.reveal())
-    published = _bar(demo.progress, f"publish {EVENT} (simple-salesforce)", len(rows))
+    published = _bar(demo.progress, f"publish {EVENT}", len(rows))
     began = time.monotonic()
     accepted = publisher.publish(EVENT, rows, lambda n: demo.progress.update(published, completed=n))
     until("all events at the subscriber", lambda: follower.received >= len(rows), check=follower.require_healthy)
@@ -212,7 +215,7 @@ class _Follower:
         self.received = 0
         self._failure: Exception | None = None
         self._progress, self._client, self._total = progress, client, total
-        self._bar = _bar(progress, f"subscribe {EVENT} (Pub/Sub API)", total)
+        self._bar = _bar(progress, f"subscriber of {EVENT}", total)
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
@@ -221,7 +224,7 @@ class _Follower:
                 self.received += 1
                 if self.received % 97 == 1 or self.received >= self._total:
                     fields = event.fields
-                    note = f"{fields['Flight__c']} {fields['Route__c']} {fields['Minutes_Late__c']:.0f} min late"
+                    note = f"{fields['Flight__c']} {fields['Route__c']} +{fields['Minutes_Late__c']:.0f} min"
                     self._progress.update(self._bar, completed=self.received, note=note)
                 if self.received >= self._total:
                     return
@@ -241,7 +244,7 @@ def _topics_to_parquet(demo: Demo) -> None:
     demo.connect.create(demo.connector("flights-parquet"))
     demo.connect.create(demo.connector("tables-parquet"))
     tables = _bar(demo.progress, "Parquet sink: small tables", sum(small.values()))
-    spark = _bar(demo.progress, "Spark job: flights joined with airlines", None)
+    spark = _bar(demo.progress, "Spark job: flights with airlines", None)
     loaded_at: list[float] = []
 
     def arrived() -> bool:
@@ -268,7 +271,8 @@ def _topics_to_parquet(demo: Demo) -> None:
 
 def _show_job(demo: Demo, bar: TaskID) -> None:
     for task in demo.connect.progress("flights-parquet"):
-        note = f"{task.get('done', 0)}/{task.get('total') or '?'} {task.get('unit', '')} {task.get('note', '')}".strip()
+        steps = f"{task['done']}/{task['total']} {task['unit']} " if task.get("total") else ""
+        note = f"{steps}{task.get('note', '')}"
         demo.progress.update(bar, note=note)
 
 
@@ -298,7 +302,7 @@ def _change(demo: Demo) -> None:
         for n in (1, 2, 3)
     )
     changed += demo.database.change("UPDATE flights SET arr_delay = 0, updated_at = :now WHERE id IN (4, 5)", now=now)
-    bar = _bar(demo.progress, "3 inserts and 2 updates: in the topic", changed)
+    bar = _bar(demo.progress, "3 inserts, 2 updates: in the topic", changed)
     began = time.monotonic()
 
     def in_topic() -> bool:
@@ -308,7 +312,7 @@ def _change(demo: Demo) -> None:
 
     until("the changes in the topic", in_topic, check=lambda: demo.connect.require_healthy("flights-source"), every_s=0.05)
     demo.progress.update(bar, note=f"after {time.monotonic() - began:.1f} s")
-    loaded = _bar(demo.progress, "3 inserts and 2 updates: in Parquet", changed)
+    loaded = _bar(demo.progress, "3 inserts, 2 updates: in Parquet", changed)
 
     def in_parquet() -> bool:
         demo.progress.update(loaded, completed=max(0, _sink_position(demo, "flights-parquet") - before))

@@ -1,0 +1,130 @@
+"""The platform as a user runs it: the command, real processes, real faces."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+
+from tidegate.kit.errors import UsageError
+from tidegate.platform import make_plan
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def tidegate(*arguments, check=True):
+    done = subprocess.run([sys.executable, "-m", "tidegate.cli", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def status(data):
+    return json.loads(tidegate("status", "--data", data, "--json").stdout)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("platform") / "data"
+    tidegate("up", "--detach", "--data", folder, "--broker-listen", "127.0.0.1:0")
+    yield folder
+    tidegate("down", "--data", folder)
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_every_face_answers_and_says_its_address(data):
+    addresses = status(data)["addresses"]
+    assert requests.get(f"{addresses['registry']}/subjects", timeout=10).json() == []
+    assert requests.get(addresses["connect"], timeout=10).json()["version"]
+    assert requests.get(f"{addresses['events']}/services/data", timeout=10).ok
+    tls = requests.Session()
+    tls.trust_env = False
+    assert tls.get(f"{addresses['events-tls']}/services/data", timeout=10, verify=addresses["ca"]).ok
+    for face in ("registry", "connect", "events"):
+        assert "http_requests_total" in requests.get(f"{addresses[face]}/metrics", timeout=10).text
+    assert "tidegate_broker" in requests.get(addresses["broker-metrics"], timeout=10).text
+
+
+def test_the_platform_is_small_and_loads_no_heavy_library(data):
+    components = status(data)["components"]
+    assert sum(component["memory_mb"] for component in components.values()) < 400
+    for name, component in components.items():
+        mapped = {Path(region.path).name for region in psutil.Process(component["pid"]).memory_maps() if region.path}
+        heavy = [file for file in mapped if any(word in file for word in ("arrow", "pandas", "numba", "llvm", "py4j"))]
+        assert heavy == [], f"{name} has loaded {heavy}"
+
+
+@pytest.mark.parametrize("name", ["broker", "registry", "connect", "events"])
+def test_a_component_that_is_killed_comes_back_at_its_address(data, name):
+    before = status(data)["components"][name]
+    os.kill(before["pid"], signal.SIGKILL)
+    until(lambda: (now := status(data)["components"][name])["ready"] and now["pid"] != before["pid"])
+    after = status(data)["components"][name]
+    assert after["addresses"] == before["addresses"] and after["restarts"] == before["restarts"] + 1
+
+
+def test_a_second_up_on_the_same_data_is_refused(data):
+    refused = tidegate("up", "--data", data, "--broker-listen", "127.0.0.1:0", check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: another tidegate is up on")
+
+
+def test_down_leaves_no_process_and_what_was_written_is_there_again(tmp_path):
+    data = tmp_path / "data"
+    up = ("up", "--detach", "--data", data, "--broker-listen", "127.0.0.1:0", "--without", "events", "--without", "connect")
+    tidegate(*up)
+    pids = [component["pid"] for component in status(data)["components"].values()]
+    schema = tmp_path / "a.avsc"
+    schema.write_text('{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}')
+    schema_id = tidegate("schemas", "register", "a-value", schema, "--data", data).stdout
+    tidegate("down", "--data", data)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    tidegate(*up)
+    try:
+        assert tidegate("schemas", "register", "a-value", schema, "--data", data).stdout == schema_id
+    finally:
+        tidegate("down", "--data", data)
+
+
+def test_a_taken_port_is_told_in_one_line(data, tmp_path):
+    taken = status(data)["addresses"]["broker"]
+    refused = tidegate("up", "--data", tmp_path / "other", "--broker-listen", taken, "--registry-listen", "127.0.0.1:0", check=False)
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr and taken.rpartition(":")[2] in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"without": ["brokr"]}, "--without 'brokr': there is no such component; there are: broker, registry, connect, events"),
+        ({"without": ["broker"]}, "without the broker --bootstrap-servers must name a Kafka"),
+        ({"listen": {"broker": "9092"}}, "'9092' is not an address: give HOST:PORT, for example 127.0.0.1:0"),
+    ],
+)
+def test_wrong_usage_is_told_with_what_would_be_right(tmp_path, options, words):
+    with pytest.raises(UsageError) as raised:
+        make_plan(tmp_path, **({"listen": {}} | options))
+    assert raised.value.message == words
+
+
+def test_a_config_file_sets_component_keys_and_kafka_settings(tmp_path):
+    file = tmp_path / "tidegate.toml"
+    file.write_text('[broker]\nnum.partitions = 3\n[kafka]\nsecurity.protocol = "PLAINTEXT"\n[connect]\nplugin.path = ["a", "b"]\n')
+    plan = make_plan(tmp_path, listen={}, config_file=file)
+    assert plan.properties["broker"]["num.partitions"] == "3"
+    assert plan.properties["registry"]["kafkastore.security.protocol"] == "PLAINTEXT"
+    assert plan.properties["connect"]["plugin.path"] == "a,b"
+    file.write_text("[brokr]\nx = 1\n")
+    with pytest.raises(UsageError, match="'brokr' is not a table of broker, connect, events, kafka, registry"):
+        make_plan(tmp_path, listen={}, config_file=file)
