@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
-from events.log import EventLog, LogRecord, LogSlice
+from events.log import EventLog, LogBounds, LogRecord, LogSlice
 from events.payloads import frame, unframe
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
@@ -63,8 +63,13 @@ class EventBus:
         clock_ms: Callable[[], int],
         tail_bytes: int = 4 * 1024 * 1024,
         on_skipped: Callable[[str], None] = lambda _: None,
+        check_s: float = 5,
     ) -> None:
-        """``on_skipped`` is told the topic of each record that is no event, which subscribers do not see."""
+        """``on_skipped`` is told the topic of each record that is no event, which subscribers do not see.
+
+        Every ``check_s`` seconds a followed topic is checked to be the one it was.
+        """
+        self.check_s = check_s
         self._log, self._clock_ms, self._tail_bytes, self._on_skipped = event_log, clock_ms, tail_bytes, on_skipped
         self._tails: dict[str, _Tail] = {}
 
@@ -91,7 +96,7 @@ class EventBus:
             raise InvalidReplayId(replay_id)
         tail = self._tails.get(topic)
         if tail is None:
-            tail = self._tails[topic] = _Tail(self, topic, bounds.readable)
+            tail = self._tails[topic] = _Tail(self, topic, bounds)
         return Subscription(self, tail, position, wake or asyncio.Event())
 
     @property
@@ -131,8 +136,11 @@ class EventBus:
     def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
         return self._log.follow(topic, offset)
 
+    async def identity(self, topic: str) -> str:
+        return (await self._log.bounds(topic)).identity
+
     def left(self, tail: _Tail) -> None:
-        """The last subscriber of a topic is gone: stop following it."""
+        """Stop following a topic: its last subscriber is gone, or the topic is another one now."""
         if self._tails.get(tail.topic) is tail:
             del self._tails[tail.topic]
             tail.cancel()
@@ -143,16 +151,22 @@ class EventBus:
 
 
 class _Tail:
-    """The newest events of one topic, [covered_from, end), and the task that follows the log."""
+    """The newest events of one topic, [covered_from, end), and the task that follows the log.
 
-    def __init__(self, bus: EventBus, topic: str, offset: int) -> None:
-        self.topic, self.end, self.covered_from = topic, offset, offset
+    ``ended`` is set when the topic was deleted or made anew: positions in it mean nothing any more.
+    """
+
+    def __init__(self, bus: EventBus, topic: str, bounds: LogBounds) -> None:
+        self.topic, self.end, self.covered_from = topic, bounds.readable, bounds.readable
+        self.ended = False
+        self._identity = bounds.identity
         self.subscriptions: set[Subscription] = set()
         self._bus = bus
         self._events: list[Event] = []
         self._offsets: list[int] = []
         self._bytes = 0
         self._task = asyncio.create_task(self._run(), name=f"events {topic}")
+        self._checking = asyncio.create_task(self._check(), name=f"events {topic} check")
 
     def since(self, position: int, max_events: int) -> list[Event]:
         first = bisect_left(self._offsets, position)
@@ -160,11 +174,26 @@ class _Tail:
 
     def cancel(self) -> None:
         self._task.cancel()
+        self._checking.cancel()
 
     async def stop(self) -> None:
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        self.cancel()
+        await asyncio.gather(self._task, self._checking, return_exceptions=True)
+
+    async def _check(self) -> None:
+        """Notice that the topic is another one under the same name, which its reader does not."""
+        while True:
+            await asyncio.sleep(self._bus.check_s)
+            try:
+                found = await self._bus.identity(self.topic)
+            except TidegateError:
+                continue  # a topic that is away for a moment is looked for again
+            if found != self._identity:
+                log.warning("an event topic was made anew; its subscribers have to subscribe again", topic=self.topic)
+                self.ended = True
+                for subscription in self.subscriptions:
+                    subscription.wake.set()
+                self._bus.left(self)
 
     async def _run(self) -> None:
         failures = 0
@@ -224,15 +253,18 @@ class Subscription:
 
     @property
     def available(self) -> bool:
-        """Whether the log is known to hold something at or after the position."""
-        return self.position < self._tail.end
+        """Whether ``take`` has something to say: an event at or after the position, or that there is no such topic now."""
+        return self.position < self._tail.end or self._tail.ended
 
     async def take(self, max_events: int) -> list[Event]:
         """The next events, up to ``max_events``; none when the subscription has caught up.
 
-        Raises BusUnavailable when history has to be read and the log does not answer; the position then stays.
+        Raises BusUnavailable when history has to be read and the log does not answer; the position then stays. Raises
+        InvalidReplayId when the topic was made anew, so that the position is none any more.
         """
         while self.available and max_events > 0:
+            if self._tail.ended:
+                raise InvalidReplayId(self.position - 1)
             if self._read_ahead or self.position < self._tail.covered_from:
                 events = await self._take_history(max_events)
             else:

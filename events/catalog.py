@@ -63,7 +63,7 @@ class Catalog:
         self._by_id: dict[int, EventSchema] = {}
         self._current: dict[str, tuple[float, EventSchema | None]] = {}
         self._names: tuple[float, tuple[str, ...]] = (float("-inf"), ())
-        self._fit: set[str] = set()
+        self._fit: dict[str, float] = {}
 
     async def names(self) -> tuple[str, ...]:
         """The names of all events, sorted."""
@@ -150,14 +150,21 @@ class Catalog:
         return known
 
     async def _check_topic(self, name: str) -> None:
-        if name in self._fit:
+        """Raise TopicUnfit unless the topic has one partition; one that had is taken to have while the log is away."""
+        now, checked = self._clock(), self._fit.get(name)
+        if checked is not None and now - checked < self._refresh_s:
             return
-        count = await self._topics.partitions(name)
+        try:
+            count = await self._topics.partitions(name)
+        except BusUnavailable:
+            if checked is None:
+                raise
+            count = 1
         if count is None:
             raise TopicUnfit(f"Event {name} is defined and its topic is missing: define the event again to make it")
         if count != 1:
             raise _unfit(name, count)
-        self._fit.add(name)
+        self._fit[name] = now
 
 
 def _unfit(name: str, count: int) -> TopicUnfit:

@@ -74,9 +74,7 @@ class EventsClient:
     def define_xml(self, event: str, metadata: bytes) -> dict[str, Any]:
         """Define or change an event from Salesforce's object metadata."""
         headers = {"Content-Type": "application/xml"}
-        return dict(
-            self._call("POST", "/tidegate/v1/events", params={"name": event}, data=metadata, headers=headers)
-        )
+        return dict(self._call("POST", "/tidegate/v1/events", params={"name": event}, data=metadata, headers=headers))
 
     def define_avro(self, schema: str) -> dict[str, Any]:
         """Define or change an event from its Avro record."""
@@ -102,9 +100,9 @@ class EventsClient:
         wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
         wanted.put(self._first_request(event, replay_id))
         with grpc.insecure_channel(self._pubsub) as channel:
-            call = channel.stream_stream(
-                _SUBSCRIBE, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString
-            )(iter(wanted.get, None), metadata=self._metadata())
+            call = channel.stream_stream(_SUBSCRIBE, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString)(
+                iter(wanted.get, None), metadata=self._metadata()
+            )
             try:
                 for response in call:
                     for received in response.events:

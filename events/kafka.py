@@ -115,12 +115,14 @@ class KafkaLog:
     async def bounds(self, topic: str) -> LogBounds:
         partition = TopicPartition(topic, 0)
         with _border(f"offsets of {topic}"):
-            start, end, readable = await asyncio.gather(
+            described, start, end, readable = await asyncio.gather(
+                self._admin.describe_topics([topic]),
                 self._admin.beginning_offsets([partition]),
                 self._admin.end_offsets([partition]),
                 self._admin.end_offsets([partition], committed=True),
             )
-        return LogBounds(start[partition], end[partition], min(readable[partition], end[partition]))
+        stable = min(readable[partition], end[partition])
+        return LogBounds(start[partition], end[partition], stable, str(described[topic].topic_id))
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         partition = TopicPartition(topic, 0)

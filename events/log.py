@@ -33,12 +33,14 @@ class LogSlice:
 class LogBounds:
     """``start`` is the oldest kept offset, ``end`` the next one to be given out; a reader gets to ``readable``.
 
-    ``readable`` is less than ``end`` while a transaction is open.
+    ``readable`` is less than ``end`` while a transaction is open. ``identity`` changes when the topic is deleted and made
+    again: offsets of the one mean nothing in the other.
     """
 
     start: int
     end: int
     readable: int
+    identity: str = ""
 
 
 class EventLog(Protocol):

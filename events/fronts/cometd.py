@@ -305,6 +305,11 @@ class CometdFront:
                 log.warning("cannot read events for a subscriber", channel=channel, error=str(error))
                 asyncio.get_running_loop().call_later(1, client.wake.set)
                 continue
+            except InvalidReplayId:
+                self._forget(
+                    client
+                )  # it will shake hands and subscribe again, and hear then whether its replay id holds
+                return found
             for event in events:
                 shown = await self._show(channel, subscription.topic, event)
                 if shown is not None:

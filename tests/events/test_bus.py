@@ -154,3 +154,20 @@ async def test_history_that_cannot_be_read_leaves_the_position(bus: EventBus, lo
         await subscription.take(1)
     log.down = False
     assert await receive(subscription, 2) == [b"a", b"b"]
+
+
+async def test_subscribers_of_a_topic_that_was_made_anew_are_told(log: MemoryLog) -> None:
+    bus = EventBus(log, clock_ms=lambda: 0, check_s=0.01)
+    await publish(bus, b"a")
+    before = await bus.subscribe(TOPIC, LATEST)
+    log.topics[TOPIC].clear()
+    log.identities[TOPIC] = "another"
+    async with asyncio.timeout(5):
+        await before.wait()
+    with pytest.raises(InvalidReplayId):
+        await before.take(1)
+    before.close()
+    after = await bus.subscribe(TOPIC, EARLIEST)
+    await publish(bus, b"b")
+    assert await receive(after, 1) == [b"b"]
+    await bus.close()

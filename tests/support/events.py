@@ -43,6 +43,7 @@ class MemoryLog:
         self.topics: dict[str, list[LogRecord | None]] = {}
         self.counts: dict[str, int] = {}
         self.starts: dict[str, int] = {}
+        self.identities: dict[str, str] = {}
         self.down = False
         self.reads = 0
         self._grown = asyncio.Condition()
@@ -74,7 +75,7 @@ class MemoryLog:
     async def bounds(self, topic: str) -> LogBounds:
         self._check()
         end = len(self.topics[topic])
-        return LogBounds(self.starts.get(topic, 0), end, end)
+        return LogBounds(self.starts.get(topic, 0), end, end, self.identities.get(topic, ""))
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         self._check()
