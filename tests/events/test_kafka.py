@@ -1,0 +1,118 @@
+"""The event log on a real Kafka: Apache's and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.client import Admin, BatchProducer, ClientConfig, TopicPartition
+from events.errors import BusUnavailable, EventTooLarge
+from events.kafka import KafkaLog
+from events.log import LogRecord
+from tests.servers.tidegate_broker import TidegateBroker
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", params=["apache", "tidegate"])
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    if request.param == "apache":
+        yield request.getfixturevalue("apache_kafka").bootstrap_servers
+        return
+    broker = TidegateBroker(tmp_path_factory.mktemp("broker"))
+    broker.start()
+    yield broker.bootstrap_servers
+    broker.stop()
+
+
+@pytest.fixture
+async def log(bootstrap: str) -> AsyncIterator[KafkaLog]:
+    made = KafkaLog(ClientConfig(bootstrap))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def topic(log: KafkaLog) -> str:
+    name = f"E{uuid.uuid4().hex}__e"
+    await log.create(name, 3_600_000)
+    return name
+
+
+async def collect(log: KafkaLog, topic: str, offset: int, count: int) -> list[LogRecord]:
+    found: list[LogRecord] = []
+    async with asyncio.timeout(20), contextlib.aclosing(log.follow(topic, offset)) as following:
+        async for piece in following:
+            found += piece.records
+            if len(found) >= count:
+                break
+    return found
+
+
+async def test_what_is_appended_is_read_and_followed_in_order(log: KafkaLog, topic: str) -> None:
+    following = asyncio.create_task(collect(log, topic, 0, 500))
+    records = [(b"k%d" % number, b"v%d" % number * 50, 1_700_000_000_000 + number) for number in range(500)]
+    assert await log.append(topic, records[:250]) + await log.append(topic, records[250:]) == list(range(500))
+    bounds = await log.bounds(topic)
+    assert (bounds.start, bounds.end, bounds.readable) == (0, 500, 500)
+    assert [(record.key, record.value, record.timestamp_ms) for record in await following] == records
+    read: list[LogRecord] = []
+    while len(read) < 400:
+        piece = await log.read(topic, 100 + len(read), 4096)
+        read += piece.records
+        assert piece.next_offset == 100 + len(read)
+    assert [record.offset for record in read] == list(range(100, 500))
+
+
+async def test_what_was_deleted_is_passed_over(log: KafkaLog, topic: str, bootstrap: str) -> None:
+    for number in range(10):
+        await log.append(topic, [(b"k", b"%d" % number, 1)])
+    async with Admin(ClientConfig(bootstrap)) as admin:
+        await admin.delete_records({TopicPartition(topic, 0): 6})
+    assert (await log.bounds(topic)).start == 6
+    assert [record.offset for record in (await log.read(topic, 2, 4096)).records][0] == 6
+    assert [record.offset for record in await collect(log, topic, 2, 4)] == [6, 7, 8, 9]
+
+
+async def test_a_topic_that_is_made_anew_has_another_identity(log: KafkaLog, topic: str, bootstrap: str) -> None:
+    before = (await log.bounds(topic)).identity
+    assert (await log.bounds(topic)).identity == before
+    async with Admin(ClientConfig(bootstrap)) as admin:
+        await admin.delete_topics([topic])
+        assert await log.partitions(topic) is None
+    await log.create(topic, 3_600_000)
+    assert (await log.bounds(topic)).identity != before
+
+
+async def test_an_event_that_is_too_large_is_refused_alone(log: KafkaLog, topic: str) -> None:
+    good, large = (b"k", b"x", 1), (b"k", b"x" * (5 * 1024 * 1024), 1)
+    first, refused, last = await log.append(topic, [good, large, good])
+    assert (first, last) == (0, 1)
+    assert isinstance(refused, EventTooLarge)
+
+
+@pytest.mark.parametrize("bootstrap", ["apache"], indirect=True)
+async def test_aborted_transactions_are_not_read(log: KafkaLog, topic: str, bootstrap: str) -> None:
+    config = ClientConfig(bootstrap, {"transactional.id": f"t-{topic}"})
+    async with BatchProducer(config) as producer:
+        with contextlib.suppress(RuntimeError):
+            async with producer.transaction():
+                await producer.send(topic, b"k", b"aborted", partition=0)
+                raise RuntimeError
+        async with producer.transaction():
+            await producer.send(topic, b"k", b"committed", partition=0)
+    assert [record.value for record in await collect(log, topic, 0, 1)] == [b"committed"]
+    assert (await log.bounds(topic)).end > 1
+
+
+async def test_a_log_that_is_not_there_is_unavailable() -> None:
+    log = KafkaLog(ClientConfig("127.0.0.1:1", {"request.timeout.ms": "500"}))
+    with pytest.raises(BusUnavailable, match="127.0.0.1:1"):
+        await log.start()
