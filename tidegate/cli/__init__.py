@@ -60,9 +60,8 @@ def main() -> None:
 
     try:
         refuse_shadowed_packages()
-        tidegate(standalone_mode=False)
-    except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        status = tidegate(standalone_mode=False)  # what a command gave to click.exceptions.Exit, else None
+        sys.exit(status if isinstance(status, int) else 0)
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:

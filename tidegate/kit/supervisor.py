@@ -106,7 +106,7 @@ class Supervisor:
             if self._stopping:
                 return
             if not first.done():
-                first.set_exception(ChildFailed(f"{state.spec.name} {_ending(status)} at its start:\n{self._tail(state)}"))
+                first.set_exception(ChildFailed(f"{state.spec.name} {_ending(status)} at its start: {self._last_words(state)}"))
                 return
             backoff = _FIRST_BACKOFF_S if time.monotonic() - began > _STABLE_S else min(backoff * 2, _LAST_BACKOFF_S)
             state.restarts += 1
@@ -149,9 +149,10 @@ class Supervisor:
             first.set_result(None)
         self._on_change(self.states)
 
-    def _tail(self, state: ChildState, lines: int = 5) -> str:
+    def _last_words(self, state: ChildState) -> str:
         path = self._log_dir / f"{state.spec.name}.log"
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+        lines = path.read_text(errors="replace").splitlines() or ["it said nothing"]
+        return f"{lines[-1].removeprefix('error: ')} (log: {path})"
 
 
 def _ending(status: int) -> str:
