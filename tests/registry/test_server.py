@@ -21,8 +21,10 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.schema_registry_client import ConfigCompatibilityLevel, ServerConfig
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
 from tests.servers.process import wait_until
+from tests.servers.tidegate_broker import TidegateBroker
 
 PROGRAM = """
 import json, pathlib, sys
@@ -59,8 +61,18 @@ class Server:
 Start = Callable[..., Server]
 
 
+Broker = KafkaBroker | TidegateBroker
+
+
+@pytest.fixture(params=["apache_kafka", "tidegate_broker"])
+def kafka(request: pytest.FixtureRequest) -> Broker:
+    """What we promise over Apache Kafka holds over our own broker, and the other way round."""
+    broker: Broker = request.getfixturevalue(request.param)
+    return broker
+
+
 @pytest.fixture
-def start(apache_kafka: KafkaBroker, tmp_path: Path) -> Iterator[Start]:
+def start(kafka: Broker, tmp_path: Path) -> Iterator[Start]:
     """Starts registries on one topic of their own; each can be started again on it."""
     servers: list[Server] = []
     topic = f"_schemas-{uuid.uuid4().hex[:8]}"
@@ -68,7 +80,7 @@ def start(apache_kafka: KafkaBroker, tmp_path: Path) -> Iterator[Start]:
     def start_one(**more: str) -> Server:
         settings = {
             "listeners": "http://127.0.0.1:0",
-            "kafkastore.bootstrap.servers": apache_kafka.bootstrap_servers,
+            "kafkastore.bootstrap.servers": kafka.bootstrap_servers,
             "kafkastore.topic": topic,
             **more,
         }
@@ -186,7 +198,7 @@ def test_a_killed_registry_resumes_where_it_was(start: Start, connect: Connect) 
 
 @pytest.mark.servers
 def test_the_log_holds_confluents_records(
-    start: Start, connect: Connect, kafka_tools: Callable[..., str], apache_kafka: KafkaBroker
+    start: Start, connect: Connect, kafka_tools: Callable[..., str], kafka: Broker
 ) -> None:
     client = connect(start())
     client.register_schema("s", Schema('"string"', "AVRO"))
@@ -196,7 +208,7 @@ def test_the_log_holds_confluents_records(
     client.delete_subject("s", permanent=True)
     told = kafka_tools(
         "kafka-console-consumer",
-        *("--bootstrap-server", apache_kafka.bootstrap_servers, "--topic", start.topic),  # type: ignore[attr-defined]
+        *("--bootstrap-server", kafka.bootstrap_servers, "--topic", start.topic),  # type: ignore[attr-defined]
         *("--from-beginning", "--formatter-property", "print.key=true", "--max-messages", "7", "--timeout-ms", "20000"),
     )
     assert told.splitlines()[:7] == [
@@ -211,15 +223,16 @@ def test_the_log_holds_confluents_records(
     ]
     described = kafka_tools(
         "kafka-configs",
-        *("--bootstrap-server", apache_kafka.bootstrap_servers, "--describe"),
+        *("--bootstrap-server", kafka.bootstrap_servers, "--describe"),
         *("--entity-type", "topics", "--entity-name", start.topic),  # type: ignore[attr-defined]
     )
     assert "cleanup.policy=compact" in described
 
 
 @pytest.mark.servers
-def test_it_waits_for_a_broker_and_refuses_writes_without_one(tmp_path: Path) -> None:
-    broker = KafkaBroker(tmp_path / "kafka")
+@pytest.mark.parametrize("make", [KafkaBroker, TidegateBroker])
+def test_it_waits_for_a_broker_and_refuses_writes_without_one(make: Callable[[Path], Broker], tmp_path: Path) -> None:
+    broker = or_skip(lambda: make(tmp_path / "kafka"))
     settings = {
         "listeners": "http://127.0.0.1:0",
         "kafkastore.bootstrap.servers": broker.bootstrap_servers,
@@ -252,11 +265,11 @@ def _registers(url: str, body: dict[str, Any]) -> bool:
 
 @pytest.mark.servers
 def test_a_topic_that_would_lose_schemas_is_refused(
-    start: Start, kafka_tools: Callable[..., str], apache_kafka: KafkaBroker
+    start: Start, kafka_tools: Callable[..., str], kafka: Broker
 ) -> None:
     kafka_tools(
         "kafka-topics",
-        *("--bootstrap-server", apache_kafka.bootstrap_servers, "--create", "--topic", start.topic),  # type: ignore[attr-defined]
+        *("--bootstrap-server", kafka.bootstrap_servers, "--create", "--topic", start.topic),  # type: ignore[attr-defined]
         *("--config", "cleanup.policy=delete"),
     )
     server = start()
