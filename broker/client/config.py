@@ -144,7 +144,7 @@ class ProducerSettings(ConnectionSettings):
         default=120_000,
         type=KeyType.INT,
         check=at_least(1),
-        doc="How long stopping a producer waits for what is not acknowledged yet.",
+        doc="How long a record may wait for its acknowledgement, all attempts included.",
     )
 
     @property

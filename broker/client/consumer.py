@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -153,7 +154,7 @@ class BatchConsumer:
         consumer = self._running
         fetched: list[FetchedBatches] = []
         size, deadline = 0, time.monotonic() + max_wait_ms / 1000
-        with border("fetching"), consumer._subscription.fetch_context():
+        with border("fetching"), _counted(consumer._subscription.fetch_context()):
             while True:
                 timeout = 0 if fetched else max(0.0, deadline - time.monotonic())
                 got = await consumer._fetcher.fetched_records([], timeout, max_records=1)
@@ -209,6 +210,16 @@ class BatchConsumer:
         """The partitions of a topic; waits for metadata up to request.timeout.ms, then UnknownTopicOrPartition."""
         with border(f"metadata of topic {topic}"):
             return frozenset(await asyncio.shield(self._running._client._wait_on_metadata(topic)))
+
+
+@contextmanager
+def _counted(context: AbstractContextManager[None]) -> Iterator[None]:
+    """aiokafka's count of running fetches, from which it knows who is idle, without losing count where a fetch raises."""
+    context.__enter__()
+    try:
+        yield
+    finally:
+        context.__exit__(None, None, None)
 
 
 def _assignors(names: Iterable[str]) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout, IllegalUse, border, translated
 from broker.client.sender import BatchingProducer, FinishedBatch
 from broker.errors import MessageTooLarge, UnknownTopicOrPartition
+from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -27,15 +28,16 @@ class BatchProducer:
     """Sends to any Kafka. Use from one event loop; as a context manager it starts and stops itself.
 
     Order: batches and records given for one partition arrive in the order of the calls, each once, as long as the
-    producer is idempotent (the default): it sends again until the broker answers, over broker restarts too, and one
-    batch a partition is on its way while one more waits. A refusal for good (a record too large, a topic deleted) is
-    raised for that batch alone; what follows it goes on.
+    producer is idempotent (the default): it sends again, over broker restarts too, until the broker answers or
+    delivery.timeout.ms have passed; one batch a partition is on its way while one more waits. A refusal for good (a
+    record too large) and a ClientTimeout are raised for that batch alone; what follows it goes on.
     """
 
     def __init__(self, config: ClientConfig) -> None:
         self._settings = config.producer()
         self._config = config
         self._producer: BatchingProducer | None = None
+        self._failure: BaseException | None = None
 
     async def start(self) -> Self:
         """Connect, and with idempotence get a producer id. Raises NotReachable."""
@@ -48,6 +50,7 @@ class BatchProducer:
             arguments["transaction_timeout_ms"] = settings.transaction_timeout_ms
         producer = BatchingProducer(
             **arguments,
+            delivery_timeout_ms=settings.delivery_timeout_ms,
             acks=settings.acks if settings.acks == "all" else int(settings.acks),
             compression_type=None if settings.compression_type == "none" else settings.compression_type,
             linger_ms=settings.linger_ms,
@@ -103,7 +106,7 @@ class BatchProducer:
             future = await producer._message_accumulator.add_batch(
                 builder, LibraryPartition(topic, partition), self._settings.delivery_timeout_ms / 1000
             )
-        return _acked(future, topic, partition)
+        return self._acked(future, topic, partition)
 
     async def send(
         self,
@@ -153,7 +156,7 @@ class BatchProducer:
                 timestamp_ms=timestamp_ms,
                 headers=given,
             )
-        return _acked(future, topic, partition)
+        return self._acked(future, topic, partition)
 
     async def partitions(self, topic: str) -> frozenset[int]:
         """The partitions of a topic, as the metadata at hand has them."""
@@ -174,6 +177,31 @@ class BatchProducer:
             if partition not in await self.partitions(topic):
                 raise UnknownTopicOrPartition(f"topic {topic} has no partition {partition}")
 
+    def _acked(self, future: asyncio.Future[Any], topic: str, partition: int) -> asyncio.Future[Ack]:
+        """The same future with our Ack and our errors in it; the first error of a transaction is kept for its commit."""
+        ours: asyncio.Future[Ack] = future.get_loop().create_future()
+
+        def done(theirs: asyncio.Future[Any]) -> None:
+            error = None if theirs.cancelled() else theirs.exception()
+            if error is not None:
+                error = translated(error, f"{topic}-{partition}")
+                self._failure = self._failure or error
+            if ours.done():
+                return
+            if theirs.cancelled():
+                ours.cancel()
+            elif error is not None:
+                ours.set_exception(error)
+                if self._settings.transactional_id is not None:
+                    ours.exception()  # commit raises it, so nobody need look here
+            else:
+                metadata = theirs.result()
+                offset, timestamp = (-1, -1) if metadata is None else (metadata.offset, metadata.timestamp)
+                ours.set_result(Ack(topic, partition, offset, -1 if timestamp is None else timestamp))
+
+        future.add_done_callback(done)
+        return ours
+
     async def flush(self) -> None:
         """Return when everything given so far is answered, one way or the other."""
         await self._running.flush()
@@ -183,11 +211,19 @@ class BatchProducer:
         return Transaction(self)
 
     async def begin_transaction(self) -> None:
+        self._failure = None
         with border("beginning a transaction"):
             await self._running.begin_transaction()
 
     async def commit_transaction(self) -> None:
-        """Returns once the coordinator has it; raises the first error of what was sent, after which only abort helps."""
+        """Returns once the coordinator has it; raises the first error of what was sent, after which only abort helps.
+
+        After a ClientTimeout abort does not help either: nobody knows what was written. Stop the producer and start
+        another one with the same transactional.id, which aborts what is left.
+        """
+        await self.flush()
+        if self._failure is not None:
+            raise self._failure
         with border("committing a transaction"):
             await self._running.commit_transaction()
 
@@ -215,27 +251,11 @@ class Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            await self._producer.commit_transaction()
-        else:
+        if error is not None:
             await self._producer.abort_transaction()
-
-
-def _acked(future: asyncio.Future[Any], topic: str, partition: int) -> asyncio.Future[Ack]:
-    """The same future with our Ack and our errors in it."""
-    ours: asyncio.Future[Ack] = future.get_loop().create_future()
-
-    def done(theirs: asyncio.Future[Any]) -> None:
-        if ours.done():
             return
-        if theirs.cancelled():
-            ours.cancel()
-        elif (error := theirs.exception()) is not None:
-            ours.set_exception(translated(error, f"{topic}-{partition}"))
-        else:
-            metadata = theirs.result()
-            offset, timestamp = (-1, -1) if metadata is None else (metadata.offset, metadata.timestamp)
-            ours.set_result(Ack(topic, partition, offset, -1 if timestamp is None else timestamp))
-
-    future.add_done_callback(done)
-    return ours
+        try:
+            await self._producer.commit_transaction()
+        except TidegateError:
+            await self._producer.abort_transaction()
+            raise

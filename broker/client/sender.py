@@ -7,16 +7,18 @@ these names: when an upgrade of aiokafka breaks it, this file is what has to cha
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.producer.message_accumulator import BatchBuilder, MessageBatch
+from aiokafka.producer.message_accumulator import BatchBuilder, MessageAccumulator, MessageBatch
 from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.structs import TopicPartition
 
 from broker.client.batches import EncodedBatch
+from broker.client.errors import ClientTimeout
 from broker.errors import (
     DuplicateSequence,
     InvalidProducerEpoch,
@@ -86,6 +88,49 @@ class SequenceNumbers(TransactionManager):  # type: ignore[misc]
         self._sequence_numbers.clear()
 
 
+class _Accumulator(MessageAccumulator):  # type: ignore[misc]
+    """aiokafka's queues with a time limit: a batch is answered within delivery.timeout.ms, whatever the cluster does.
+
+    aiokafka 0.14 tries a batch of an idempotent producer for ever, and one that it gives up before sending keeps its
+    sequence numbers, so that all that follows is out of order.
+    """
+
+    delivery_timeout_s: float
+
+    def _append_batch(self, builder: BatchBuilder, tp: TopicPartition) -> MessageBatch:
+        batch = super()._append_batch(builder, tp)
+        timer = self._loop.call_later(self.delivery_timeout_s, self._give_up_waiting, batch)
+        batch.future.add_done_callback(lambda _: timer.cancel())
+        return batch
+
+    def _give_up_waiting(self, batch: MessageBatch) -> None:
+        """Fail a batch that is still queued; one that is on its way is failed with its answer, or the want of one."""
+        queue = self._batches.get(batch.tp, ())
+        if batch not in queue:
+            return
+        queue.remove(batch)
+        if not queue:
+            del self._batches[batch.tp]
+        if batch.retry_count:
+            self.lose_track()
+            self._pending_batches.add(batch)  # from where aiokafka removes every batch that was sent once
+        batch.drain_ready()  # those who wait for its place in the queue are not to hear its error
+        batch.failure(exception=self.late(batch))
+
+    def is_late(self, batch: MessageBatch) -> bool:
+        return bool(time.monotonic() - batch._ctime > self.delivery_timeout_s)
+
+    def late(self, batch: MessageBatch) -> ClientTimeout:
+        limit = round(self.delivery_timeout_s * 1000)
+        return ClientTimeout(f"{batch.tp.topic}-{batch.tp.partition}: not acknowledged in delivery.timeout.ms={limit}")
+
+    def lose_track(self) -> None:
+        """Nobody knows whether a batch was written, so its sequence numbers can be used neither again nor left out."""
+        sequences: SequenceNumbers | None = self._txn_manager
+        if sequences is not None and sequences.transactional_id is None:
+            sequences.forget_producer_id()
+
+
 class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
     """Answers with a refusal for good are settled here, with the broker's own words; the rest is aiokafka's."""
 
@@ -118,6 +163,15 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
         fenced = isinstance(error, InvalidProducerEpoch) and sequences is not None and sequences.transactional_id
         batch.failure(exception=ProducerFenced(str(error)) if fenced else error)
 
+    def _can_retry(self, error: Any, batch: MessageBatch) -> bool:
+        accumulator: _Accumulator = self._sender._message_accumulator
+        if error.retriable and not accumulator.is_late(batch):
+            return True
+        accumulator.lose_track()
+        if error.retriable:
+            batch.failure(exception=accumulator.late(batch))
+        return False
+
 
 class _Sender(Sender):  # type: ignore[misc]
     async def _send_produce_req(self, node_id: int, batches: Mapping[TopicPartition, MessageBatch]) -> None:
@@ -128,14 +182,23 @@ class _Sender(Sender):  # type: ignore[misc]
 
 
 class BatchingProducer(AIOKafkaProducer):  # type: ignore[misc]
-    """aiokafka's producer with our sequence numbers and our sender in the place of its own."""
+    """aiokafka's producer with our sequence numbers, queues and sender in the place of its own."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, delivery_timeout_ms: int, **arguments: Any) -> None:
         super().__init__(**arguments)
         theirs: TransactionManager | None = self._txn_manager
         ours = theirs and SequenceNumbers(theirs.transactional_id, theirs.transaction_timeout_ms)
         self._txn_manager: SequenceNumbers | None = ours
-        self._message_accumulator._txn_manager = ours
+        their_queues: MessageAccumulator = self._message_accumulator
+        self._message_accumulator: _Accumulator = _Accumulator(
+            self._metadata,
+            their_queues._batch_size,
+            their_queues._compression_type,
+            float("inf"),
+            txn_manager=ours,
+            linger_ms=their_queues._linger_time * 1000,
+        )
+        self._message_accumulator.delivery_timeout_s = delivery_timeout_ms / 1000
         their_sender: Sender = self._sender
         self._sender: _Sender = _Sender(
             self.client,

@@ -12,7 +12,7 @@ import pytest
 
 from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, EncodedBatch, NewTopic, TopicPartition
 from broker.client.columns import HEADERS_TYPE, encode_batches
-from broker.client.errors import IllegalUse, MessageTooLarge, ProducerFenced
+from broker.client.errors import ClientTimeout, IllegalUse, MessageTooLarge, ProducerFenced
 from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
 from tests.servers.tidegate_broker import TidegateBroker
@@ -104,6 +104,49 @@ async def test_what_was_acknowledged_before_a_crash_is_there_once_in_order(
     assert await values_of(config, "numbers", 6000, partition=1) == [b"%d" % number for number in range(6000)]
     async with Admin(config) as admin:
         assert await admin.end_offsets([TopicPartition("numbers", 0)]) == {("numbers", 0): 6002}
+
+
+async def test_a_batch_is_given_up_in_time_and_the_next_goes_on(crashing: KafkaBroker | TidegateBroker) -> None:
+    config = ClientConfig(
+        crashing.bootstrap_servers,
+        {"delivery.timeout.ms": "800", "request.timeout.ms": "500", "retry.backoff.ms": "20"},
+    )
+    async with Admin(ClientConfig(crashing.bootstrap_servers)) as admin:
+        await admin.create_topics([NewTopic("numbers")])
+    async with BatchProducer(config) as producer:
+        assert (await (await producer.send_batch("numbers", 0, numbered(0, 5)))).offset == 0
+        crashing.kill()
+        late = [await producer.send_batch("numbers", 0, numbered(100, 5))]
+        late.append(await producer.enqueue("numbers", None, b"x", partition=0))
+        for future in late:
+            with pytest.raises(ClientTimeout, match=r"numbers-0: not acknowledged in delivery\.timeout\.ms=800"):
+                await future
+        await asyncio.to_thread(crashing.start)
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    ack = await (await producer.send_batch("numbers", 0, numbered(5, 5)))
+                    break
+                except ClientTimeout:
+                    pass
+        assert ack.offset == 5
+    assert (await values_of(config, "numbers", 10))[5:10] == [b"5", b"6", b"7", b"8", b"9"]
+
+
+async def test_a_transaction_with_a_refused_batch_cannot_be_committed(
+    transactional: ClientConfig, name: Callable[[], str]
+) -> None:
+    topic = await fresh(transactional, name())
+    config = transactional.with_properties({"transactional.id": f"tx-{topic}", "isolation.level": "read_committed"})
+    async with BatchProducer(config) as producer:
+        with pytest.raises(MessageTooLarge, match=topic):
+            async with producer.transaction():
+                await producer.send_batch(topic, 0, numbered(0, 3))
+                (large,) = encode_batches(None, pa.array([b"x" * 3_000_000]), max_bytes=5_000_000)
+                await producer.send_batch(topic, 0, large)
+        async with producer.transaction():
+            await producer.send_batch(topic, 0, numbered(7, 2))
+    assert await values_of(config, topic, 2) == [b"7", b"8"]
 
 
 @pytest.fixture

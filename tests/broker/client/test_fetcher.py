@@ -19,7 +19,12 @@ def test_the_private_names_are_there() -> None:
     """What an upgrade of aiokafka may take away; then fetcher.py has to change."""
     names = list(inspect.signature(Fetcher._proc_fetch_request).parameters)
     assert names == ["self", "assignment", "node_id", "request"]
-    assert list(inspect.signature(Fetcher.fetched_records).parameters) == ["self", "partitions", "timeout", "max_records"]
+    assert list(inspect.signature(Fetcher.fetched_records).parameters) == [
+        "self",
+        "partitions",
+        "timeout",
+        "max_records",
+    ]
     assert {"_set_error", "_update_preferred_read_replica", "_invalidate_preferred_read_replica_for_node"} <= set(
         vars(Fetcher)
     )
@@ -27,7 +32,13 @@ def test_the_private_names_are_there() -> None:
     assert list(parameters) == ["self", "tp", "assignment", "partition_records", "backoff"]
     assert "self._partition_records.next_fetch_offset" in inspect.getsource(FetchResult._update_position)
     start = inspect.getsource(AIOKafkaConsumer.start)
-    for attribute in ("_fetch_min_bytes", "_fetch_max_wait_ms", "_consumer_timeout", "_isolation_level", "_client_rack"):
+    for attribute in (
+        "_fetch_min_bytes",
+        "_fetch_max_wait_ms",
+        "_consumer_timeout",
+        "_isolation_level",
+        "_client_rack",
+    ):
         assert attribute in start
 
 
