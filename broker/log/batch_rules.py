@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge
@@ -32,7 +32,7 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
     broker's own: size, timestamps and control batches are not questioned.
     """
     headers = []
-    for position, header in batches(view):
+    for position, header in _whole_batches(view):
         if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
             raise InvalidRecord(
                 f"a batch of {header.record_count} records says its last offset delta is {header.last_offset_delta}"
@@ -49,6 +49,14 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
     if not headers:
         raise InvalidRecord("there is no record batch to append")
     return headers
+
+
+def _whole_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """What is no whole batch is INVALID_RECORD, as Kafka answers: a producer would send a CORRUPT_MESSAGE again."""
+    try:
+        yield from batches(view)
+    except CorruptMessage as error:
+        raise InvalidRecord(error.message) from error
 
 
 def _check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:

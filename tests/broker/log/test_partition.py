@@ -81,9 +81,9 @@ def test_batches_that_break_a_rule_are_refused_and_change_nothing(log: Partition
     wrong_crc = good[:-1] + bytes([good[-1] ^ 1])
     with pytest.raises(CorruptMessage, match="checksum"):
         log.append(wrong_crc, now_ms=NOW)
-    with pytest.raises(CorruptMessage):
+    with pytest.raises(InvalidRecord):
         log.append(good[:-1], now_ms=NOW)
-    with pytest.raises(CorruptMessage, match="magic 1"):
+    with pytest.raises(InvalidRecord, match="magic 1"):
         log.append(good[:16] + b"\x01" + good[17:], now_ms=NOW)
     with pytest.raises(InvalidRecord, match="last offset delta"):
         log.append(encode_batch([Record(b"k", b"v", (), NOW)], last_offset_delta=4), now_ms=NOW)

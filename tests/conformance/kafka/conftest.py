@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.servers.process import wait_until
+
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a function that Python 3.11 calls deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -28,10 +30,20 @@ def name() -> Callable[[], str]:
 
 @pytest.fixture
 def topic(bootstrap_servers: str, name: Callable[[], str]) -> str:
-    """A fresh topic with three partitions."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    """A fresh topic with three partitions, ready for reading and writing."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
     created = name()
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     admin.create_topics([NewTopic(created, 3, 1)])[created].result(30)
+
+    def ready() -> bool:
+        wanted = {TopicPartition(created, partition): OffsetSpec.latest() for partition in range(3)}
+        try:
+            return all(future.result(30).offset == 0 for future in admin.list_offsets(wanted).values())
+        except KafkaException:
+            return False  # Apache Kafka's brokers hear of a topic some time after its controller
+
+    wait_until(ready, f"leaders of {created}")
     return created

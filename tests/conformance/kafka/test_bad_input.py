@@ -109,8 +109,8 @@ CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_FORMAT = 2, 87, 43
     [
         (broken(17, b"\0\0\0\0"), {CORRUPT_MESSAGE}),
         (broken(70, b"\xff"), {CORRUPT_MESSAGE}),
-        (batch(b"one", b"two")[:-1], {CORRUPT_MESSAGE}),
-        (broken(8, struct.pack(">i", 1 << 30)), {CORRUPT_MESSAGE}),
+        (batch(b"one", b"two")[:-1], {INVALID_RECORD}),
+        (broken(8, struct.pack(">i", 1 << 30)), {INVALID_RECORD}),
         (b"\0" * 61, {CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_FORMAT}),
     ],
     ids=["wrong CRC", "flipped bits", "truncated", "length beyond the end", "zeros"],

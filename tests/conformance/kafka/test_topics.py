@@ -42,6 +42,18 @@ def configs(admin: AdminClient, topic: str) -> dict[str, ConfigEntry]:
     return found
 
 
+def shows(admin: AdminClient, topic: str, key: str, value: str) -> None:
+    """The broker shows the value soon: Apache Kafka's hears of changes some time after its controller."""
+
+    def shown() -> bool:
+        try:
+            return configs(admin, topic)[key].value == value
+        except KafkaException:
+            return False
+
+    wait_until(shown, f"{key}={value}", 10)
+
+
 def fill(bootstrap_servers: str, topic: str, count: int = 10) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(count):
@@ -57,6 +69,7 @@ def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Call
     assert [len(partition.replicas) for partition in described.partitions] == [1] * 5
     assert described.topic_id.get_least_significant_bits() != 0
     done(admin.delete_topics([topic]))
+    wait_until(lambda: topic not in admin.list_topics(timeout=10).topics, "the topic's end", 10)
     assert refused(admin.describe_topics(TopicCollection([topic]))) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
@@ -88,13 +101,14 @@ def test_validating_creates_nothing(admin: AdminClient, name: Callable[[], str])
 
 def test_partitions_are_added_but_never_taken(admin: AdminClient, topic: str) -> None:
     done(admin.create_partitions([NewPartitions(topic, 6)]))
-    assert len(done(admin.describe_topics(TopicCollection([topic]))).partitions) == 6
+    wait_until(lambda: len(done(admin.describe_topics(TopicCollection([topic]))).partitions) == 6, "partitions", 10)
     assert refused(admin.create_partitions([NewPartitions(topic, 2)])) == KafkaError.INVALID_PARTITIONS
 
 
 def test_configuration_has_values_sources_and_defaults(admin: AdminClient, name: Callable[[], str]) -> None:
     topic = name()
     done(admin.create_topics([NewTopic(topic, 1, config={"cleanup.policy": "compact", "retention.ms": "1000"})]))
+    shows(admin, topic, "retention.ms", "1000")
     found = configs(admin, topic)
     assert (found["cleanup.policy"].value, found["retention.ms"].value) == ("compact", "1000")
     assert found["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
@@ -112,12 +126,12 @@ def test_single_keys_are_changed_and_removed(admin: AdminClient, topic: str) -> 
 
     change("retention.ms", AlterConfigOpType.SET, "12345")
     change("cleanup.policy", AlterConfigOpType.APPEND, "compact")
-    assert configs(admin, topic)["cleanup.policy"].value == "delete,compact"
+    shows(admin, topic, "cleanup.policy", "delete,compact")
     change("cleanup.policy", AlterConfigOpType.SUBTRACT, "delete")
-    assert configs(admin, topic)["cleanup.policy"].value == "compact"
-    assert configs(admin, topic)["retention.ms"].value == "12345"
+    shows(admin, topic, "cleanup.policy", "compact")
+    shows(admin, topic, "retention.ms", "12345")
     change("retention.ms", AlterConfigOpType.DELETE)
-    assert configs(admin, topic)["retention.ms"].value == "604800000"
+    shows(admin, topic, "retention.ms", "604800000")
 
 
 def test_a_wrong_change_is_refused_and_changes_nothing(admin: AdminClient, topic: str) -> None:
@@ -144,10 +158,10 @@ def test_a_broker_default_reaches_topics_that_do_not_set_it(
 
     key = "log.segment.delete.delay.ms"
     alter("--add-config", f"{key}=12000")
-    wait_until(lambda: configs(admin, topic)["file.delete.delay.ms"].value == "12000", "the default", 10)
+    shows(admin, topic, "file.delete.delay.ms", "12000")
     assert configs(admin, topic)["file.delete.delay.ms"].source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value
     alter("--delete-config", key)
-    wait_until(lambda: configs(admin, topic)["file.delete.delay.ms"].value == "60000", "the default's end", 10)
+    shows(admin, topic, "file.delete.delay.ms", "60000")
 
 
 def test_offsets_by_time_and_place(admin: AdminClient, bootstrap_servers: str, topic: str) -> None:
