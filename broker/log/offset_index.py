@@ -50,9 +50,9 @@ class OffsetIndex:
         return self._positions[found] if found >= 0 else 0
 
     @property
-    def last_position(self) -> int:
-        """The position of the last entry, 0 without entries."""
-        return self._positions[-1] if self._positions else 0
+    def last(self) -> tuple[int, int] | None:
+        """The last entry as (offset, position)."""
+        return (self._base + self._offsets[-1], self._positions[-1]) if self._positions else None
 
     def load(self, file_size: int) -> bool:
         """Read the file; False where it is absent or can't belong to a log of ``file_size`` bytes: then rebuild it."""

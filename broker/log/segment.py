@@ -109,7 +109,7 @@ class Segment:
         With ``to_the_end`` (the active segment) the batches behind the last index entry are walked to learn the next
         offset; False then means that the last batch is not whole: recover.
         """
-        if not (self.index.load(self.size) and self.time_index.load()):
+        if not (self.index.load(self.size) and self.time_index.load() and self._last_entry_fits()):
             return self.recover(truncate=False) == self.size
         last = self.time_index.last
         if last is not None:
@@ -119,11 +119,22 @@ class Segment:
             return True
         try:
             self.first_timestamp = next(self.headers(0))[1].max_timestamp
-            for position, header in self.headers(self.index.last_position):
+            for position, header in self.headers(self.index.last[1] if self.index.last else 0):
                 self.note(position, header.length, header.last_offset, header.max_timestamp)
         except CorruptMessage:
             return False
         return True
+
+    def _last_entry_fits(self) -> bool:
+        """Whether the offset index's last entry points at the batch it says."""
+        last = self.index.last
+        if last is None:
+            return True
+        offset, position = last
+        try:
+            return BatchHeader.parse(self.read(position, HEADER_SIZE)).last_offset == offset
+        except CorruptMessage:
+            return False
 
     def load_summary(self, next_offset: int) -> None:
         """For a closed segment: learn its largest timestamp without reading its indexes; rebuild those if they are damaged."""

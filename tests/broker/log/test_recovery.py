@@ -19,6 +19,13 @@ from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
 
 NOW = 1_700_000_000_000
+_DAMAGE = {
+    "empty": b"",
+    "odd": b"1234567",
+    "noise": b"\xff\x01" * 120,
+    "zeros": bytes(240),
+    "askew": b"\x00\x00\x00\x02\x00\x00\x00\x33",
+}
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
 
@@ -110,7 +117,7 @@ def test_what_lies_below_the_recovery_point_is_trusted(tmp_path: Path) -> None:
     assert (first.stat().st_mtime_ns, first.read_bytes()) == before
 
 
-@pytest.mark.parametrize("damage", ["missing", "empty", "odd", "noise", "zeros"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "odd", "noise", "zeros", "askew"])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_damaged_index_is_rebuilt(tmp_path: Path, damage: str, suffix: str) -> None:
     directory, log = opened(tmp_path)
@@ -121,7 +128,7 @@ def test_a_damaged_index_is_rebuilt(tmp_path: Path, damage: str, suffix: str) ->
         if damage == "missing":
             file.unlink()
         else:
-            file.write_bytes({"empty": b"", "odd": b"1234567", "noise": b"\xff\x01" * 120, "zeros": bytes(240)}[damage])
+            file.write_bytes(_DAMAGE[damage])
     _, again = opened(tmp_path)
     assert list(again.iter_records()) == before
     for offset in range(0, 120, 5):
@@ -201,3 +208,51 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n5\nt 0 7\n")
     with pytest.raises(KafkaStorageError, match="recovery-point-offset-checkpoint is not an offset checkpoint"):
         LogDirectory(tmp_path).open()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    junk=st.binary(max_size=400),
+    index=st.binary(max_size=64),
+    times=st.binary(max_size=64),
+    snapshot=st.binary(max_size=64),
+)
+def test_files_full_of_noise_are_an_empty_log(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, index: bytes, times: bytes, snapshot: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("noise")
+    opened(path)[0].close()
+    (path / ".kafka_cleanshutdown").unlink()
+    for suffix, content in (
+        (".log", junk),
+        (".index", index),
+        (".timeindex", times),
+        (".txnindex", times),
+        (".snapshot", snapshot),
+    ):
+        (path / "t-0" / f"{0:020d}{suffix}").write_bytes(content)
+    directory, log = opened(path)
+    assert log.log_end_offset == 0
+    assert log.active.path.stat().st_size == 0
+    fill(log, 1)
+    assert len(list(log.iter_records())) == 3
+    directory.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(index=st.binary(max_size=64), times=st.binary(max_size=64), transactions=st.binary(max_size=64))
+def test_noise_in_the_indexes_does_no_harm_after_a_clean_stop(
+    tmp_path_factory: pytest.TempPathFactory, index: bytes, times: bytes, transactions: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("noise")
+    directory, log = opened(path)
+    fill(log, 20)
+    before = list(log.iter_records())
+    directory.close()
+    for name in [name[:20] for name in os.listdir(path / "t-0") if name.endswith(".log")]:
+        for suffix, content in ((".index", index), (".timeindex", times), (".txnindex", transactions)):
+            (path / "t-0" / f"{name}{suffix}").write_bytes(content)
+    directory, log = opened(path)
+    assert log.log_end_offset == 60
+    assert list(log.iter_records()) == before
+    directory.close()
