@@ -21,7 +21,8 @@ from broker.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from broker.groups import GroupCoordinator, GroupState, Leaving
+from broker.groups import GroupConfig, GroupCoordinator, GroupState, Leaving
+from tidegate.kit.config import parse
 from tests.support.groups import Cluster, failure, value
 
 
@@ -393,3 +394,16 @@ def test_a_session_begins_anew_when_a_wait_ends(cluster: Cluster) -> None:
     cluster.clock.advance(1)
     with pytest.raises(UnknownMemberId):
         heartbeat(cluster, follower.member_id, 1)
+
+
+def test_a_group_over_a_lowered_limit_loses_its_last_to_join_after_a_restart() -> None:
+    cluster = Cluster()
+    members = cluster.stable(3)
+    cluster.config = parse(GroupConfig, {"group.max.size": "2"})
+    cluster.coordinator = cluster.reload()
+    assert state(cluster) is GroupState.PREPARING_REBALANCE
+    first, second, third = [cluster.join(member_id=one.member_id) for one in members]
+    assert isinstance(failure(third), GroupMaxSizeReached)
+    cluster.clock.advance(30_000)
+    assert value(first).generation == value(second).generation == 2
+    cluster.clock.close()
