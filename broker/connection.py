@@ -7,6 +7,7 @@ from file to socket by ``sendfile``, and nothing is scheduled between a request 
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
 import socket
 from collections import deque
@@ -22,6 +23,7 @@ _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
 _SENDFILE_FROM_BYTES: Final = 64 * 1024
 """Below this, reading and writing costs less than a ``sendfile`` (measured)."""
+_MAPPED_ABOVE_BYTES: Final = 1024 * 1024
 _MOST_PENDING: Final = 128
 """Requests of one connection that may be unanswered before no more are read."""
 _MOST_UNSENT_BYTES: Final = 8 * 1024 * 1024
@@ -156,8 +158,8 @@ class Connection:
             self._compact()
 
     def _begin_large(self, size: int, begin: int) -> None:
-        # Zeroed memory is not resident until bytes arrive: announcing much and sending little costs nothing here.
-        frame = memoryview(bytearray(size))
+        # Mapped memory is not resident until bytes arrive: who announces much and sends little costs nothing.
+        frame = memoryview(bytearray(size) if size <= _MAPPED_ABOVE_BYTES else mmap.mmap(-1, size))
         self._large_filled = self._end - begin
         frame[: self._large_filled] = self._view[begin : self._end]
         self._large = frame

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from broker.client import BatchConsumer, ClientConfig
+from tests.support.certificates import write_certificate
 from tidegate.kit.errors import ConfigError
 
 
@@ -81,29 +78,8 @@ def test_javas_assignor_names_are_understood() -> None:
         BatchConsumer(ClientConfig("b:1", {"partition.assignment.strategy": "CooperativeStickyAssignor"}))
 
 
-def certificate(path: Path) -> Path:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(signed.public_bytes(serialization.Encoding.PEM) + private)
-    return path
-
-
 def test_pem_files_make_a_context(tmp_path: Path) -> None:
-    pem = str(certificate(tmp_path / "c.pem"))
+    pem = str(write_certificate(tmp_path / "c.pem"))
     context = arguments(
         security_protocol="SSL",
         ssl_truststore_location=pem,

@@ -158,5 +158,3 @@ def test_every_fixed_type_has_kafkas_size() -> None:
     assert sizes == {
         "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8
     }  # fmt: skip
-
-

@@ -64,7 +64,9 @@ def test_kafka_python_writes_and_reads(bootstrap_servers: str, topic: str, codec
     producer = KafkaProducer(
         bootstrap_servers=bootstrap_servers, acks="all", compression_type=codec, enable_idempotence=True
     )
-    sent = [producer.send(topic, key=b"%d" % n, value=None if n % 10 == 0 else b"v%d" % n, partition=0) for n in range(50)]
+    sent = [
+        producer.send(topic, key=b"%d" % n, value=None if n % 10 == 0 else b"v%d" % n, partition=0) for n in range(50)
+    ]
     assert [future.get(30).offset for future in sent] == list(range(50))
     producer.close()
     consumer = KafkaConsumer(

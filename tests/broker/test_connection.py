@@ -1,0 +1,223 @@
+"""A connection on a socket pair: frames whole and in pieces, answers in order, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from broker.connection import Connection, ConnectionRefusal
+from broker.log.files import FileHandle
+from broker.log.partition import LogSlice
+
+
+class Rig:
+    """One connection whose other end is ``client``; ``handle`` is what a test wants done with a frame."""
+
+    def __init__(self, handle: Callable[[Connection, bytes], None], max_frame_bytes: int = 1 << 20) -> None:
+        self.client, server = socket.socketpair()
+        server.setblocking(False)
+        self.client.setblocking(False)
+        self.frames: list[bytes] = []
+        self.reasons: list[str | None] = []
+
+        def taken(connection: Connection, frame: memoryview) -> None:
+            self.frames.append(bytes(frame))
+            handle(connection, bytes(frame))
+
+        self.connection = Connection(
+            server,
+            handle=taken,
+            closed=lambda _, reason: self.reasons.append(reason),
+            max_frame_bytes=max_frame_bytes,
+            listener="PLAINTEXT",
+        )
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.client, data)
+
+    async def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = await asyncio.get_running_loop().sock_recv(self.client, size - len(data))
+            if not part:
+                break
+            data += part
+        return data
+
+    def close(self) -> None:
+        self.connection.close(None)
+        self.client.close()
+
+
+def frame(content: bytes) -> bytes:
+    return struct.pack(">i", len(content)) + content
+
+
+def echo(connection: Connection, content: bytes) -> None:
+    connection.send([bytearray(content)])
+
+
+def run(test: Callable[[], Any]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await test()
+
+    asyncio.run(limited())
+
+
+def test_frames_of_every_size_come_whole_however_they_are_cut() -> None:
+    async def test() -> None:
+        rig = Rig(echo)
+        contents = [b"", b"a", b"b" * 65_532, b"c" * 65_533, b"d" * 300_000, b"e" * 7]
+        data = b"".join(map(frame, contents))
+        for step in (1000, 65_536, len(data)):
+            rig.frames.clear()
+            for at in range(0, len(data), step):
+                sending = asyncio.create_task(rig.send(data[at : at + step]))
+                await rig.receive(0)
+                while not sending.done():
+                    try:
+                        rig.client.recv(1 << 20)
+                    except BlockingIOError:
+                        pass
+                    await asyncio.sleep(0)
+            while len(rig.frames) < len(contents):
+                try:
+                    rig.client.recv(1 << 20)
+                except BlockingIOError:
+                    pass
+                await asyncio.sleep(0)
+            assert rig.frames == contents
+        rig.close()
+
+    run(test)
+
+
+def test_answers_keep_the_order_of_their_requests() -> None:
+    async def test() -> None:
+        futures: list[asyncio.Future[bytes]] = []
+
+        def handle(connection: Connection, content: bytes) -> None:
+            if content.startswith(b"later"):
+                future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+                futures.append(future)
+                connection.reserve(future, lambda done: [bytearray(done.result())])
+            else:
+                connection.send([bytearray(content)])
+
+        rig = Rig(handle)
+        await rig.send(b"".join(map(frame, (b"later 1", b"now 2", b"later 3", b"now 4"))))
+        while len(rig.frames) < 4:
+            await asyncio.sleep(0)
+        futures[1].set_result(b"3")
+        await asyncio.sleep(0)
+        futures[0].set_result(b"1")
+        assert await rig.receive(12) == b"1now 23now 4"
+        rig.close()
+
+    run(test)
+
+
+def test_a_large_slice_of_a_file_arrives_between_its_bytes(tmp_path: Path) -> None:
+    async def test() -> None:
+        content = os.urandom(3_000_000)
+        (tmp_path / "log").write_bytes(b"before" + content + b"after")
+        handle = FileHandle(tmp_path / "log")
+        small, large = LogSlice(handle, 0, 6), LogSlice(handle, 6, len(content))
+        rig = Rig(lambda connection, _: connection.send([bytearray(b"<"), small, large, bytearray(b">")]))
+        await rig.send(frame(b"x"))
+        assert await rig.receive(len(content) + 8) == b"<before" + content + b">"
+        rig.close()
+
+    run(test)
+
+
+def test_a_frame_above_the_limit_ends_the_connection_before_it_is_read() -> None:
+    async def test() -> None:
+        rig = Rig(echo, max_frame_bytes=1000)
+        await rig.send(struct.pack(">i", 1001))
+        assert await rig.receive(1) == b""
+        assert rig.frames == []
+        assert rig.reasons == ["a frame of 1001 bytes was announced; socket.request.max.bytes is 1000"]
+        rig.close()
+
+    run(test)
+
+
+def test_a_refusal_ends_the_connection_with_its_reason() -> None:
+    async def test() -> None:
+        def handle(_connection: Connection, _content: bytes) -> None:
+            raise ConnectionRefusal("no such API")
+
+        rig = Rig(handle)
+        await rig.send(frame(b"x") + frame(b"y"))
+        assert await rig.receive(1) == b""
+        assert (rig.reasons, len(rig.frames)) == (["no such API"], 1)
+        rig.close()
+
+    run(test)
+
+
+def test_closing_cancels_what_is_awaited() -> None:
+    async def test() -> None:
+        future: asyncio.Future[Sequence[bytearray]] = asyncio.get_running_loop().create_future()
+        rig = Rig(lambda connection, _: connection.reserve(future, lambda done: done.result()))
+        await rig.send(frame(b"x"))
+        while not rig.frames:
+            await asyncio.sleep(0)
+        rig.client.close()
+        while not rig.reasons:
+            await asyncio.sleep(0)
+        assert future.cancelled()
+        assert rig.reasons == [None]
+
+    run(test)
+
+
+def test_a_client_that_does_not_read_is_not_read_from() -> None:
+    async def test() -> None:
+        answer = b"z" * 100_000
+        rig = Rig(lambda connection, _: connection.send([bytearray(answer)]))
+        sending = asyncio.create_task(rig.send(frame(b"more") * 1000))
+        for _ in range(2000):
+            await asyncio.sleep(0)
+        # 8 MiB of answers wait; the other requests stay where they are.
+        assert 80 < len(rig.frames) < 200
+        received = 0
+        while received < 1000 * len(answer):
+            received += len(await rig.receive(min(1 << 20, 1000 * len(answer) - received)))
+        await sending
+        assert len(rig.frames) == 1000
+        rig.close()
+
+    run(test)
+
+
+def test_many_unanswered_requests_are_not_read_on() -> None:
+    async def test() -> None:
+        futures: list[asyncio.Future[None]] = []
+
+        def handle(connection: Connection, _content: bytes) -> None:
+            futures.append(asyncio.get_running_loop().create_future())
+            connection.reserve(futures[-1], lambda _: [bytearray(b"!")])
+
+        rig = Rig(handle)
+        await rig.send(frame(b"") * 300)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(futures) == 128
+        answered = 0
+        while answered < 300:
+            for future in futures[answered:]:
+                future.set_result(None)
+                answered += 1
+            await asyncio.sleep(0)
+        assert await rig.receive(300) == b"!" * 300
+        rig.close()
+
+    run(test)
