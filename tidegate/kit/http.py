@@ -53,7 +53,8 @@ class TlsFiles:
 
 def json_response(value: Any, status: int = 200, *, media_type: str = "application/json", **headers: str) -> Response:
     """A compact JSON answer; header names are given with ``_`` for ``-``."""
-    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    # Half of a surrogate pair, which a request may have brought, has no UTF-8; its backslash form is JSON's own.
+    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Response(body, status, named, media_type)
 
@@ -67,6 +68,8 @@ async def json_body(request: Request) -> Any:
         raise InvalidBody(f"The request body is not valid JSON: {error}") from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise InvalidBody("The request body is not valid JSON: it is not UTF-8 or is nested too deep") from error
+    except ValueError as error:  # Python bounds the digits it converts
+        raise InvalidBody("The request body is not readable JSON: a number in it has thousands of digits") from error
 
 
 def face(

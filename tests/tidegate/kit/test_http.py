@@ -89,3 +89,14 @@ def test_answers_do_not_wait_for_nagle():
     """asyncio sets TCP_NODELAY only on sockets that name their protocol; without it a kept connection answers 40 ms late."""
     with listen("127.0.0.1", 0) as sock:
         assert sock.proto == socket.IPPROTO_TCP
+
+
+def test_a_number_without_end_is_refused():
+    (answer,) = ask(("POST", "/echo", {"content": b"1" * 5000}))
+    assert answer.status_code == 400
+    assert "thousands of digits" in answer.json()["message"]
+
+
+def test_half_a_surrogate_pair_comes_back_as_it_went():
+    (answer,) = ask(("POST", "/echo", {"content": b'"a\\ud800"'}))
+    assert answer.json() == "a\ud800"
