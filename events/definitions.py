@@ -232,7 +232,7 @@ def from_avro(schema: str | Mapping[str, Any]) -> EventDefinition:
     if isinstance(schema, str):
         try:
             schema = json.loads(schema)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidDefinition(f"The Avro schema is not JSON: {error}") from error
     if not isinstance(schema, Mapping) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         raise InvalidDefinition(

@@ -18,6 +18,8 @@ _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.keepalive_time_ms", 60_000),  # a client that vanished without a word is noticed
+    ("grpc.keepalive_timeout_ms", 20_000),
 )
 
 

@@ -19,7 +19,7 @@ from events.metrics import EventMetrics
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import face, json_response
 
-__all__ = ["application"]
+__all__ = ["Front", "application", "render_error"]
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """200 events of a collection, generously."""

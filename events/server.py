@@ -35,7 +35,7 @@ from tidegate.kit.logs import logger
 if TYPE_CHECKING:
     from events.grpc_server import GrpcServer
 
-__all__ = ["EventsServer"]
+__all__ = ["EventLogService", "EventsServer"]
 
 log = logger(__name__)
 

@@ -87,6 +87,8 @@ def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
         ({"Order_Number__c": "a", "Express__c": "perhaps"}, "JSON_PARSER_ERROR", "boolean"),
         ({"Order_Number__c": "a", "CreatedById": "005"}, "INVALID_FIELD_FOR_INSERT_UPDATE", "CreatedById"),
         ({"Order_Number__c": "\ud800"}, "JSON_PARSER_ERROR", "string"),
+        ({"\ud800": "x"}, "INVALID_FIELD", "No such column"),
+        (b'{"Amount__c": ' + b"1" * 5000 + b"}", "JSON_PARSER_ERROR", "thousands of digits"),
         ([], "JSON_PARSER_ERROR", "list"),
         (b"{", "JSON_PARSER_ERROR", "not valid JSON"),
         (b"\xff", "JSON_PARSER_ERROR", "not valid JSON"),
