@@ -18,6 +18,7 @@ __all__ = ["Definition", "Schemas"]
 
 _MAX_REFERENCES: Final = 1000
 _KEPT: Final = 1000
+_MAX_KEPT_TEXT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +33,30 @@ class Definition:
 
 
 class Schemas:
-    """Parses, and remembers the last thousand stored versions parsed."""
+    """Parses, and remembers the last thousand versions and the last thousand texts it parsed."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._parsed: OrderedDict[tuple[object, ...], ParsedSchema] = OrderedDict()
+        self._sent: OrderedDict[tuple[object, ...], ParsedSchema] = OrderedDict()
 
     def parse(self, subject: str, definition: Definition, *, strict: bool, normalized: bool) -> ParsedSchema:
         """Understand a definition sent for ``subject``; raises InvalidSchema."""
+        # Every producer that starts sends its schema again, so most of what comes has just been here.
+        key = (definition.schema_type, definition.schema, strict, normalized)
+        repeatable = not definition.references and len(definition.schema) <= _MAX_KEPT_TEXT
+        if repeatable and (known := self._sent.get(key)) is not None:
+            self._sent.move_to_end(key)
+            return known
         parse = parser_of(definition.schema_type)
-        try:
-            parsed = parse(definition.schema, self._resolve(subject, definition.references), strict=strict)
-            return parsed.normalized() if normalized else parsed
-        except RecursionError:
-            raise InvalidSchema(f"Invalid schema of type {definition.schema_type}: nested too deep") from None
+        parsed = parse(definition.schema, self._resolve(subject, definition.references), strict=strict)
+        if normalized:
+            parsed = parsed.normalized()
+        if repeatable:
+            self._sent[key] = parsed
+            if len(self._sent) > _KEPT:
+                self._sent.popitem(last=False)
+        return parsed
 
     def stored(self, version: SchemaVersion) -> ParsedSchema:
         """A registered version, parsed; it is fixed for good, so it is parsed once."""
