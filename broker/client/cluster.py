@@ -14,6 +14,7 @@ from aiokafka.protocol.api import Request
 
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse, translated
+from broker.client.reach import first_connection
 from broker.errors import NONE, UnknownTopicOrPartition, error_for
 from tidegate.kit.errors import TidegateError
 
@@ -50,12 +51,14 @@ class Cluster:
 
     async def start(self) -> Self:
         """Connect. Raises NotReachable."""
-        client = AIOKafkaClient(**self._config.library_arguments(self._settings))
+        arguments = self._config.library_arguments(self._settings)
+        client = AIOKafkaClient(**arguments)
         try:
-            await client.bootstrap()
-        except library.KafkaError as error:
+            async with first_connection(arguments):
+                await client.bootstrap()
+        except BaseException:
             await client.close()
-            raise translated(error, f"connecting to {self.bootstrap_servers}") from error
+            raise
         self._client = client
         return self
 

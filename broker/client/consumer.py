@@ -20,6 +20,7 @@ from broker.client.batches import FetchedBatches, TopicPartition
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse, border
 from broker.client.fetcher import BatchingConsumer
+from broker.client.reach import first_connection
 from tidegate.kit.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class BatchConsumer:
     async def start(self) -> Self:
         """Connect. Raises NotReachable."""
         settings = self._settings
+        arguments = self._config.library_arguments(settings)
         consumer = BatchingConsumer(
-            **self._config.library_arguments(settings),
+            **arguments,
             group_id=settings.group_id,
             group_instance_id=settings.group_instance_id,
             auto_offset_reset=settings.auto_offset_reset,
@@ -92,7 +94,7 @@ class BatchConsumer:
             client_rack=settings.client_rack,
         )
         try:
-            with border(f"starting a consumer for {self._config.bootstrap_servers}"):
+            async with first_connection(arguments):
                 await consumer.start()
         except BaseException:
             await consumer.stop()

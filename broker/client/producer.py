@@ -14,6 +14,7 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 from broker.client.batches import Ack, EncodedBatch, TopicPartition
 from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout, IllegalUse, border, translated
+from broker.client.reach import first_connection
 from broker.client.sender import BatchingProducer, FinishedBatch
 from broker.errors import MessageTooLarge, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
@@ -58,7 +59,7 @@ class BatchProducer:
             max_request_size=settings.max_request_size,
         )
         try:
-            with border(f"starting a producer for {self._config.bootstrap_servers}"):
+            async with first_connection(arguments):
                 await producer.start()
         except BaseException:
             await producer.stop()
