@@ -134,12 +134,30 @@ def hooks_page() -> str:
     return "".join(parts)
 
 
+def kafka_apis_page() -> str:
+    """Every Kafka API the broker serves, with its versions."""
+    from broker.handlers import ROUTES
+
+    rows = []
+    for key, route in ROUTES.items():
+        served = f"{route.versions.start}-{route.versions.stop - 1}"
+        more = f" (advertised from {route.advertised.start})" if route.advertised != route.versions else ""
+        rows.append([key, route.key.title, served + more, " ".join(inspect.cleandoc(route.notes).split())])
+    words = "What ApiVersions lists. Another API, or another version of these, ends the connection, as with Apache Kafka.\n\n"
+    return (
+        heading("Kafka APIs", "the handlers' table `broker.handlers.ROUTES`")
+        + words
+        + table(["key", "API", "versions", "what it does"], rows)
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "config.md": config_page,
     "cli.md": cli_page,
     "errors.md": errors_page,
     "plugins.md": plugins_page,
     "hooks.md": hooks_page,
+    "kafka-apis.md": kafka_apis_page,
 }
 
 

@@ -56,13 +56,12 @@ def api_versions(context: Context, _request: ApiVersionsRequest) -> ApiVersionsR
 
     v1 throttle time · v3 flexible, client's name, features · v4 features with a minimum of 0
     """
-    features = context.broker.metadata.features
+    features = {name: level for name, level in context.broker.metadata.features.items() if name in _LOWEST}
     return ApiVersionsResponse(
         api_keys=context.broker.api_versions,
         supported_features=[
-            SupportedFeatureKey(name=name, min_version=_LOWEST.get(name, 0), max_version=level)
+            SupportedFeatureKey(name=name, min_version=_LOWEST[name], max_version=level)
             for name, level in features.items()
-            if context.version >= 4 or _LOWEST.get(name, 0) > 0
         ],
         finalized_features_epoch=0,
         finalized_features=[
@@ -73,6 +72,8 @@ def api_versions(context: Context, _request: ApiVersionsRequest) -> ApiVersionsR
 
 
 _LOWEST: Final = {"metadata.version": 7}
+"""Features that clients are told of, with the lowest level served. Kafka's log names more (groups of KIP-848, transactions
+of KIP-890): telling of those would promise APIs that are not here."""
 
 
 @routes.handles(ApiKey.METADATA, versions=range(14))

@@ -1,0 +1,77 @@
+"""Apache Kafka's own command line tools against our broker and theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+Tools = Callable[..., str]
+pytestmark = pytest.mark.servers
+
+
+def versions(text: str) -> dict[str, tuple[int, int]]:
+    """API to (lowest, highest) version of a broker, from what kafka-broker-api-versions prints."""
+    found = re.findall(r"^\s+(\w+)\(\d+\): (\d+)(?: to (\d+))?", text, re.MULTILINE)
+    return {name: (int(low), int(high or low)) for name, low, high in found}
+
+
+def test_every_version_we_advertise_is_one_that_apache_kafka_does(
+    kafka_tools: Tools, request: pytest.FixtureRequest
+) -> None:
+    ours, theirs = (
+        versions(kafka_tools("kafka-broker-api-versions", "--bootstrap-server", broker.bootstrap_servers))
+        for broker in (request.getfixturevalue("tidegate_broker"), request.getfixturevalue("apache_kafka"))
+    )
+    assert len(ours) > 25
+    assert {name: theirs[name] for name in ours} == ours
+
+
+def test_console_producer_and_consumer(kafka_tools: Tools, bootstrap_servers: str, topic: str) -> None:
+    server = ("--bootstrap-server", bootstrap_servers)
+    keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    lines = [f"key{n}:value {n}" for n in range(100)]
+    kafka_tools("kafka-console-producer", *server, "--topic", topic, *keyed, stdin="\n".join(lines) + "\n")
+    shown = ("--formatter-property", "print.key=true", "--formatter-property", "key.separator=:")
+    everything = ("--from-beginning", "--max-messages", "100", "--timeout-ms", "20000")
+    text = kafka_tools(
+        "kafka-console-consumer", *server, "--topic", topic, "--group", f"{topic}-g", *shown, *everything
+    )
+    assert sorted(line for line in text.splitlines() if ":" in line) == sorted(lines)
+    described = kafka_tools("kafka-consumer-groups", *server, "--describe", "--group", f"{topic}-g")
+    assert sum(int(end) for end in re.findall(rf"{topic}\s+\d+\s+(\d+)", described)) == 100
+
+
+def test_topics_configs_and_offsets(kafka_tools: Tools, bootstrap_servers: str, topic: str) -> None:
+    server = ("--bootstrap-server", bootstrap_servers)
+    described = kafka_tools("kafka-topics", *server, "--describe", "--topic", topic)
+    assert "PartitionCount: 3" in described
+    assert described.count("Leader: ") == 3
+    entity = ("--entity-type", "topics", "--entity-name", topic)
+    kafka_tools(
+        "kafka-configs",
+        *server,
+        *entity,
+        "--alter",
+        "--add-config",
+        "retention.ms=4711,cleanup.policy=[delete,compact]",
+    )
+    assert "retention.ms=4711" in kafka_tools("kafka-configs", *server, *entity, "--describe")
+    kafka_tools(
+        "kafka-console-producer", *server, "--topic", topic, "--reader-property", "parse.key=true", stdin="k\tv\n"
+    )
+    offsets = kafka_tools("kafka-get-offsets", *server, "--topic", topic)
+    assert sum(int(line.rpartition(":")[2]) for line in offsets.split()) == 1
+    assert topic in kafka_tools("kafka-log-dirs", *server, "--describe", "--topic-list", topic)
+
+
+def test_the_verifiable_producer_sees_every_acknowledgement(
+    kafka_tools: Tools, bootstrap_servers: str, topic: str
+) -> None:
+    text = kafka_tools(
+        "kafka-verifiable-producer", "--bootstrap-server", bootstrap_servers, "--topic", topic, "--max-messages", "1000",
+        "--acks", "-1",
+    )  # fmt: skip
+    assert '"acked":1000' in text
+    assert "producer_send_error" not in text
