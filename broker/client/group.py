@@ -130,10 +130,8 @@ class GroupMember:
                 await self._tell("before_join", self._behaviour.before_join())
                 await _ended(beating)
                 self._change.clear()
-                joined = await self._joined()
-                if joined is None:
-                    await asyncio.sleep(self._retry_s)
-                    continue
+                while (joined := await self._joined()) is None:
+                    pass
                 self._generation = joined
                 beating = asyncio.create_task(self._beat(joined))
                 await self._tell("on_generation", self._behaviour.on_generation(joined))
@@ -159,11 +157,12 @@ class GroupMember:
         except (MemberIdRequired, RebalanceInProgress, IllegalGeneration):
             pass  # a new member id is known now, or the group has moved on: join at once
         except TimeoutError:
-            log.warning("no answer to a join in time", group=self._group_id)
+            log.warning("no answer to a join in time", group=self._group_id)  # the wait was pause enough
         except TidegateError as error:
             if not error.retriable:
                 raise
             log.info("joining a group, trying again", group=self._group_id, error=str(error))
+            await asyncio.sleep(self._retry_s)
         return None
 
     async def _join(self) -> Generation:

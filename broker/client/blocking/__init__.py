@@ -5,8 +5,8 @@ shared by threads; a consumer belongs to one thread at a time.
 """
 
 from broker.client.blocking.admin import Admin
-from broker.client.blocking.background import call
+from broker.client.blocking.background import call, submit
 from broker.client.blocking.consumer import BatchConsumer, ThreadListener
 from broker.client.blocking.producer import BatchProducer
 
-__all__ = ["Admin", "BatchConsumer", "BatchProducer", "ThreadListener", "call"]
+__all__ = ["Admin", "BatchConsumer", "BatchProducer", "ThreadListener", "call", "submit"]
