@@ -16,6 +16,7 @@ from broker.protocol.records import (
     crc_is_right,
     decode_batch,
     encode_batch,
+    record_keys,
     with_append_time,
 )
 
@@ -95,7 +96,7 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> No
 
 
 def _check_keys(batch: memoryview) -> None:
-    for index, record in enumerate(decode_batch(batch)):
+    for index, record in enumerate(record_keys(batch)):
         if record.key is None:
             raise InvalidRecord(f"record {index} of a batch has no key, which a compacted topic needs")
 

@@ -26,10 +26,12 @@ from broker.log.transaction_index import AbortedTransaction
 from broker.protocol.compression import Codec
 from broker.protocol.records import (
     BatchHeader,
+    KeyedRecord,
     Record,
     batches,
     decode_batch,
     encode_batch,
+    record_keys,
     with_append_time,
 )
 
@@ -139,7 +141,7 @@ def _latest_offsets(work: CompactionPlan) -> tuple[dict[bytes, int], int]:
             if len(latest) >= work.max_keys and until > work.dirty[0].base_offset:
                 return latest, until
             if not header.is_control and not aborted.covers(header):
-                for record in decode_batch(batch):
+                for record in record_keys(batch):
                     if record.key is not None:
                         latest[_digest(record.key)] = record.offset
             until = header.last_offset + 1
@@ -182,30 +184,32 @@ class _Cleaner:
         self.records_before += header.record_count
         if self._aborted.covers(header):
             return None
-        records = decode_batch(batch)
         horizon = header.delete_horizon_ms
         expired = horizon is not None and horizon <= self.work.now_ms
+        records = record_keys(batch)
         if header.is_control:
-            kept = self._kept_markers(header, records, expired=expired)
-            horizon_needed = bool(kept) and header.producer_id not in self._open
+            kept = records if header.producer_id in self._open or not expired else []
+            horizon_needed = header.producer_id not in self._open
             self._open.discard(header.producer_id)
         else:
             kept = [record for record in records if self._stays(record, tombstones=not expired)]
-            horizon_needed = any(record.value is None for record in kept)
+            horizon_needed = any(record.is_tombstone for record in kept)
             if kept and header.is_transactional:
                 self._open.add(header.producer_id)
         self.records_after += len(kept)
         if not kept:
             return None
-        if horizon_needed and horizon is None:
-            return _rewritten(header, kept, self.work.now_ms + self.work.config.delete_retention_ms)
-        return batch if len(kept) == len(records) else _rewritten(header, kept, horizon)
+        sets_horizon = horizon_needed and horizon is None
+        if len(kept) == len(records) and not sets_horizon:
+            return batch
+        offsets = {record.offset for record in kept}
+        staying = [record for record in decode_batch(batch) if record.offset in offsets]
+        return _rewritten(
+            header, staying, self.work.now_ms + self.work.config.delete_retention_ms if sets_horizon else horizon
+        )
 
-    def _kept_markers(self, header: BatchHeader, records: list[Record], *, expired: bool) -> list[Record]:
-        return records if header.producer_id in self._open or not expired else []
-
-    def _stays(self, record: Record, *, tombstones: bool) -> bool:
-        if record.key is None or (record.value is None and not tombstones):
+    def _stays(self, record: KeyedRecord, *, tombstones: bool) -> bool:
+        if record.key is None or (record.is_tombstone and not tombstones):
             return False
         return self.latest.get(_digest(record.key), -1) <= record.offset
 

@@ -27,6 +27,7 @@ __all__ = [
     "NO_SEQUENCE",
     "NO_TIMESTAMP",
     "BatchHeader",
+    "KeyedRecord",
     "Record",
     "batches",
     "crc_is_right",
@@ -34,6 +35,7 @@ __all__ = [
     "decode_marker",
     "encode_batch",
     "encode_marker",
+    "record_keys",
     "with_append_time",
 ]
 
@@ -205,6 +207,8 @@ def with_append_time(view: memoryview, timestamp_ms: int) -> bytes:
     return _sealed(changed, view[HEADER_SIZE : header.size])
 
 
+_NULL: Final = 1
+"""The varint of a length of -1."""
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 _COMMIT: Final = 1
@@ -251,7 +255,7 @@ def _write_record(body: bytearray, record: Record, offset_delta: int, timestamp_
 
 def _write_bytes(out: bytearray, value: bytes | None) -> None:
     if value is None:
-        out.append(1)  # zigzag of -1
+        out.append(_NULL)
         return
     _write_varint(out, len(value))
     out += value
@@ -266,7 +270,7 @@ def _write_varint(out: bytearray, value: int) -> None:
     out.append(number)
 
 
-def _read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
     """The number at ``position`` and where it ends; raises IndexError past the end."""
     byte = data[position]
     position += 1
@@ -289,10 +293,7 @@ def decode_batch(view: memoryview | bytes) -> list[Record]:
 
     Does not look at the checksum: ``crc_is_right`` does.
     """
-    header = BatchHeader.parse(view)
-    if header.magic != MAGIC or header.length < HEADER_SIZE - LOG_OVERHEAD or header.size > len(view):
-        raise CorruptMessage(f"not a whole record batch of version 2: magic {header.magic}, length {header.length}")
-    data = decompress(header.codec, memoryview(view)[HEADER_SIZE : header.size])
+    header, data = _opened(view)
     fixed_timestamp = header.max_timestamp if header.has_append_time else None
     records = []
     position = 0
@@ -301,19 +302,64 @@ def decode_batch(view: memoryview | bytes) -> list[Record]:
             record, position = _read_record(data, position, header, fixed_timestamp)
             records.append(record)
     except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptMessage(
-            f"record {len(records)} of the batch at offset {header.base_offset} is malformed"
-        ) from error
+        raise _malformed(header, len(records)) from error
     if position != len(data):
-        raise CorruptMessage(
-            f"the batch at offset {header.base_offset} has {len(data) - position} bytes after its {header.record_count} records"
-        )
+        raise _malformed(header, header.record_count)
     return records
 
 
-def _read_record(
-    data: bytes | memoryview, position: int, header: BatchHeader, fixed_timestamp: int | None
-) -> tuple[Record, int]:
+class KeyedRecord(NamedTuple):
+    """What compaction looks at of a record."""
+
+    offset: int
+    key: bytes | None
+    is_tombstone: bool
+
+
+def record_keys(view: memoryview | bytes) -> list[KeyedRecord]:
+    """Offset and key of each record of a batch, at half the cost of ``decode_batch``. Raises CorruptMessage."""
+    header, data = _opened(view)
+    base_offset, size, position = header.base_offset, len(data), 0
+    found: list[KeyedRecord] = []
+    try:
+        for _ in range(header.record_count):
+            length, position = _read_varint(data, position)
+            after = position + length
+            if length < 1 or after > size:
+                raise IndexError
+            position += 1
+            while data[position] >= 0x80:  # the timestamp, whatever it is
+                position += 1
+            delta, position = _read_varint(data, position + 1)
+            key_length, position = _read_varint(data, position)
+            key = None
+            if key_length >= 0:
+                key = data[position : position + key_length]
+                position += key_length
+            if position >= after:
+                raise IndexError
+            found.append(KeyedRecord(base_offset + delta, key, data[position] == _NULL))
+            position = after
+    except IndexError as error:
+        raise _malformed(header, len(found)) from error
+    return found
+
+
+def _opened(view: memoryview | bytes) -> tuple[BatchHeader, bytes]:
+    """The header of a whole batch and its records, decompressed."""
+    header = BatchHeader.parse(view)
+    if header.magic != MAGIC or header.length < HEADER_SIZE - LOG_OVERHEAD or header.size > len(view):
+        raise CorruptMessage(f"not a whole record batch of version 2: magic {header.magic}, length {header.length}")
+    return header, bytes(decompress(header.codec, memoryview(view)[HEADER_SIZE : header.size]))
+
+
+def _malformed(header: BatchHeader, number: int) -> CorruptMessage:
+    if number == header.record_count:
+        return CorruptMessage(f"the batch at offset {header.base_offset} goes on after its {number} records")
+    return CorruptMessage(f"record {number} of the batch at offset {header.base_offset} is malformed")
+
+
+def _read_record(data: bytes, position: int, header: BatchHeader, fixed_timestamp: int | None) -> tuple[Record, int]:
     length, position = _read_varint(data, position)
     end = position + length
     if length < 1 or end > len(data):
@@ -332,9 +378,7 @@ def _read_record(
     return Record(key, value, headers, timestamp, header.base_offset + offset_delta), end
 
 
-def _read_headers(
-    data: bytes | memoryview, position: int, end: int, count: int
-) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
     if not 0 <= count <= end - position:
         raise IndexError
     headers = []
@@ -347,10 +391,10 @@ def _read_headers(
     return tuple(headers), position
 
 
-def _read_bytes(data: bytes | memoryview, position: int, end: int) -> tuple[bytes | None, int]:
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     length, position = _read_varint(data, position)
     if length < 0:
         return None, position
     if position + length > end:
         raise IndexError
-    return bytes(data[position : position + length]), position + length
+    return data[position : position + length], position + length

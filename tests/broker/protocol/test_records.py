@@ -22,6 +22,7 @@ from broker.protocol.records import (
     decode_marker,
     encode_batch,
     encode_marker,
+    record_keys,
     with_append_time,
 )
 
@@ -47,6 +48,7 @@ def test_what_is_encoded_is_decoded(records: list[Record], codec: Codec, base: i
     )
     assert header.max_timestamp == max(record.timestamp_ms for record in records)
     assert decode_batch(batch) == [record._replace(offset=base + n) for n, record in enumerate(records)]
+    assert record_keys(batch) == [(base + n, record.key, record.value is None) for n, record in enumerate(records)]
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -100,8 +102,9 @@ def test_a_marker_says_how_the_transaction_ended() -> None:
 def test_noise_is_no_batch(data: bytes) -> None:
     with pytest.raises(CorruptMessage):
         list(batches(memoryview(data))) or decode_batch(data)
-    with pytest.raises(CorruptMessage):
-        decode_batch(data)
+    for read in (decode_batch, record_keys):
+        with pytest.raises(CorruptMessage):
+            read(data)
 
 
 @settings(max_examples=300, deadline=None)
@@ -118,7 +121,9 @@ def test_a_damaged_batch_raises_nothing_but_ours(
         batch[at % len(batch)] = byte
     try:
         for position, header in batches(memoryview(batch)):
-            decode_batch(memoryview(batch)[position : position + header.size])
+            one = memoryview(batch)[position : position + header.size]
+            record_keys(one)
+            decode_batch(one)
     except BrokerError:
         pass
 
