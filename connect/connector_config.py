@@ -42,6 +42,18 @@ def _unique_aliases(kind: str) -> Any:
     return check
 
 
+def _version(plugin: str, display_name: str) -> Any:
+    return key(
+        f"{plugin}.plugin.version",
+        default=None,
+        doc=f"Version of the {display_name.lower()}. There is one of each here, so any version is taken.",
+        importance="low",
+        group=_COMMON,
+        width="SHORT",
+        display_name=f"{display_name} version",
+    )
+
+
 @config
 class CommonConfig:
     """Keys of sources and sinks."""
@@ -87,6 +99,7 @@ class CommonConfig:
         doc="Whether a connector that plans more tasks than tasks.max fails (true) or runs them with a warning.",
         importance="low",
         group=_COMMON,
+        width="SHORT",
         display_name="Enforce tasks max",
         deprecated="present for Kafka Connect's sake; leave it true",
     )
@@ -100,6 +113,7 @@ class CommonConfig:
         width="SHORT",
         display_name="Key converter class",
     )
+    key_converter_version: str | None = _version("key.converter", "Key converter")
     value_converter: str | None = key(
         "value.converter",
         default=None,
@@ -110,6 +124,7 @@ class CommonConfig:
         width="SHORT",
         display_name="Value converter class",
     )
+    value_converter_version: str | None = _version("value.converter", "Value converter")
     header_converter: str | None = key(
         "header.converter",
         default=None,
@@ -120,6 +135,7 @@ class CommonConfig:
         width="SHORT",
         display_name="Header converter class",
     )
+    header_converter_version: str | None = _version("header.converter", "Header converter")
     transforms: list[str] = key(
         "transforms",
         default=[],
@@ -348,6 +364,9 @@ class TransformConfig:
         doc="The alias of a predicate used to determine whether to apply this transformation.",
     )
     negate: bool = key("negate", default=False, doc="Whether the configured predicate should be negated.")
+    version: str | None = key(
+        "plugin.version", default=None, doc="Version of the transformation. There is one here, so any version is taken."
+    )
 
 
 @config

@@ -32,15 +32,10 @@ __all__ = ["CHECK_TIMEOUT_S", "ConfigInfos", "key_infos", "validate_connector"]
 CHECK_TIMEOUT_S: Final = 10.0
 """How long a connector's ``check`` may look at the outside world."""
 
-_GROUPS: Final = (
-    "Common",
-    "Transforms",
-    "Predicates",
-    "Error Handling",
-    "Topic Creation",
-    "Exactly Once Support",
-    "offsets.topic",
-)
+_GROUPS: Final = ("Common", "Transforms", "Predicates", "Error Handling")
+_SOURCE_GROUPS: Final = ("Topic Creation", "Exactly Once Support", "offsets.topic")
+_COUNTED_TOGETHER: Final = {"Transforms": "Common", "Predicates": "Common"}
+"""Groups whose keys Kafka Connect numbers as if they were in another one."""
 
 
 @dataclass(slots=True)
@@ -60,7 +55,10 @@ class ConfigInfos:
     name: str
     type: PluginType
     entries: dict[str, _Entry] = field(default_factory=dict)
-    groups: list[str] = field(default_factory=lambda: list(_GROUPS))
+    groups: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.groups = [*_GROUPS, *(_SOURCE_GROUPS if self.type is PluginType.SOURCE else ())]
 
     @property
     def errors(self) -> list[str]:
@@ -86,8 +84,15 @@ class ConfigInfos:
         """Take over judged keys, named with ``prefix``; the first of a name stays. ``group`` replaces their own."""
         positions: dict[str, int] = {}
         for result in results:
-            declared = replace(result.key, name=prefix + result.key.name, group=group or result.key.group)
-            positions[declared.group] = order = positions.get(declared.group, 0) + 1
+            declared = replace(
+                result.key,
+                name=prefix + result.key.name,
+                group=group or result.key.group,
+                width=result.key.width if result.key.group else "NONE",
+                display_name=result.key.display_name or result.key.name,
+            )
+            counted = _COUNTED_TOGETHER.get(declared.group, declared.group)
+            positions[counted] = order = positions.get(counted, 0 if result.key.name != "type" else -1) + 1
             if declared.name in self.entries:
                 continue
             errors = [error.replace(f" {result.key.name}:", f" {declared.name}:") for error in result.errors]
@@ -111,9 +116,15 @@ def key_infos(cls: type) -> list[dict[str, Any]]:
 
 
 def validate_connector(
-    plugins: PluginRegistry, properties: Mapping[str, str | None], *, check: bool = True
+    plugins: PluginRegistry,
+    properties: Mapping[str, str | None],
+    *,
+    worker: Mapping[str, str] | None = None,
+    check: bool = True,
 ) -> ConfigInfos:
     """Judge a configuration as a whole; with ``check`` the connector looks at the outside world, if all else is right.
+
+    ``worker`` are the worker's properties, whose converters stand in where a connector names none.
 
     Raises BadRequest without ``connector.class``, UnknownPlugin where no connector goes by its value.
     """
@@ -125,6 +136,7 @@ def validate_connector(
     infos = ConfigInfos(class_name, plugin.type)
     infos.add(validate(SourceConfig if plugin.type is PluginType.SOURCE else SinkConfig, properties))
     _judge_plugin_keys(plugins, infos, given)
+    _show_defaults(infos, plugin, worker or {})
     if plugin.type is PluginType.SOURCE:
         _judge_topic_groups(infos, given)
     connector = _load(plugin, infos)
@@ -137,6 +149,21 @@ def validate_connector(
         for problem in _check_outside(connector, given):
             infos.blame(problem)
     return infos
+
+
+def _show_defaults(infos: ConfigInfos, plugin: Plugin, worker: Mapping[str, str]) -> None:
+    """Defaults that are the worker's and the plugin's."""
+    defaults = {
+        "connector.plugin.version": plugin.version,
+        "key.converter": worker.get("key.converter"),
+        "value.converter": worker.get("value.converter"),
+        "header.converter": worker.get("header.converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter"),
+    }
+    for name, default in defaults.items():
+        entry = infos.entries[name]
+        entry.key = replace(entry.key, default=default)
+        if entry.value is None and not entry.errors:
+            entry.value = default
 
 
 def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mapping[str, str]) -> None:
@@ -173,7 +200,9 @@ def _judge_named(
 ) -> None:
     """The ``type`` key of a transformation or predicate and, if that names one, its own keys."""
     named = key("type", doc=f"Class for the {group.split(': ')[1]!r} {kind.value}.", importance="high")
-    declared = Key(**{**named.arguments, "type": KeyType.CLASS, "group": group, "width": "LONG"})
+    what = "Transformation" if kind is PluginType.TRANSFORMATION else "Predicate"
+    shown = {"group": group, "width": "LONG", "display_name": f"{what} type for {group.split(': ')[1]}"}
+    declared = Key(**{**named.arguments, "type": KeyType.CLASS, **shown})
     class_name = values.get("type")
     if class_name is None:
         missing = f'Missing required configuration "{prefix}type" which has no default value.'

@@ -11,6 +11,7 @@ import orjson
 from connect.api import Converted, Converter, DataError, Schema, config, key, one_of
 from connect.converters.json_schema import schema_from_json, schema_to_json
 from connect.converters.json_text import from_json, json_texts
+from tidegate.kit.config import KeyType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,10 +28,17 @@ class JsonConfig:
         default=True,
         importance="high",
         doc="Include schemas within each of the serialized values and keys.",
+        group="Schemas",
         display_name="Enable Schemas",
     )
     cache_size: int = key(
-        "schemas.cache.size", default=1000, doc="The maximum number of schemas that can be cached in this converter."
+        "schemas.cache.size",
+        default=1000,
+        type=KeyType.INT,
+        importance="high",
+        doc="The maximum number of schemas that can be cached in this converter.",
+        group="Schemas",
+        display_name="Schema Cache Size",
     )
     decimal_format: str = key(
         "decimal.format",
@@ -38,6 +46,7 @@ class JsonConfig:
         check=one_of("BASE64", "NUMERIC", ignore_case=True),
         importance="low",
         doc="Whether decimals are written as base64 of their unscaled bytes or as numbers. Both are read.",
+        group="Serialization",
         display_name="Decimal Format",
     )
 

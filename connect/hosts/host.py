@@ -63,7 +63,7 @@ class TaskHost:
 
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration; ``type`` and ``errors`` beside them are for the worker."""
-        infos = validate_connector(self._plugins, properties)
+        infos = validate_connector(self._plugins, properties, worker=self._worker)
         return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors}
 
     def plugin_keys(self, name: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
@@ -64,7 +65,7 @@ class ThreadedLink:
         return future.result()
 
     def serve(self) -> None:
-        with self._sock.makefile("rb") as lines:
+        with suppress(ConnectionError), self._sock.makefile("rb") as lines:
             for line in lines:
                 message = json.loads(line)
                 if "call" in message:

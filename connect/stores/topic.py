@@ -48,14 +48,16 @@ class CompactedTopic:
 
     async def start(self) -> None:
         """Returns when everything that was in the topic has been applied."""
-        from broker.client import BatchConsumer
+        from broker.client import BatchConsumer, TopicPartition
 
         await create_topic(self._clients.admin, self._topic, fit=self._clients.fit)
         described = (await self._clients.admin.describe_topics([self.name]))[self.name]
-        partitions = [(self.name, entry.partition) for entry in described.partitions]
+        partitions = [TopicPartition(self.name, entry.partition) for entry in described.partitions]
         self._consumer = await BatchConsumer(self._clients.consumer_config).start()
         await self._consumer.assign(partitions)
-        self._positions = dict.fromkeys((partition for _, partition in partitions), 0)
+        await self._consumer.seek_to_beginning(*partitions)
+        firsts = await self._clients.admin.beginning_offsets(partitions)
+        self._positions = {partition.partition: first for partition, first in firsts.items()}
         self._following = asyncio.create_task(self._follow(), name=f"follow {self.name}")
         await self.read_to_end()
 

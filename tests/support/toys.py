@@ -13,8 +13,6 @@ from connect.api import (
     ConnectError,
     JobTask,
     OffsetRange,
-    Plugin,
-    PluginType,
     Problem,
     RecordBatch,
     RetriableConnectError,
@@ -26,7 +24,6 @@ from connect.api import (
     SourceTask,
     at_least,
     config,
-    hookimpl,
     key,
 )
 
@@ -131,16 +128,3 @@ class RangesTask(JobTask[RowsConfig]):
 
 class RangesConnector(SinkConnector[RowsConfig]):
     config_class, task_class = RowsConfig, RangesTask
-
-
-@hookimpl
-def register_plugins() -> list[Plugin]:
-    here = "tests.support.toys"
-    return [
-        Plugin(PluginType.SOURCE, f"{here}:NumbersConnector", ("org.toys.NumbersConnector",), "1.2"),
-        Plugin(PluginType.SINK, f"{here}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
-        Plugin(PluginType.SINK, f"{here}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
-        Plugin(
-            PluginType.SINK, "no.such.module:Absent", ("org.toys.AbsentConnector",), "1", ("no_such_package",), "toys"
-        ),
-    ]

@@ -97,7 +97,7 @@ def main() -> int:
     from tidegate.kit import logs, service
 
     logs.configure("INFO", "json")
-    server = ConnectServer(json.loads(Path(sys.argv[1]).read_text()), ["tests.support.toys"])
+    server = ConnectServer(json.loads(Path(sys.argv[1]).read_text()), ["tests.support.toy_plugins"])
     return service.run(server, ready_file=Path(sys.argv[2]))
 
 

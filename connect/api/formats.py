@@ -1,0 +1,52 @@
+"""The Avro and JSON forms of columns, for connectors that write files: the same that the converters write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connect.api.errors import DataError
+from connect.api.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["avro_bodies", "avro_text", "json_column"]
+
+
+def avro_text(schema: Schema) -> str:
+    """The Avro schema as JSON text. Raises DataError for names that Avro does not allow."""
+    import json
+
+    from connect.converters.avro_schema import schema_to_avro
+
+    return json.dumps(schema_to_avro(schema.as_optional(False)), separators=(",", ":"))
+
+
+def avro_bodies(schema: Schema, values: pa.Array) -> pa.Array:
+    """The Avro body of every row, without framing, as a binary column. Raises DataError that names the row and field of
+    a value that does not fit; no row may be null."""
+    import pyarrow.compute as pc
+
+    from connect.converters.avro_columns import to_avro_column
+    from registry.client import AvroSchema
+    from registry.serde import SerializationError, encode_columns
+
+    try:
+        framed = encode_columns(AvroSchema.parse(avro_text(schema)), to_avro_column(schema, values), 0)
+    except SerializationError as error:
+        raise DataError(str(error)) from error
+    return pc.binary_slice(framed, _FRAME_BYTES, _NO_END)
+
+
+_FRAME_BYTES, _NO_END = 5, (1 << 31) - 1
+
+
+def json_column(schema: Schema | None, values: pa.Array, *, numeric_decimals: bool = False) -> pa.Array:
+    """Every row as a JSON text without line breaks, null where the row is. Without a schema the values are texts already."""
+    import pyarrow.compute as pc
+
+    from connect.converters.json_text import json_texts
+
+    if schema is not None:
+        return json_texts(schema, values, numeric_decimals=numeric_decimals)
+    return pc.replace_substring_regex(values, r"[\r\n]+", " ")

@@ -1,0 +1,376 @@
+"""The REST face, with the original beside ours: every test runs against Kafka Connect too."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+import requests
+
+from tests.servers.process import wait_until
+from tests.support.worker import ConnectWorker
+
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+SCHEMAS = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
+
+
+@pytest.fixture(scope="module")
+def ours(apache_kafka, tmp_path_factory):
+    worker = ConnectWorker(tmp_path_factory.mktemp("worker"), apache_kafka.bootstrap_servers, SCHEMAS, name="rest")
+    worker.start()
+    yield worker.url
+    worker.stop()
+
+
+@pytest.fixture(params=["kafka-connect", "tidegate"])
+def url(request):
+    if request.param == "tidegate":
+        return request.getfixturevalue("ours")
+    return request.getfixturevalue("apache_connect").url
+
+
+@pytest.fixture
+def name(url):
+    made = f"c-{uuid.uuid4().hex[:8]}"
+    yield made
+    requests.delete(f"{url}/connectors/{made}", timeout=30)
+
+
+def ask(url, method, path, body=None, **more):
+    return requests.request(method, url + path, json=body, timeout=60, **more)
+
+
+def create(url, name, tmp_path, **more):
+    """A file source of three lines."""
+    (tmp_path / "lines").write_text("one\ntwo\nthree\n")
+    config = {"connector.class": SOURCE, "file": str(tmp_path / "lines"), "topic": name, **more}
+    answer = ask(url, "POST", "/connectors", {"name": name, "config": config})
+    assert answer.status_code == 201, answer.text
+    return answer
+
+
+def states(url, name):
+    answer = ask(url, "GET", f"/connectors/{name}/status")
+    if answer.status_code != 200:
+        return None
+    shown = answer.json()
+    return [shown["connector"]["state"], *(task["state"] for task in shown["tasks"])]
+
+
+def wait_for(url, name, *expected):
+    wait_until(lambda: states(url, name) == list(expected), f"{name} {expected}, it is {states(url, name)}", 30)
+
+
+def test_the_root_says_which_kafka_connect_this_is(url):
+    shown = ask(url, "GET", "/").json()
+    assert set(shown) == {"version", "commit", "kafka_cluster_id"}
+    assert shown["version"] == "4.3.1"
+
+
+def test_a_healthy_worker_says_so(url):
+    answer = ask(url, "GET", "/health")
+    assert (answer.status_code, answer.json()["status"]) == (200, "healthy")
+
+
+def test_create_answers_with_the_connector_and_where_it_is(url, name, tmp_path):
+    answer = create(url, name, tmp_path)
+    assert answer.headers["Location"].endswith(f"/connectors/{name}")
+    shown = answer.json()
+    assert shown["name"] == name and shown["type"] == "source" and shown["config"]["name"] == name
+    assert set(shown) == {"name", "config", "tasks", "type"}
+
+
+def test_a_connector_can_be_created_once(url, name, tmp_path):
+    create(url, name, tmp_path)
+    answer = ask(url, "POST", "/connectors", {"name": name, "config": {"connector.class": SOURCE, "topic": "t"}})
+    assert answer.status_code == 409
+    assert answer.json() == {"error_code": 409, "message": f"Connector {name} already exists"}
+
+
+def test_names_in_body_and_configuration_must_agree(url, name):
+    config = {"name": "another", "connector.class": SOURCE, "topic": "t"}
+    answer = ask(url, "POST", "/connectors", {"name": name, "config": config})
+    assert answer.status_code == 400
+    expected = f"Connector name configuration (another) doesn't match connector name in the URL ({name})"
+    assert answer.json()["message"] == expected
+
+
+def test_an_invalid_configuration_is_refused_with_every_error(url, name):
+    answer = ask(url, "POST", "/connectors", {"name": name, "config": {"connector.class": SOURCE, "tasks.max": "x"}})
+    assert answer.status_code == 400
+    message = answer.json()["message"]
+    # The original counts a second error of the same key: that null is not a number either.
+    assert message.startswith("Connector configuration is invalid and contains the following ")
+    assert 'Missing required configuration "topic" which has no default value.' in message
+    assert "Invalid value x for configuration tasks.max: Not a number of type INT" in message
+    end = "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
+    assert message.endswith(end)
+
+
+def test_an_unknown_class_is_named(url, name):
+    answer = ask(url, "POST", "/connectors", {"name": name, "config": {"connector.class": "no.Such"}})
+    assert answer.status_code in (400, 500)
+    begin = (
+        "Failed to find any class that implements Connector and which name matches no.Such, available connectors are: "
+    )
+    assert answer.json()["message"].startswith(begin)
+
+
+def test_short_names_work(url, name, tmp_path):
+    create(url, name, tmp_path, **{"connector.class": "FileStreamSource"})
+    wait_for(url, name, "RUNNING", "RUNNING")
+
+
+def test_scalars_become_text(url, name, tmp_path):
+    create(url, name, tmp_path, **{"tasks.max": 1, "tasks.max.enforce": True})
+    shown = ask(url, "GET", f"/connectors/{name}/config").json()
+    assert shown["tasks.max"] == "1" and shown["tasks.max.enforce"] == "true"
+
+
+def test_objects_in_a_configuration_are_an_error(url, name):
+    answer = ask(url, "PUT", f"/connectors/{name}/config", {"connector.class": SOURCE, "topic": {"a": 1}})
+    assert answer.status_code in (400, 500)
+    assert "Cannot deserialize value of type `java.lang.String` from Object value" in answer.json()["message"]
+
+
+def test_what_is_not_json_is_an_error(url):
+    answer = requests.post(f"{url}/connectors", data="{", headers={"Content-Type": "application/json"}, timeout=30)
+    assert answer.status_code in (400, 500) and answer.json()["error_code"] == answer.status_code
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        ("GET", "", "Connector absent not found"),
+        ("GET", "/config", "Connector absent not found"),
+        ("GET", "/status", "No status found for connector absent"),
+        ("GET", "/tasks", "Connector absent not found"),
+        ("GET", "/tasks/0/status", "No status found for task absent-0"),
+        ("GET", "/offsets", "Connector absent not found"),
+        ("DELETE", "", "Connector absent not found"),
+    ],
+)
+def test_an_absent_connector_is_not_found(url, method, path, message):
+    answer = ask(url, method, f"/connectors/absent{path}")
+    assert answer.status_code == 404
+    assert answer.json() == {"error_code": 404, "message": message}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("PUT", "pause"), ("PUT", "resume"), ("PUT", "stop"), ("POST", "restart")]
+)
+def test_an_absent_connector_cannot_be_told_anything(url, method, path):
+    assert ask(url, method, f"/connectors/absent/{path}").status_code == 404
+
+
+def test_a_connector_is_paused_resumed_and_stopped(url, name, tmp_path):
+    create(url, name, tmp_path)
+    wait_for(url, name, "RUNNING", "RUNNING")
+    answer = ask(url, "PUT", f"/connectors/{name}/pause")
+    assert (answer.status_code, answer.content) == (202, b"")
+    wait_for(url, name, "PAUSED", "PAUSED")
+    assert ask(url, "PUT", f"/connectors/{name}/resume").status_code == 202
+    wait_for(url, name, "RUNNING", "RUNNING")
+    assert ask(url, "PUT", f"/connectors/{name}/stop").status_code == 204
+    wait_for(url, name, "STOPPED")
+    assert ask(url, "GET", f"/connectors/{name}/tasks").json() == []
+    assert ask(url, "PUT", f"/connectors/{name}/resume").status_code == 202
+    wait_for(url, name, "RUNNING", "RUNNING")
+
+
+def test_a_connector_may_begin_stopped(url, name, tmp_path):
+    config = {"connector.class": SOURCE, "file": str(tmp_path / "x"), "topic": name}
+    answer = ask(url, "POST", "/connectors", {"name": name, "config": config, "initial_state": "stopped"})
+    assert answer.status_code == 201
+    wait_for(url, name, "STOPPED")
+
+
+def test_restarts_answer_by_what_was_asked(url, name, tmp_path):
+    create(url, name, tmp_path)
+    wait_for(url, name, "RUNNING", "RUNNING")
+    assert ask(url, "POST", f"/connectors/{name}/restart").status_code == 204
+    wait_for(url, name, "RUNNING", "RUNNING")
+    answer = ask(url, "POST", f"/connectors/{name}/restart?includeTasks=true")
+    assert answer.status_code == 202
+    shown = answer.json()
+    assert shown["connector"]["state"] == "RESTARTING" and shown["tasks"][0]["state"] == "RESTARTING"
+    wait_for(url, name, "RUNNING", "RUNNING")
+    assert ask(url, "POST", f"/connectors/{name}/tasks/0/restart").status_code == 204
+    wait_for(url, name, "RUNNING", "RUNNING")
+    assert ask(url, "POST", f"/connectors/{name}/tasks/7/restart").status_code == 404
+
+
+def test_tasks_show_their_configuration(url, name, tmp_path):
+    create(url, name, tmp_path)
+    wait_for(url, name, "RUNNING", "RUNNING")
+    (task,) = ask(url, "GET", f"/connectors/{name}/tasks").json()
+    assert task["id"] == {"connector": name, "task": 0}
+    assert task["config"]["topic"] == name
+    assert ask(url, "GET", f"/connectors/{name}/tasks/0/status").json()["state"] == "RUNNING"
+
+
+def test_offsets_of_a_source_and_of_a_sink(url, name, tmp_path):
+    create(url, name, tmp_path)
+
+    def offsets(connector):
+        return ask(url, "GET", f"/connectors/{connector}/offsets").json()["offsets"]
+
+    partition = {"filename": str(tmp_path / "lines")}
+    wait_until(lambda: offsets(name) == [{"partition": partition, "offset": {"position": 14}}], "offsets", 30)
+    sink = f"{name}-sink"
+    config = {"connector.class": SINK, "file": str(tmp_path / "out"), "topics": name}
+    assert ask(url, "POST", "/connectors", {"name": sink, "config": config}).status_code == 201
+    try:
+        expected = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 3}}]
+        wait_until(lambda: offsets(sink) == expected, "offsets of the sink", 30)
+        assert (tmp_path / "out").read_text() == "one\ntwo\nthree\n"
+        topics = ask(url, "GET", f"/connectors/{sink}/topics").json()
+        assert topics == {sink: {"topics": [name]}}
+    finally:
+        requests.delete(f"{url}/connectors/{sink}", timeout=30)
+
+
+def test_a_configuration_is_replaced_and_patched(url, name, tmp_path):
+    create(url, name, tmp_path)
+    config = {"connector.class": SOURCE, "file": str(tmp_path / "lines"), "topic": name, "batch.size": "7"}
+    answer = ask(url, "PUT", f"/connectors/{name}/config", config)
+    assert answer.status_code == 200 and answer.json()["config"] == {**config, "name": name}
+    answer = ask(url, "PATCH", f"/connectors/{name}/config", {"batch.size": None, "tasks.max": "2"})
+    assert answer.status_code == 200
+    expected = {**config, "name": name, "tasks.max": "2"}
+    expected.pop("batch.size")
+    assert answer.json()["config"] == expected
+
+
+def test_put_creates_too(url, name, tmp_path):
+    config = {"connector.class": SOURCE, "file": str(tmp_path / "x"), "topic": name}
+    assert ask(url, "PUT", f"/connectors/{name}/config", config).status_code == 201
+
+
+def test_a_deleted_connector_is_gone(url, name, tmp_path):
+    create(url, name, tmp_path)
+    wait_for(url, name, "RUNNING", "RUNNING")
+    assert ask(url, "DELETE", f"/connectors/{name}").status_code == 204
+    assert name not in ask(url, "GET", "/connectors").json()
+    wait_until(lambda: states(url, name) is None, "status gone", 30)
+
+
+def test_the_list_is_expanded(url, name, tmp_path):
+    create(url, name, tmp_path)
+    wait_for(url, name, "RUNNING", "RUNNING")
+    assert name in ask(url, "GET", "/connectors").json()
+    shown = ask(url, "GET", "/connectors?expand=status&expand=info").json()[name]
+    assert shown["status"]["connector"]["state"] == "RUNNING" and shown["info"]["config"]["topic"] == name
+
+
+def test_plugins_are_listed(url):
+    listed = ask(url, "GET", "/connector-plugins").json()
+    shown = {(plugin["class"], plugin["type"]) for plugin in listed}
+    assert {(SOURCE, "source"), (SINK, "sink")} <= shown
+    everything = ask(url, "GET", "/connector-plugins?connectorsOnly=false").json()
+    names = {plugin["class"] for plugin in everything}
+    assert "org.apache.kafka.connect.transforms.RegexRouter" in names
+    assert "org.apache.kafka.connect.json.JsonConverter" in names
+    order = [plugin["type"] for plugin in everything]
+    known = ["sink", "source", "transformation", "predicate", "converter", "header_converter"]
+    assert list(dict.fromkeys(order)) == known
+
+
+@pytest.mark.parametrize("plugin", ["FileStreamSource", "org.apache.kafka.connect.transforms.RegexRouter"])
+def test_a_plugin_shows_its_own_keys(url, plugin):
+    shown = {one["name"]: one for one in ask(url, "GET", f"/connector-plugins/{plugin}/config").json()}
+    expected = {"FileStreamSource": {"file", "topic", "batch.size"}}.get(plugin, {"regex", "replacement"})
+    assert expected <= set(shown)
+    required = "topic" if "topic" in shown else "regex"
+    assert shown[required]["required"] is True and shown[required]["default_value"] is None
+    assert {"name", "type", "required", "default_value", "importance", "documentation", "group", "width"} <= set(
+        shown[required]
+    )
+
+
+def test_an_unknown_plugin_has_no_keys(url):
+    assert ask(url, "GET", "/connector-plugins/NoSuch/config").status_code == 404
+
+
+VALID = {"name": "v", "connector.class": SOURCE, "topic": "t", "file": "/tmp/x"}
+CASES = {
+    "right": (VALID, {}),
+    "without name": ({key: value for key, value in VALID.items() if key != "name"}, {"name"}),
+    "nothing but the class": ({"connector.class": SOURCE}, {"name", "topic"}),
+    "a wrong number": ({**VALID, "tasks.max": "many", "batch.size": "1.5"}, {"tasks.max", "batch.size"}),
+    "too small": ({**VALID, "tasks.max": "0"}, {"tasks.max"}),
+    "a wrong word": ({**VALID, "errors.tolerance": "some"}, {"errors.tolerance"}),
+    "no such converter": ({**VALID, "value.converter": "no.such.Converter"}, {"value.converter"}),
+    "keys nobody knows": ({**VALID, "no.such.key": "x"}, set()),
+    "a transform": (
+        {**VALID, "transforms": "R", "transforms.R.type": "org.apache.kafka.connect.transforms.RegexRouter",
+         "transforms.R.regex": "(.*)", "transforms.R.replacement": "x-$1"},
+        set(),
+    ),
+    "a transform without its keys": (
+        {**VALID, "transforms": "R", "transforms.R.type": "org.apache.kafka.connect.transforms.RegexRouter"},
+        {"transforms.R.regex", "transforms.R.replacement"},
+    ),
+    "a transform twice": ({**VALID, "transforms": "R,R"}, {"transforms"}),
+    "topic creation": (
+        {**VALID, "topic.creation.default.replication.factor": "1", "topic.creation.default.partitions": "2"}, set()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_validation_finds_fault_with_the_same_keys(url, case):
+    given, wrong = CASES[case]
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", given)
+    if case == "a transform twice" and answer.status_code != 200:
+        pytest.skip("this version of the original fails on it")
+    assert answer.status_code == 200, answer.text
+    shown = answer.json()
+    assert shown["name"] == SOURCE
+    found = {one["value"]["name"]: one["value"]["errors"] for one in shown["configs"]}
+    assert {key for key, errors in found.items() if errors} >= set(wrong)
+    assert {key for key, errors in found.items() if errors} <= set(wrong) | {"transforms", "transforms.R.type"}
+    assert shown["error_count"] == sum(len(errors) for errors in found.values())
+    assert not wrong or shown["error_count"] >= len(wrong)
+
+
+def definitions(url, given, plugin="FileStreamSource"):
+    shown = ask(url, "PUT", f"/connector-plugins/{plugin}/config/validate", given).json()
+    return {one["definition"]["name"]: one for one in shown["configs"]}, shown["groups"]
+
+
+@pytest.mark.parametrize("given", [VALID, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/tmp/x"}])
+def test_definitions_are_the_original_s(ours, apache_connect, given):
+    plugin = given["connector.class"]
+    theirs, their_groups = definitions(apache_connect.url, given, plugin)
+    mine, my_groups = definitions(ours, given, plugin)
+    exactly_once = {"transaction.boundary", "transaction.boundary.interval.ms", "offsets.storage.topic"}
+    assert set(theirs) - set(mine) <= exactly_once
+    for name in set(theirs) & set(mine):
+        for part in ("type", "required", "importance", "group", "display_name", "width"):
+            assert mine[name]["definition"][part] == theirs[name]["definition"][part], (name, part)
+        if name != "connector.plugin.version":
+            assert mine[name]["definition"]["default_value"] == theirs[name]["definition"]["default_value"], name
+            assert mine[name]["value"]["value"] == theirs[name]["value"]["value"], name
+        assert mine[name]["value"]["errors"] == theirs[name]["value"]["errors"], name
+    assert [group for group in their_groups if group in my_groups] == [g for g in my_groups if g in their_groups]
+
+
+def test_validation_of_nothing_is_refused(url):
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", {"topic": "t"})
+    assert answer.status_code in (400, 500)
+    assert "contains no connector type" in answer.json()["message"]
+
+
+def test_validation_of_another_class_is_refused(url):
+    given = {**VALID, "connector.class": SINK}
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", given)
+    assert answer.status_code == 400
+    assert "does not match request type" in answer.json()["message"]
+
+
+def test_secrets_are_hidden(url):
+    given = {**VALID, "producer.override.ssl.key.password": "hunter2"}
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", given)
+    assert "hunter2" not in answer.text

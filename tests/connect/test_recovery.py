@@ -1,0 +1,194 @@
+"""A worker, and a task host, killed in mid-work: what runs again goes on where it was committed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.servers.process import wait_until
+from tests.support.worker import ConnectWorker
+
+NUMBERS, ROWS, RANGES = "org.toys.NumbersConnector", "org.toys.RowsConnector", "org.toys.RangesConnector"
+
+
+@pytest.fixture
+def worker(tidegate_broker, tmp_path):
+    made = ConnectWorker(tmp_path / "worker", tidegate_broker.bootstrap_servers, name=f"w{uuid.uuid4().hex[:8]}")
+    made.start()
+    yield made
+    made.stop()
+
+
+def topic() -> str:
+    return f"t-{uuid.uuid4().hex[:8]}"
+
+
+def numbers(file: Path) -> list[int]:
+    return [json.loads(line)["value"]["n"] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def hosts(worker: ConnectWorker) -> list[psutil.Process]:
+    return psutil.Process(worker.process.pid).children()
+
+
+def committed(worker: ConnectWorker, name: str) -> int:
+    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return found[0]["offset"].get("n", found[0]["offset"].get("kafka_offset", 0)) if found else 0
+
+
+def test_a_worker_killed_in_mid_work_loses_nothing(worker, tmp_path):
+    name, out = topic(), tmp_path / "out"
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="3000", batch="10", pause_ms="5")
+    worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
+    wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 3000, "the source in mid-work")
+    children = hosts(worker)
+    worker.kill()
+    psutil.wait_procs(children, timeout=10)
+    assert not any(child.is_running() for child in children), "task hosts outlived their worker"
+    worker.start()
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 3000, "the source at its end")
+    wait_until(lambda: set(numbers(out)) == set(range(3000)), "all rows in the sink")
+
+
+def test_a_worker_killed_at_rest_repeats_nothing(worker, tmp_path):
+    name, out = topic(), tmp_path / "out"
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="500", batch="50")
+    worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 500, "source committed")
+    wait_until(lambda: committed(worker, f"{name}-rows") == 500, "sink committed")
+    worker.kill()
+    worker.start()
+    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
+    worker.wait_for(f"{name}-rows", connector="RUNNING", task0="RUNNING")
+    config = worker.ask("GET", f"/connectors/{name}-numbers/config")
+    worker.ask("PUT", f"/connectors/{name}-numbers/config", {**config, "total": "600"}, expect=200)
+    wait_until(lambda: committed(worker, f"{name}-rows") == 600, "what came after")
+    assert Counter(numbers(out)) == Counter(range(600))
+
+
+def test_a_task_host_killed_is_noticed_and_replaced(worker, tmp_path):
+    name, out = topic(), tmp_path / "out"
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="2000", batch="10", pause_ms="5")
+    worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
+    wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 2000, "the source in mid-work")
+    before = {child.pid for child in hosts(worker)}
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 2000, "the source at its end")
+    wait_until(lambda: set(numbers(out)) == set(range(2000)), "all rows in the sink")
+    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
+    worker.wait_for(f"{name}-rows", connector="RUNNING", task0="RUNNING")
+    assert not before & {child.pid for child in hosts(worker)}
+
+
+def test_a_worker_that_stops_commits_what_it_sent(worker, tmp_path):
+    name = topic()
+    settings = {"offset.flush.interval.ms": "600000"}
+    worker.stop()
+    patient = ConnectWorker(tmp_path / "patient", worker.properties["bootstrap.servers"], settings, name=topic())
+    patient.start()
+    try:
+        patient.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="100", batch="10")
+        progress = f"/tidegate/v1/connectors/{name}-numbers/progress"
+        wait_until(lambda: [t["done"] for t in patient.ask("GET", progress)["tasks"]] == [100], "all rows sent")
+        assert committed(patient, f"{name}-numbers") == 0
+        patient.stop()
+        patient.start()
+        assert committed(patient, f"{name}-numbers") == 100
+    finally:
+        patient.stop()
+
+
+def test_a_task_that_fails_says_why_and_can_be_restarted(worker):
+    name = topic()
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="100", batch="10", die_at="50")
+    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="FAILED")
+    status = worker.ask("GET", f"/connectors/{name}-numbers/status")["tasks"][0]
+    assert status["trace"] == "ConnectError: cannot go past 50"
+    assert committed(worker, f"{name}-numbers") == 50
+    config = worker.ask("GET", f"/connectors/{name}-numbers/config")
+    config.pop("die.at")
+    worker.ask("PUT", f"/connectors/{name}-numbers/config", config, expect=200)
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 100, "the rest")
+    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
+
+
+def test_a_task_that_does_not_stop_takes_its_host_but_not_the_others(tidegate_broker, tmp_path):
+    settings = {"task.shutdown.graceful.timeout.ms": "1000", "task.host.processes": "1"}
+    worker = ConnectWorker(tmp_path / "w", tidegate_broker.bootstrap_servers, settings, name=topic())
+    worker.start()
+    try:
+        name = topic()
+        worker.create(f"{name}-stuck", connector_class=NUMBERS, topic=name, hang="true")
+        worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="1000000", batch="10", pause_ms="5")
+        worker.wait_for(f"{name}-stuck", connector="RUNNING", task0="RUNNING")
+        wait_until(lambda: committed(worker, f"{name}-numbers") > 50, "the other task at work")
+        (before,) = hosts(worker)
+        worker.ask("DELETE", f"/connectors/{name}-stuck", expect=204)
+        wait_until(lambda: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE, "the host gone")
+        reached = committed(worker, f"{name}-numbers")
+        wait_until(lambda: committed(worker, f"{name}-numbers") > reached + 50, "the other task going on")
+        worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
+    finally:
+        worker.stop()
+
+
+def test_a_task_may_have_a_process_of_its_own(worker):
+    name = topic()
+    worker.create(f"{name}-alone", connector_class=NUMBERS, topic=name, task_isolation="process")
+    worker.create(f"{name}-shared", connector_class=NUMBERS, topic=name)
+    worker.wait_for(f"{name}-alone", connector="RUNNING", task0="RUNNING")
+    worker.wait_for(f"{name}-shared", connector="RUNNING", task0="RUNNING")
+    count = len(hosts(worker))
+    worker.ask("DELETE", f"/connectors/{name}-alone", expect=204)
+    wait_until(lambda: len(hosts(worker)) == count - 1, "its process gone")
+
+
+def test_jobs_get_ranges_that_join(worker, tmp_path):
+    name, out = topic(), tmp_path / "ranges"
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="250", batch="50")
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 250, "rows in the topic")
+    limits = {"job.interval.ms": "50", "job.max.records": "100"}
+    config = {"connector.class": RANGES, "topics": name, "file": str(out), **limits}
+    worker.ask("POST", "/connectors", {"name": f"{name}-ranges", "config": config}, expect=201)
+    wait_until(lambda: committed(worker, f"{name}-ranges") == 250, "all of it done")
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [
+        [f"{name}-0", 0, 100], [f"{name}-0", 100, 200], [f"{name}-0", 200, 250]
+    ]  # fmt: skip
+    worker.kill()
+    worker.start()
+    source = worker.ask("GET", f"/connectors/{name}-numbers/config")
+    worker.ask("PUT", f"/connectors/{name}-numbers/config", {**source, "total": "260"}, expect=200)
+    wait_until(lambda: committed(worker, f"{name}-ranges") == 260, "the rest")
+    assert json.loads(out.read_text().splitlines()[-1]) == [f"{name}-0", 250, 260]
+
+
+def test_put_is_repeated_with_the_same_rows_until_it_succeeds(worker, tmp_path):
+    name, out, gate = topic(), tmp_path / "out", tmp_path / "gate"
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="100", batch="10")
+    worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out), fail_until=str(gate))
+    worker.wait_for(f"{name}-rows", connector="RUNNING", task0="RUNNING")
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 100, "source committed")
+    assert committed(worker, f"{name}-rows") == 0
+    gate.touch()
+    wait_until(lambda: committed(worker, f"{name}-rows") == 100, "sink committed")
+    assert sorted(numbers(out)) == list(range(100))
+
+
+def test_no_connector_is_imported_where_the_herder_runs(worker):
+    name = topic()
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name)
+    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
+    assert not _maps_arrow(psutil.Process(worker.process.pid))
+    assert any(_maps_arrow(child) for child in hosts(worker))
+
+
+def _maps_arrow(process: psutil.Process) -> bool:
+    return any("libarrow" in Path(region.path).name for region in process.memory_maps())

@@ -1,0 +1,18 @@
+"""The toys as plugins; importing this imports none of them."""
+
+from __future__ import annotations
+
+from connect.api import Plugin, PluginType, hookimpl
+
+
+@hookimpl
+def register_plugins() -> list[Plugin]:
+    here = "tests.support.toys"
+    return [
+        Plugin(PluginType.SOURCE, f"{here}:NumbersConnector", ("org.toys.NumbersConnector",), "1.2"),
+        Plugin(PluginType.SINK, f"{here}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
+        Plugin(PluginType.SINK, f"{here}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
+        Plugin(
+            PluginType.SINK, "no.such.module:Absent", ("org.toys.AbsentConnector",), "1", ("no_such_package",), "toys"
+        ),
+    ]
