@@ -113,11 +113,11 @@ class EventsClient:
             except grpc.RpcError as error:
                 raise TidegateError(f"the subscription to {event} broke off: {error.details()}") from error
             finally:
-                call.cancel()
+                call.cancel()  # type: ignore[no-untyped-call]
                 wanted.put(None)
 
-    def _metadata(self) -> list[tuple[str, str]]:
-        return [("accesstoken", self._token), ("instanceurl", self._url), ("tenantid", self._tenant)]
+    def _metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        return (("accesstoken", self._token), ("instanceurl", self._url), ("tenantid", self._tenant))
 
     def _first_request(self, event: str, replay_id: int) -> Any:
         from events.proto import pubsub_api_pb2 as pb

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +25,16 @@ from events.errors import (
     UnknownEvent,
     UnknownVersion,
 )
+from events.fronts.bayeux import (
+    Message,
+    Refusal,
+    channels_of,
+    messages_of,
+    refused,
+    replay_of,
+    reply_to,
+    unauthenticated,
+)
 from events.fronts.requests import check_version, session_of
 from events.metrics import EventMetrics
 from tidegate.kit.http import json_response
@@ -36,21 +44,9 @@ __all__ = ["CometdFront"]
 
 log = logger(__name__)
 
-MAX_BODY_BYTES: Final = 256 * 1024
-MAX_MESSAGES: Final = 100
 MAX_SUBSCRIPTIONS: Final = 100
 MAX_DELIVERED: Final = 200
 """Events in one answer, over all channels."""
-
-Message = dict[str, Any]
-
-
-class _Refusal(Exception):
-    """Bayeux' ``error`` text, and what the client should do next."""
-
-    def __init__(self, text: str, reconnect: str | None = None, **more: Any) -> None:
-        super().__init__(text)
-        self.text, self.reconnect, self.more = text, reconnect, more
 
 
 class _Client:
@@ -109,7 +105,7 @@ class CometdFront:
 
     async def handle(self, request: Request) -> Response:
         """Answer a body of one message or several; a connect among them is answered last, when there is something to say."""
-        messages = _messages(await request.body())
+        messages = messages_of(await request.body())
         if messages is None:
             refusal = {"successful": False, "error": "400::The body must be a Bayeux message or a list of up to 100"}
             return json_response([refusal], 400)
@@ -131,18 +127,18 @@ class CometdFront:
         return response
 
     async def _answer(self, request: Request, message: Message) -> Message:
-        reply = _reply_to(message)
+        reply = reply_to(message)
         try:
             self._enter(request)
             reply |= await self._do(message)
-        except _Refusal as refusal:
-            reply |= _refused(refusal)
+        except Refusal as refusal:
+            reply |= refused(refusal)
         except InvalidSession:
-            reply |= _unauthenticated(message)
+            reply |= unauthenticated(message)
         except InvalidReplayId as error:
-            reply |= _refused(_Refusal(f"400::{error}"))
+            reply |= refused(Refusal(f"400::{error}"))
         except EventsError as error:
-            reply |= _refused(_Refusal(f"{error.http_status}::{error}"))
+            reply |= refused(Refusal(f"{error.http_status}::{error}"))
         return reply
 
     async def _do(self, message: Message) -> Message:
@@ -158,23 +154,23 @@ class CometdFront:
             self._forget(client)
             return {"successful": True}
         if channel == "/meta/connect":
-            raise _Refusal("400::One request can hold one /meta/connect")
-        raise _Refusal("403::Publishing over CometD is not offered; publish over REST or the Pub/Sub API")
+            raise Refusal("400::One request can hold one /meta/connect")
+        raise Refusal("403::Publishing over CometD is not offered; publish over REST or the Pub/Sub API")
 
     def _enter(self, request: Request) -> None:
         """Raises InvalidSession, or the refusal of an API version."""
         try:
             check_version(request.path_params["version"])
         except UnknownVersion as error:
-            raise _Refusal(f"400::{error}", "none") from error
+            raise Refusal(f"400::{error}", "none") from error
         session_of(request, self._access)
 
     def _handshake(self, message: Message) -> Message:
         offered = message.get("supportedConnectionTypes")
         if not isinstance(offered, list) or "long-polling" not in offered:
-            raise _Refusal("400::Invalid connection type: this service offers long-polling", "none")
+            raise Refusal("400::Invalid connection type: this service offers long-polling", "none")
         if len(self._clients) >= self._config.max_sessions:
-            raise _Refusal(
+            raise Refusal(
                 f"403::Organization concurrent user limit exceeded: {len(self._clients)} sessions are open "
                 "(cometd.max.sessions)",
                 "none",
@@ -204,24 +200,21 @@ class CometdFront:
         client_id = message.get("clientId")
         client = self._clients.get(client_id) if isinstance(client_id, str) else None
         if client is None:
-            raise _Refusal("403::Unknown client", "handshake")
+            raise Refusal("403::Unknown client", "handshake")
         client.last_seen = _now()
         return client
 
     async def _subscribe(self, client: _Client, message: Message) -> Message:
-        channels = message.get("subscription")
-        asked = [channels] if isinstance(channels, str) else channels
-        if not isinstance(asked, list) or not asked or not all(isinstance(channel, str) for channel in asked):
-            raise _Refusal("400::The subscribe message names no channel in 'subscription'")
+        asked = channels_of(message)
         if len(client.subscriptions) + len(asked) > MAX_SUBSCRIPTIONS:
-            raise _Refusal(f"403::A session can subscribe to {MAX_SUBSCRIPTIONS} channels")
+            raise Refusal(f"403::A session can subscribe to {MAX_SUBSCRIPTIONS} channels")
         for channel in asked:
-            await self._subscribe_to(client, channel, _replay_of(message, channel))
+            await self._subscribe_to(client, channel, replay_of(message, channel))
         return {"successful": True}
 
     async def _subscribe_to(self, client: _Client, channel: str, replay_id: int | None) -> None:
         if not channel.startswith("/"):
-            raise _Refusal(f"400::The channel you requested to subscribe to must start with '/' {{{channel[:100]}}}")
+            raise Refusal(f"400::The channel you requested to subscribe to must start with '/' {{{channel[:100]}}}")
         held = client.subscriptions.get(channel)
         if held is not None and replay_id is None:
             return
@@ -230,14 +223,14 @@ class CometdFront:
                 raise UnknownEvent(channel)
             schema = await self._catalog.find(channel.removeprefix("/event/"))
         except NotThere as error:
-            raise _Refusal(
+            raise Refusal(
                 f"400::The channel you requested to subscribe to does not exist {{{channel[:100]}}}"
             ) from error
         start = LATEST if replay_id is None else replay_id
         made = await self._bus.subscribe(schema.definition.name, start, client.wake)
         if client.gone:
             made.close()
-            raise _Refusal("403::Unknown client", "handshake")
+            raise Refusal("403::Unknown client", "handshake")
         if held is not None:
             held.close()
         client.subscriptions[channel] = made
@@ -245,16 +238,16 @@ class CometdFront:
 
     async def _connect(self, request: Request, message: Message, *, alone: bool) -> list[Message]:
         """The events there are, and then the reply; waits for an event unless the client says otherwise."""
-        reply = _reply_to(message)
+        reply = reply_to(message)
         try:
             self._enter(request)
             client = self._client(message)
             if message.get("connectionType") != "long-polling":
-                raise _Refusal("400::Invalid connection type: this service offers long-polling")
+                raise Refusal("400::Invalid connection type: this service offers long-polling")
         except InvalidSession:
-            return [reply | _unauthenticated(message)]
-        except _Refusal as refusal:
-            return [reply | _refused(refusal)]
+            return [reply | unauthenticated(message)]
+        except Refusal as refusal:
+            return [reply | refused(refusal)]
         client.turn += 1
         client.waiting += 1
         client.wake.set()
@@ -352,64 +345,10 @@ async def _hung_up(request: Request) -> None:
         pass
 
 
-def _messages(body: bytes) -> list[Message] | None:
-    """The messages of a body, or None where it has none."""
-    if len(body) > MAX_BODY_BYTES:
-        return None
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    found = [value] if isinstance(value, dict) else value
-    if not isinstance(found, list) or not 1 <= len(found) <= MAX_MESSAGES:
-        return None
-    return found if all(isinstance(message, dict) for message in found) else None
-
-
-def _reply_to(message: Message) -> Message:
-    """What every reply repeats of its message."""
-    return {name: message[name] for name in ("channel", "id", "clientId", "subscription") if name in message}
-
-
-def _refused(refusal: _Refusal) -> Message:
-    reply: Message = {"successful": False, "error": refusal.text, **refusal.more}
-    if refusal.reconnect is not None:
-        reply["advice"] = {"reconnect": refusal.reconnect, "interval": 0}
-    return reply
-
-
-def _unauthenticated(message: Message) -> Message:
-    reason = "401::Authentication invalid"
-    if message.get("channel") == "/meta/handshake":
-        return _refused(_Refusal("403::Handshake denied", "none", ext={"sfdc": {"failureReason": reason}}))
-    return _refused(_Refusal(reason, "none"))
-
-
 def _unsubscribe(client: _Client, message: Message) -> Message:
-    channels = message.get("subscription")
-    for channel in [channels] if isinstance(channels, str) else _strings(channels):
+    for channel in channels_of(message):
         held = client.subscriptions.pop(channel, None)
         if held is None:
-            raise _Refusal(f"404::The session is not subscribed to {{{channel[:100]}}}")
+            raise Refusal(f"404::The session is not subscribed to {{{channel[:100]}}}")
         held.close()
     return {"successful": True}
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _Refusal("400::The unsubscribe message names no channel in 'subscription'")
-    yield from value
-
-
-def _replay_of(message: Message, channel: str) -> int | None:
-    """The replay id asked for on a channel, or None; raises InvalidReplayId for what is no whole number."""
-    extension = message.get("ext")
-    replay = extension.get("replay") if isinstance(extension, dict) else None
-    if not isinstance(replay, dict) or channel not in replay:
-        return None
-    asked = replay[channel]
-    if isinstance(asked, float) and asked.is_integer():
-        asked = int(asked)
-    if isinstance(asked, bool) or not isinstance(asked, int) or asked.bit_length() > 63:
-        raise InvalidReplayId(str(asked)[:50])
-    return asked

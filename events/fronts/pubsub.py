@@ -9,62 +9,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any, Final, NoReturn, TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from typing import Any, Final
 
 import grpc
-from grpc import aio
 
 from events.access import Access
 from events.bus import EARLIEST, LATEST, Event, EventBus, Subscription
 from events.catalog import Catalog
-from events.errors import (
-    BusUnavailable,
-    EventsError,
-    InvalidReplayId,
-    InvalidSession,
-    NotThere,
-    TopicUnfit,
-    UnknownEvent,
-    UnknownSchema,
-)
+from events.errors import InvalidReplayId, InvalidSession, UnknownEvent, UnknownSchema
+from events.fronts.grpc_errors import CallRefused, Context, stream, unary
 from events.metrics import EventMetrics
 from events.proto import pubsub_api_pb2 as pb
 from events.publishing import AvroEvent, Published, Publisher
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 __all__ = ["PubSubFront", "decode_replay_id", "encode_replay_id"]
-
-log = logger(__name__)
-
-Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 
 MAX_PENDING: Final = 100
 """How many events may be owed to one subscriber: asking for more asks for this many."""
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 _RESPONSE_BYTES: Final = 3 * 1024 * 1024
-_PREFIX: Final = "sfdc.platform.eventbus.grpc"
-
-_STATUS: Final[tuple[tuple[type[TidegateError], grpc.StatusCode, str], ...]] = (
-    (InvalidSession, grpc.StatusCode.UNAUTHENTICATED, "service.auth.error"),
-    (InvalidReplayId, grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.replayid.validation.failed"),
-    (UnknownEvent, grpc.StatusCode.NOT_FOUND, "topic.not.found"),
-    (UnknownSchema, grpc.StatusCode.NOT_FOUND, "schema.not.found"),
-    (NotThere, grpc.StatusCode.NOT_FOUND, "not.found"),
-    (TopicUnfit, grpc.StatusCode.FAILED_PRECONDITION, "topic.unfit"),
-    (BusUnavailable, grpc.StatusCode.UNAVAILABLE, "service.unavailable"),
-    (EventsError, grpc.StatusCode.INVALID_ARGUMENT, "request.invalid"),
-)
-"""The gRPC status and the ``error-code`` trailer of an error; the first line that fits counts."""
-
-
-class _Refusal(EventsError):
-    """A request that is refused with one of the ``error-code``s of its own."""
-
-    def __init__(self, trailer: str, message: str) -> None:
-        super().__init__(message)
-        self.trailer = trailer
 
 
 def encode_replay_id(replay_id: int) -> bytes:
@@ -75,7 +40,7 @@ def decode_replay_id(data: bytes) -> int:
     """Raises the refusal that Salesforce gives for bytes which are no replay id."""
     if len(data) == 8 or (len(data) == 10 and data[8:] == b"\0\0"):
         return int.from_bytes(data[:8], signed=True)
-    raise _Refusal(
+    raise CallRefused(
         "subscription.fetch.replayid.corrupted",
         f"The Replay ID is corrupted: it is {len(data)} bytes ({data[:16].hex()}), where the 8 or 10 of a received one belong",
     )
@@ -101,19 +66,19 @@ class PubSubFront:
         """What a gRPC server registers."""
         table = {
             "GetTopic": grpc.unary_unary_rpc_method_handler(
-                _unary(self.get_topic), pb.TopicRequest.FromString, pb.TopicInfo.SerializeToString
+                unary(self.get_topic), pb.TopicRequest.FromString, pb.TopicInfo.SerializeToString
             ),
             "GetSchema": grpc.unary_unary_rpc_method_handler(
-                _unary(self.get_schema), pb.SchemaRequest.FromString, pb.SchemaInfo.SerializeToString
+                unary(self.get_schema), pb.SchemaRequest.FromString, pb.SchemaInfo.SerializeToString
             ),
             "Publish": grpc.unary_unary_rpc_method_handler(
-                _unary(self.publish), pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
+                unary(self.publish), pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
             ),
             "PublishStream": grpc.stream_stream_rpc_method_handler(
-                _stream(self.publish_stream), pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
+                stream(self.publish_stream), pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
             ),
             "Subscribe": grpc.stream_stream_rpc_method_handler(
-                _stream(self.subscribe), pb.FetchRequest.FromString, pb.FetchResponse.SerializeToString
+                stream(self.subscribe), pb.FetchRequest.FromString, pb.FetchResponse.SerializeToString
             ),
         }
         return grpc.method_handlers_generic_handler("eventbus.v1.PubSub", table)
@@ -155,7 +120,7 @@ class PubSubFront:
 
     async def _publish(self, name: str, request: pb.PublishRequest) -> pb.PublishResponse:
         if not request.events:
-            raise _Refusal("publish.events.empty", "The publish request has no events; send at least one")
+            raise CallRefused("publish.events.empty", "The publish request has no events; send at least one")
         events = [AvroEvent(event.id, event.schema_id, event.payload) for event in request.events]
         answers = await self._publisher.publish_avro(name, events)
         results = [_publish_result(event, answer) for event, answer in zip(events, answers, strict=True)]
@@ -256,7 +221,7 @@ def _same_topic(name: str, topic: str) -> str:
         return name
     said = _event_name(topic)
     if name and said.lower() != name.lower():
-        raise _Refusal(
+        raise CallRefused(
             "topic.changed", f"The stream is for /event/{name}, and a request names {topic}; open another stream"
         )
     return said
@@ -264,7 +229,7 @@ def _same_topic(name: str, topic: str) -> str:
 
 def _requested(request: pb.FetchRequest) -> int:
     if request.num_requested <= 0:
-        raise _Refusal(
+        raise CallRefused(
             "subscription.fetch.requested.events.invalid",
             f"The number of requested events is {request.num_requested}; it must be greater than 0",
         )
@@ -278,7 +243,7 @@ def _replay(request: pb.FetchRequest) -> int:
     if request.replay_preset == pb.ReplayPreset.EARLIEST:
         return EARLIEST
     if request.replay_preset != pb.ReplayPreset.CUSTOM:
-        raise _Refusal(
+        raise CallRefused(
             "subscription.fetch.replay.preset.invalid", f"Replay preset {request.replay_preset} is not known"
         )
     replay_id = decode_replay_id(request.replay_id)
@@ -318,50 +283,3 @@ def _publish_result(event: AvroEvent, answer: Published | TidegateError) -> pb.P
         return pb.PublishResult(replay_id=encode_replay_id(answer.replay_id), correlation_key=answer.uuid)
     error = pb.Error(code=pb.ErrorCode.PUBLISH, msg=answer.message)
     return pb.PublishResult(error=error, correlation_key=event.uuid)
-
-
-async def _abort(context: Context, error: Exception) -> NoReturn:
-    """End the call with the error's status, its ``error-code`` in the trailers and an id to find it by."""
-    rpc_id = str(uuid.uuid4())
-    if isinstance(error, _Refusal):
-        status, trailer = grpc.StatusCode.INVALID_ARGUMENT, error.trailer
-    elif isinstance(error, TidegateError):
-        status, trailer = next(
-            ((status, trailer) for kind, status, trailer in _STATUS if isinstance(error, kind)),
-            (grpc.StatusCode.INTERNAL, "service.error"),
-        )
-    else:
-        log.error("unforeseen error in a Pub/Sub call", rpc_id=rpc_id, exc_info=error)
-        error, status, trailer = (
-            EventsError("Internal error; the log has the details"),
-            grpc.StatusCode.INTERNAL,
-            "service.error",
-        )
-    said = f"Topic {error.name[:100]} does not exist" if isinstance(error, UnknownEvent) else str(error)
-    details = f"{said} rpcId: {rpc_id}"
-    await context.abort(status, details, (("error-code", f"{_PREFIX}.{trailer}"), ("rpc-id", rpc_id)))
-    raise AssertionError("abort does not return")
-
-
-def _unary(method: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
-    async def call(request: Any, context: Context) -> Any:
-        try:
-            return await method(request, context)
-        except Exception as error:  # noqa: BLE001 - the edge of the service: everything becomes a status
-            await _abort(context, error)
-
-    return call
-
-
-def _stream(
-    method: Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any, None]],
-) -> Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any, None]]:
-    async def call(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any, None]:
-        try:
-            async with contextlib.aclosing(method(requests, context)) as responses:
-                async for response in responses:
-                    yield response
-        except Exception as error:  # noqa: BLE001 - the edge of the service: everything becomes a status
-            await _abort(context, error)
-
-    return call
