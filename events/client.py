@@ -100,9 +100,9 @@ class EventsClient:
         wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
         wanted.put(self._first_request(event, replay_id))
         with grpc.insecure_channel(self._pubsub) as channel:
-            call = channel.stream_stream(_SUBSCRIBE, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString)(
-                iter(wanted.get, None), metadata=self._metadata()
-            )
+            call: Any = channel.stream_stream(
+                _SUBSCRIBE, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString
+            )(iter(wanted.get, None), metadata=self._metadata())
             try:
                 for response in call:
                     for received in response.events:
@@ -113,7 +113,7 @@ class EventsClient:
             except grpc.RpcError as error:
                 raise TidegateError(f"the subscription to {event} broke off: {error.details()}") from error
             finally:
-                call.cancel()  # type: ignore[no-untyped-call]
+                call.cancel()
                 wanted.put(None)
 
     def _metadata(self) -> tuple[tuple[str, str | bytes], ...]:
