@@ -101,6 +101,7 @@ class BatchProducer:
         does not exist after request.timeout.ms.
         """
         producer = self._running
+        self._check_transaction(topic)
         await self._check_partition(topic, partition)
         builder = FinishedBatch(batch, transactional=self._settings.transactional_id is not None)
         with border(f"{topic}-{partition}"):
@@ -137,6 +138,7 @@ class BatchProducer:
         Without ``partition`` the key's murmur2 hash chooses as in Java's client, or chance where there is no key.
         """
         producer = self._running
+        self._check_transaction(topic)
         given = list(headers)
         size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, given)
         if size > self._settings.max_request_size:
@@ -168,10 +170,12 @@ class BatchProducer:
                 known = await producer.client._wait_on_metadata(topic)
         return frozenset(known)
 
-    async def _check_partition(self, topic: str, partition: int) -> None:
+    def _check_transaction(self, topic: str) -> None:
         sequences = self._running._txn_manager
         if sequences is not None and sequences.transactional_id is not None and not sequences.is_in_transaction():
-            raise IllegalUse(f"a transactional producer sends to {topic}-{partition} only within a transaction")
+            raise IllegalUse(f"a transactional producer sends to {topic} only within a transaction")
+
+    async def _check_partition(self, topic: str, partition: int) -> None:
         if partition not in await self.partitions(topic):
             with border(f"metadata of topic {topic}"):
                 await self._running.client.force_metadata_update()

@@ -106,6 +106,30 @@ async def test_what_was_acknowledged_before_a_crash_is_there_once_in_order(
         assert await admin.end_offsets([TopicPartition("numbers", 0)]) == {("numbers", 0): 6002}
 
 
+async def test_a_consumer_goes_on_after_a_crash(crashing: KafkaBroker | TidegateBroker) -> None:
+    config = ClientConfig(
+        crashing.bootstrap_servers, {"retry.backoff.ms": "20", "group.id": "g", "auto.offset.reset": "earliest"}
+    )
+    async with Admin(config) as admin:
+        await admin.create_topics([NewTopic("numbers")])
+    values: list[Any] = []
+    async with BatchProducer(config) as producer, BatchConsumer(config) as consumer:
+        await consumer.subscribe(["numbers"])
+        for first in (0, 10, 20):
+            await (await producer.send_batch("numbers", 0, numbered(first, 10)))
+            async with asyncio.timeout(60):
+                while len(values) < first + 10:
+                    for fetched in await consumer.fetch(500):
+                        values += [record.value for record in fetched.records()]
+            if first == 10:
+                await consumer.commit()
+                crashing.kill()
+                await asyncio.to_thread(crashing.start)
+    assert values == [b"%d" % number for number in range(30)]
+    async with Admin(config) as admin:
+        assert await admin.group_offsets("g") == {("numbers", 0): 20}
+
+
 async def test_a_batch_is_given_up_in_time_and_the_next_goes_on(crashing: KafkaBroker | TidegateBroker) -> None:
     config = ClientConfig(
         crashing.bootstrap_servers,
@@ -175,6 +199,8 @@ async def test_transactions_commit_and_abort(transactional: ClientConfig, name: 
             await producer.send_offsets({TopicPartition(topic, 0): 42}, f"g-{topic}")
         with pytest.raises(IllegalUse, match="only within a transaction"):
             await producer.send_batch(topic, 0, numbered(0, 1))
+        with pytest.raises(IllegalUse, match="only within a transaction"):
+            await producer.send(topic, b"k", b"v")
     assert await values_of(config, topic, 4) == [b"0", b"1", b"2", b"3"]
     uncommitted = config.with_properties({"isolation.level": "read_uncommitted"})
     assert await values_of(uncommitted, topic, 7) == [b"0", b"1", b"2", b"100", b"101", b"102", b"3"]
