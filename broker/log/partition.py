@@ -7,14 +7,12 @@ decoded only where their keys or single timestamps matter.
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import threading
 import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,10 +20,11 @@ from broker.errors import InvalidRecord, KafkaStorageError, OffsetOutOfRange, Un
 from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
 from broker.log.config import LogConfig
-from broker.log.files import FileHandle, storage_errors, sync_directory
+from broker.log.files import storage_errors, sync_directory
 from broker.log.producer_state import ProducerState
 from broker.log.retention import SegmentFacts, expired_segments
-from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name, finish_swap, mark_for_swap
+from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
+from broker.log.segments import LogSlice, Segments
 from broker.log.transaction_index import AbortedTransaction, TransactionIndex
 from broker.protocol.records import (
     NO_PRODUCER_ID,
@@ -54,25 +53,6 @@ class Appended(NamedTuple):
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogSlice:
-    """Bytes of whole batches for ``os.sendfile`` or ``read``; the last batch may be cut off, as Kafka's clients expect.
-
-    The first batch may begin before the offset asked for. The file stays readable while the slice lives.
-    """
-
-    handle: FileHandle
-    position: int
-    size: int
-
-    @property
-    def fd(self) -> int:
-        return self.handle.fd
-
-    def read(self) -> bytes:
-        return os.pread(self.handle.fd, self.size, self.position) if self.size else b""
-
-
 class PartitionLog:
     """A log that ``broker.log.directory`` opened or created; ``broker.log.recovery`` fills it.
 
@@ -89,15 +69,13 @@ class PartitionLog:
         self.flushed_offset = 0
         self.first_dirty_offset = 0
         self.producers = ProducerState(f"{topic}-{partition}")
-        self.segments: list[Segment] = []
+        self.segments = Segments()
         self.aborted: list[AbortedTransaction] = []
-        self._bases: list[int] = []
         self._next_offset = 0
         self._failure: str | None = None
         self._retired = False
         self._flush_lock = threading.Lock()
         self._directory_synced = False
-        self._read_segment: Segment | None = None
         self._active_since_ms = 0
         self._jitter_ms = 0
 
@@ -227,23 +205,14 @@ class PartitionLog:
 
     def roll(self, now_ms: int | None = None) -> None:
         """End the active segment and begin one at the end of the log. Raises OSError."""
-        if self.segments:
-            if self.active.size == 0 and self.active.base_offset == self._next_offset:
-                return
-            self.active.close_indexes()
-            self._save_snapshot()
+        if self.active.size == 0 and self.active.base_offset == self._next_offset:
+            return
+        self._save_snapshot()
         fresh = Segment(self.directory, self._next_offset, self.config.index_interval_bytes)
         self._directory_synced = False
-        self.replace_segments([*self.segments, fresh])
+        self.segments.start(fresh)
         self._active_since_ms = _now_ms() if now_ms is None else now_ms
         self._jitter_ms = random.randint(0, self.config.segment_jitter_ms) if self.config.segment_jitter_ms else 0
-
-    def replace_segments(self, segments: list[Segment]) -> None:
-        """Put another list in place. ``flush`` may be reading the old one in its thread, so lists are never changed."""
-        if self.segments and segments and self.segments[-1] is not segments[-1]:
-            self.segments[-1].close_indexes()
-        self._bases = [segment.base_offset for segment in segments]
-        self.segments = segments
 
     def _refuse_if_failed(self) -> None:
         if self._retired:
@@ -259,11 +228,11 @@ class PartitionLog:
         Raises KafkaStorageError. After that the log refuses appends: what the disk holds is not known any more.
         """
         with self._flush_lock:
-            target, segments = self._next_offset, self.segments
+            target, segments = self._next_offset, self.segments.snapshot()
             if target <= self.flushed_offset or self._retired:
                 return self.flushed_offset
             try:
-                for segment in segments[self._index_of(segments, self.flushed_offset) :]:
+                for segment in segments[_holding(segments, self.flushed_offset) :]:
                     segment.sync(closed=segment is not segments[-1])
                 if not self._directory_synced:
                     self._directory_synced = True
@@ -275,10 +244,6 @@ class PartitionLog:
                 raise KafkaStorageError(f"{self.topic}-{self.partition}: {self._failure}") from error
             self.flushed_offset = target
             return target
-
-    @staticmethod
-    def _index_of(segments: Sequence[Segment], offset: int) -> int:
-        return max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
     def save_indexes(self) -> None:
         """Write the active segment's index files; their entries are in memory until then."""
@@ -318,39 +283,7 @@ class PartitionLog:
                 f"offset {offset} of {self.topic}-{self.partition} is not within {self.log_start_offset} to {self._next_offset}"
             )
         limit = self._next_offset if until is None else min(until, self._next_offset)
-        if offset >= limit:
-            return LogSlice(self.active.handle, 0, 0)
-        for index in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.segments)):
-            segment = self._segment_for_reading(index)
-            if segment.base_offset >= limit:
-                break
-            found = segment.find(offset)
-            if found is None:
-                continue
-            position, base_offset, whole = found
-            size = self._stop(segment, base_offset, limit) - position
-            if size > max_bytes:
-                size = max_bytes if whole <= max_bytes else (min(whole, size) if minimum_one else 0)
-            return LogSlice(segment.handle, position, max(size, 0))
-        return LogSlice(self.active.handle, 0, 0)
-
-    @staticmethod
-    def _stop(segment: Segment, base_offset: int, limit: int) -> int:
-        """Where in the file readers limited to offsets below ``limit`` stop who begin at the batch of ``base_offset``."""
-        if base_offset >= limit:
-            return 0
-        stop = segment.find(limit) if limit < segment.next_offset else None
-        return segment.size if stop is None else stop[0]
-
-    def _segment_for_reading(self, index: int) -> Segment:
-        """The segment, with its indexes in memory; of the closed segments only the last one read keeps them there."""
-        segment = self.segments[index]
-        if segment is not self.active and segment is not self._read_segment:
-            if self._read_segment is not None and self._read_segment is not self.active:
-                self._read_segment.unload()
-            self._read_segment = segment
-        segment.ensure_loaded()
-        return segment
+        return self.segments.read(offset, limit, max_bytes, minimum_one=minimum_one)
 
     def iter_batches(self, from_offset: int | None = None) -> Iterator[memoryview]:
         """Each whole batch from the one holding ``from_offset`` on, up to the present end of the log."""
@@ -382,34 +315,17 @@ class PartitionLog:
 
     def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record that is not older; None if there is none."""
-        for index, segment in enumerate(self.segments):
-            if segment.next_offset <= self.log_start_offset or self._newest(segment)[0] < timestamp_ms:
-                continue
-            found = self._segment_for_reading(index).find_timestamp(timestamp_ms, self.log_start_offset)
-            if found is not None:
-                return found
-        return None
+        return self.segments.offset_for_time(timestamp_ms, self.log_start_offset)
 
     def max_timestamp(self) -> tuple[int, int] | None:
         """(timestamp, offset) of the record with the largest timestamp, the first of them (KIP-734); None in an empty log."""
-        candidates = [
-            (*self._newest(segment), index)
-            for index, segment in enumerate(self.segments)
-            if segment.next_offset > self.log_start_offset and segment.size
-        ]
-        if not candidates:
-            return None
-        timestamp, _, index = max(candidates, key=lambda candidate: candidate[0])
-        return self._segment_for_reading(index).find_timestamp(timestamp, self.log_start_offset)
-
-    @staticmethod
-    def _newest(segment: Segment) -> tuple[int, int]:
-        return segment.max_timestamp, segment.max_timestamp_offset
+        largest = self.segments.max_timestamp(self.log_start_offset)
+        return None if largest is None else self.offset_for_time(largest)
 
     # Deleting
 
     def delete_records(self, before: int) -> int:
-        """Make ``before`` the start of the log (-1: its end) and drop whole segments below; the new start.
+        """Make ``before`` the start of the log (-1: its end); the new start. ``enforce_retention`` drops whole segments below.
 
         Raises OffsetOutOfRange beyond the end. The caller has the directory checkpoint the new start before it answers.
         """
@@ -441,14 +357,9 @@ class PartitionLog:
         return SegmentFacts(segment.next_offset, segment.size, newest)
 
     def _drop(self, count: int) -> None:
-        gone, kept = self.segments[:count], self.segments[count:]
-        self.replace_segments(kept)
-        self.log_start_offset = max(self.log_start_offset, kept[0].base_offset)
+        self.segments.drop(count)
+        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.log_start_offset]
-        for segment in gone:
-            if segment is self._read_segment:
-                self._read_segment = None
-            segment.delete()
 
     # Compacting
 
@@ -479,15 +390,20 @@ class PartitionLog:
         False, and no change, if one of those has been deleted since. Raises KafkaStorageError.
         """
         with storage_errors(f"finish the compaction of {self.topic}-{self.partition}"):
-            present = {segment.base_offset for segment in self.segments[:-1]}
+            present = {segment.base_offset for segment in self.segments if segment is not self.active}
             if not all(base in present for group in done.groups for base in group.replaced):
                 for path in self.directory.glob("*.cleaned"):
                     path.unlink()
                 return False
             for group in done.groups:
-                self._swap(group)
+                self.segments.swap(self.directory, group.replaced, group.next_offset, has_file=group.has_file)
+                self._forget_aborted(group.replaced[0], group.next_offset)
             self.first_dirty_offset = max(self.first_dirty_offset, done.clean_until)
         return True
+
+    def _forget_aborted(self, start: int, end: int) -> None:
+        """Nothing of transactions whose markers were between these offsets is left."""
+        self.aborted = [entry for entry in self.aborted if not start <= entry.last_offset < end]
 
     def compact(self, now_ms: int) -> bool:
         """Compact now, in this thread, if enough is dirty; whether anything was done."""
@@ -498,31 +414,16 @@ class PartitionLog:
             done = compaction.run(work)
         return self.finish_compaction(done)
 
-    def _swap(self, group: compaction.CleanedGroup) -> None:
-        old = [segment for segment in self.segments if segment.base_offset in group.replaced]
-        kept: list[Segment] = []
-        base = group.replaced[0]
-        if group.has_file:
-            mark_for_swap(self.directory, base)
-            for segment in old:
-                segment.transaction_index_path.unlink(missing_ok=True)
-            finish_swap(self.directory, base, group.replaced)
-            kept = [Segment(self.directory, base, self.config.index_interval_bytes)]
-            kept[0].load_summary(group.next_offset)
-        else:
-            for segment in old:
-                segment.delete()
-        at = self.segments.index(old[0])
-        self.replace_segments([*self.segments[:at], *kept, *self.segments[at + len(old) :]])
-        if self._read_segment in old:
-            self._read_segment = None
-        self.aborted = [entry for entry in self.aborted if not base <= entry.last_offset < group.next_offset]
-
     def opened(self, segments: list[Segment], next_offset: int) -> None:
         """Recovery is done: these are the segments (at least one), this is the end."""
-        self.replace_segments(segments)
+        self.segments.replace(segments)
         self._next_offset = next_offset
         self._active_since_ms = segments[-1].modified_ms
+
+
+def _holding(segments: Sequence[Segment], offset: int) -> int:
+    """Which of the segments holds an offset."""
+    return max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
 
 def _now_ms() -> int:

@@ -5,6 +5,7 @@ A segment knows where batches lie and nothing of what they mean; ``broker.log.pa
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import struct
@@ -172,7 +173,8 @@ class Segment:
         sync_data(self.handle.fd)
         if closed:
             for path in (self.index.path, self.time_index.path):
-                with path.open("rb") as file:
+                # Gone means that the segment was deleted or compacted in the meantime.
+                with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
                     sync_data(file.fileno())
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

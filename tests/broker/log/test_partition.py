@@ -169,3 +169,22 @@ def test_a_slice_outlives_the_segment_it_is_of(log: PartitionLog) -> None:
     log.delete_records(-1)
     log.enforce_retention(NOW)
     assert held.read() == before
+
+
+def test_segments_deleted_before_their_flush_do_not_make_it_fail(log: PartitionLog) -> None:
+    for _ in range(40):
+        append(log, batch(3))
+    held = log.segments.snapshot()
+    log.delete_records(-1)
+    log.enforce_retention(NOW)
+    log.segments.replace(held)  # what a flush in another thread still has in hand
+    assert log.flush() == 120
+
+
+def test_only_segments_in_use_keep_their_indexes_in_memory(log: PartitionLog) -> None:
+    for _ in range(60):
+        append(log, batch(3))
+    for offset in range(0, 180, 9):
+        log.read(offset, 100)
+        in_memory = [segment for segment in log.segments if len(segment.index)]
+        assert len(in_memory) <= 2

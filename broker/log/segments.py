@@ -1,0 +1,148 @@
+"""The segments of one log in the order of their offsets, and what is looked up across them. The last one is active."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.log.files import FileHandle
+from broker.log.segment import Segment, finish_swap, mark_for_swap
+
+__all__ = ["LogSlice", "Segments"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Bytes of whole batches for ``os.sendfile`` or ``read``; the last batch may be cut off, as Kafka's clients expect.
+
+    The first batch may begin before the offset asked for. The file stays readable while the slice lives.
+    """
+
+    handle: FileHandle
+    position: int
+    size: int
+
+    @property
+    def fd(self) -> int:
+        return self.handle.fd
+
+    def read(self) -> bytes:
+        return os.pread(self.handle.fd, self.size, self.position) if self.size else b""
+
+
+class Segments(Sequence[Segment]):
+    """One thread changes it; others may take ``snapshot``, for a list of segments is replaced and never changed."""
+
+    def __init__(self) -> None:
+        self._all: list[Segment] = []
+        self._bases: list[int] = []
+        self._kept_in_memory: Segment | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, index: int) -> Segment:  # type: ignore[override]
+        return self._all[index]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._all)
+
+    @property
+    def active(self) -> Segment:
+        """Where appends go."""
+        return self._all[-1]
+
+    def snapshot(self) -> list[Segment]:
+        """The segments as they are now. For any thread."""
+        return self._all
+
+    def replace(self, segments: list[Segment]) -> None:
+        self._bases = [segment.base_offset for segment in segments]
+        self._all = segments
+        if self._kept_in_memory not in segments:
+            self._kept_in_memory = None
+
+    def start(self, fresh: Segment) -> None:
+        """Make ``fresh`` the active segment; the indexes of the one before are written and leave the memory. Raises OSError."""
+        if self._all:
+            self.active.close_indexes()
+            self.active.unload()
+        self.replace([*self._all, fresh])
+
+    def drop(self, count: int) -> None:
+        """Delete the oldest. Raises OSError."""
+        gone = self._all[:count]
+        self.replace(self._all[count:])
+        for segment in gone:
+            segment.delete()
+
+    def swap(self, directory: Path, replaced: Sequence[int], next_offset: int, *, has_file: bool) -> None:
+        """Put a compacted segment, there as ``.cleaned``, in the place of those with the ``replaced`` base offsets.
+
+        Without ``has_file`` nothing takes their place. Raises OSError.
+        """
+        old = [segment for segment in self._all if segment.base_offset in replaced]
+        kept: list[Segment] = []
+        if has_file:
+            mark_for_swap(directory, replaced[0])
+            for segment in old:
+                segment.transaction_index_path.unlink(missing_ok=True)
+            finish_swap(directory, replaced[0], replaced)
+            kept = [Segment(directory, replaced[0], old[0].index_interval_bytes)]
+            kept[0].load_summary(next_offset)
+        at = self._all.index(old[0])
+        self.replace([*self._all[:at], *kept, *self._all[at + len(old) :]])
+        for segment in () if has_file else old:
+            segment.delete()
+
+    def read(self, offset: int, limit: int, max_bytes: int, *, minimum_one: bool) -> LogSlice:
+        """Batches from the one that holds ``offset`` on, those below ``limit``; see ``PartitionLog.read``."""
+        for index in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._all) if offset < limit else 0):
+            segment = self._with_indexes(index)
+            if segment.base_offset >= limit:
+                break
+            found = segment.find(offset)
+            if found is None:
+                continue
+            position, base_offset, whole = found
+            size = _stop(segment, base_offset, limit) - position
+            if size > max_bytes:
+                size = max_bytes if whole <= max_bytes else (min(whole, size) if minimum_one else 0)
+            return LogSlice(segment.handle, position, max(size, 0))
+        return LogSlice(self.active.handle, 0, 0)
+
+    def _with_indexes(self, index: int) -> Segment:
+        """The segment, its indexes in memory; of the closed segments only the last one read keeps them there."""
+        segment, kept = self._all[index], self._kept_in_memory
+        if segment is not self._all[-1] and segment is not kept:
+            if kept is not None:
+                kept.unload()
+            self._kept_in_memory = segment
+        segment.ensure_loaded()
+        return segment
+
+    def offset_for_time(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record that is not older and not before ``from_offset``."""
+        for index, segment in enumerate(self._all):
+            if segment.next_offset <= from_offset or segment.max_timestamp < timestamp_ms:
+                continue
+            found = self._with_indexes(index).find_timestamp(timestamp_ms, from_offset)
+            if found is not None:
+                return found
+        return None
+
+    def max_timestamp(self, from_offset: int) -> int | None:
+        """The largest timestamp in the segments that reach beyond ``from_offset``."""
+        newest = (segment.max_timestamp for segment in self._all if segment.next_offset > from_offset and segment.size)
+        return max(newest, default=None)
+
+
+def _stop(segment: Segment, base_offset: int, limit: int) -> int:
+    """Where in the file readers limited to offsets below ``limit`` stop who begin at the batch of ``base_offset``."""
+    if base_offset >= limit:
+        return 0
+    stop = segment.find(limit) if limit < segment.next_offset else None
+    return segment.size if stop is None else stop[0]
