@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, KafkaStorageError
 from broker.log.partition import PartitionLog
 from tidegate.kit.logs import logger
 
@@ -21,6 +23,7 @@ Flushed = dict[PartitionLog, BrokerError]
 
 _INLINE_BELOW_S: Final = 0.0005
 """Where a flush takes less, handing it to a thread costs more than it saves (measured: 50-100 µs a hop)."""
+_THREADS: Final = 8
 _WEIGHT_OF_LATEST: Final = 0.2
 
 
@@ -32,7 +35,7 @@ class Durability:
 
     def __init__(self, *, background_interval_s: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._executor = ThreadPoolExecutor(2, "flush")
+        self._executor = ThreadPoolExecutor(_THREADS, "flush")
         self._interval_s = background_interval_s
         self._round: asyncio.Future[Flushed] | None = None
         self._wanted: set[PartitionLog] = set()
@@ -79,46 +82,72 @@ class Durability:
         self._dirty -= wanted
         self.rounds += 1
         if len(wanted) == 1 and self._typical_s < _INLINE_BELOW_S:
-            self._finish(done, *_flush(wanted))
+            work = _Round(wanted)
+            work.flush(next(iter(wanted)))
+            self._finish(done, work)
             return
         self._running = True
-        job = self._loop.run_in_executor(self._executor, _flush, wanted)
-        job.add_done_callback(lambda job: self._after_thread(done, job))
+        self._in_threads(wanted, lambda work: self._after_threads(done, work))
 
-    def _after_thread(self, done: asyncio.Future[Flushed], job: asyncio.Future[tuple[Flushed, float]]) -> None:
+    def _after_threads(self, done: asyncio.Future[Flushed], work: _Round) -> None:
         self._running = False
-        if error := job.exception():
-            done.set_exception(error)
-        else:
-            self._finish(done, *job.result())
+        self._finish(done, work)
         self._commit()
 
-    def _finish(self, done: asyncio.Future[Flushed], failed: Flushed, seconds: float) -> None:
+    def _finish(self, done: asyncio.Future[Flushed], work: _Round) -> None:
+        seconds = time.perf_counter() - work.began
         self.seconds += seconds
-        self._typical_s += _WEIGHT_OF_LATEST * (seconds - self._typical_s)
-        done.set_result(failed)
+        self._typical_s += _WEIGHT_OF_LATEST * (seconds / len(work.partitions) - self._typical_s)
+        if not done.done():
+            done.set_result(work.failed)
 
     def _flush_dirty(self) -> None:
         self._timer = None
         dirty, self._dirty = self._dirty, set()
-        job = self._loop.run_in_executor(self._executor, _flush, dirty)
-        job.add_done_callback(_report)
+        if dirty:
+            self._in_threads(dirty, _report)
+
+    def _in_threads(self, partitions: set[PartitionLog], then: Callable[[_Round], None]) -> None:
+        """Flush each in a thread of its own: the file system makes one commit of several (4 files: 0.7 ms, else 3.4)."""
+        work = _Round(partitions)
+        loop = self._loop
+
+        def flush(partition: PartitionLog) -> None:
+            if work.flush(partition):
+                with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
+                    loop.call_soon_threadsafe(then, work)
+
+        for partition in partitions:
+            self._executor.submit(flush, partition)
 
 
-def _flush(partitions: set[PartitionLog]) -> tuple[Flushed, float]:
-    """Flush each; what failed, and the seconds all took."""
-    began = time.perf_counter()
-    failed: Flushed = {}
-    for partition in partitions:
+class _Round:
+    """Logs to flush, and what came of it; ``flush`` may be called from any thread."""
+
+    def __init__(self, partitions: set[PartitionLog]) -> None:
+        self.partitions = partitions
+        self.failed: Flushed = {}
+        self.began = time.perf_counter()
+        self._left = len(partitions)
+        self._lock = threading.Lock()
+
+    def flush(self, partition: PartitionLog) -> bool:
+        """Flush one; whether it was the last of them."""
+        error: BrokerError | None = None
         try:
             partition.flush()
-        except BrokerError as error:
-            failed[partition] = error
-    return failed, time.perf_counter() - began
+        except BrokerError as failure:
+            error = failure
+        except Exception as unforeseen:
+            log.exception("a flush failed", topic=partition.topic, partition=partition.partition)
+            error = KafkaStorageError(f"{partition.topic}-{partition.partition} could not be flushed: {unforeseen!r}")
+        with self._lock:
+            if error is not None:
+                self.failed[partition] = error
+            self._left -= 1
+            return self._left == 0
 
 
-def _report(job: asyncio.Future[tuple[Flushed, float]]) -> None:
-    if job.cancelled():
-        return
-    for partition, error in job.result()[0].items():
+def _report(work: _Round) -> None:
+    for partition, error in work.failed.items():
         log.error("flush failed", topic=partition.topic, partition=partition.partition, error=error.message)

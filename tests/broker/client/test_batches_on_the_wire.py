@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,6 @@ import pytest
 from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, EncodedBatch, NewTopic, TopicPartition
 from broker.client.columns import HEADERS_TYPE, encode_batches
 from broker.client.errors import ClientTimeout, IllegalUse, MessageTooLarge, ProducerFenced
-from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
 from tests.servers.tidegate_broker import TidegateBroker
 
@@ -63,17 +61,6 @@ async def test_a_batch_too_large_is_refused_alone(config: ClientConfig, topic: s
         with pytest.raises(MessageTooLarge, match=f"{topic}-0"):
             await refused
         assert (await accepted).offset == 0
-
-
-@pytest.fixture(params=["apache", "tidegate"])
-def crashing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaBroker | TidegateBroker]:
-    """A broker of the test's own, to be killed."""
-    quick = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "200"}  # else 9 s until it may return
-    kinds = {"apache": lambda: KafkaBroker(tmp_path, quick), "tidegate": lambda: TidegateBroker(tmp_path)}
-    broker = or_skip(kinds[request.param])
-    broker.start()
-    yield broker
-    broker.kill()
 
 
 def numbered(first: int, count: int) -> EncodedBatch:

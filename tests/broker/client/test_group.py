@@ -17,6 +17,8 @@ from broker.client import (
     TopicPartition,
 )
 from broker.client.errors import InconsistentGroupProtocol
+from tests.servers.kafka import KafkaBroker
+from tests.servers.tidegate_broker import TidegateBroker
 
 pytestmark = pytest.mark.anyio
 
@@ -115,6 +117,33 @@ async def test_a_member_of_another_protocol_type_is_refused(config: ClientConfig
         await asyncio.wait_for(other.wait_failed(), 30)
     await other.stop()
     await one.stop()
+
+
+async def test_a_member_comes_back_after_a_crash_of_the_broker(crashing: KafkaBroker | TidegateBroker) -> None:
+    config = ClientConfig(crashing.bootstrap_servers, {"retry.backoff.ms": "50"})
+    behaviour = Sharing("1")
+    one = member(config, "g", behaviour)
+    await one.start()
+    await behaviour.settled(b"abcd")
+    crashing.kill()
+    await asyncio.to_thread(crashing.start)
+    behaviour.letters = "xyz"
+    one.rejoin()
+    assert (await behaviour.settled(b"xyz")).is_leader
+    await one.stop()
+
+
+async def test_a_member_without_a_broker_waits_and_can_be_stopped(crashing: KafkaBroker | TidegateBroker) -> None:
+    behaviour = Sharing("1")
+    one = member(ClientConfig(crashing.bootstrap_servers), "g", behaviour)
+    await one.start()
+    await behaviour.settled(b"abcd")
+    crashing.kill()
+    one.rejoin()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(one.wait_failed(), 0.5)
+    async with asyncio.timeout(30):
+        await one.stop()
 
 
 class Listening:

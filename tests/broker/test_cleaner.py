@@ -1,0 +1,65 @@
+"""Compaction through the broker: it happens in another process, and clients see the last value of each key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+from broker.cleaner import Cleaner, own_process
+from broker.log.config import LogConfig
+from broker.log.directory import LogDirectory
+from broker.protocol.records import Record
+from tidegate.kit.config import parse
+
+
+def filled(path: Path) -> LogDirectory:
+    directory = LogDirectory(path)
+    directory.open()
+    config = parse(LogConfig, {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)})
+    log = directory.create("t", 0, uuid.UUID(int=7), config)
+    for number in range(40):
+        log.append_records([Record(b"%d" % key, os.urandom(5_000)) for key in range(10)])
+        log.append_records([Record(b"last", b"%d" % number)])
+    return directory
+
+
+def test_a_log_is_compacted_in_a_process_of_its_own(tmp_path: Path) -> None:
+    directory = filled(tmp_path)
+    log = directory.get("t", 0)
+    assert log is not None
+    before, end = log.size, log.log_end_offset
+    cleaner = Cleaner(directory, own_process)
+    assert asyncio.run(cleaner.clean()) == 1
+    assert cleaner.records_removed > 200
+    assert log.size < before
+    assert log.log_end_offset == end
+    assert [record.value for record in log.iter_records() if record.key == b"last"][-1] == b"39"
+    directory.close()
+
+
+def test_nothing_to_do_starts_no_process(tmp_path: Path) -> None:
+    def refuse() -> Executor:
+        raise AssertionError("no process is needed")
+
+    directory = LogDirectory(tmp_path)
+    directory.open()
+    directory.create("t", 0, uuid.UUID(int=7))
+    assert asyncio.run(Cleaner(directory, refuse).clean()) == 0
+    directory.close()
+
+
+def test_a_topic_deleted_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    directory = filled(tmp_path)
+
+    class DeletesFirst(ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+            directory.delete("t", 0)
+            return super().submit(*args, **kwargs)
+
+    cleaner = Cleaner(directory, lambda: DeletesFirst(1))
+    assert asyncio.run(cleaner.clean()) == 0
+    assert cleaner.runs == 0
+    directory.close()

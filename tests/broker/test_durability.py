@@ -1,0 +1,143 @@
+"""Group commit: who waits is told when the disk has it, once for all who came together."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.arrivals import Arrivals
+from broker.durability import Durability
+from broker.errors import KafkaStorageError
+from broker.log.directory import LogDirectory
+from broker.log.partition import PartitionLog
+from broker.protocol.records import Record
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Any:
+    directory = LogDirectory(tmp_path)
+    directory.open()
+    made = [directory.create("t", partition, uuid.UUID(int=7)) for partition in range(6)]
+    yield made
+    directory.close()
+
+
+def run(test: Callable[[Durability], Any], interval_s: float = 60) -> None:
+    async def inner() -> None:
+        async with asyncio.timeout(20):
+            durability = Durability(background_interval_s=interval_s)
+            try:
+                await test(durability)
+            finally:
+                await durability.close()
+
+    asyncio.run(inner())
+
+
+def append(log: PartitionLog) -> None:
+    log.append_records([Record(None, b"value")])
+
+
+def test_one_round_serves_all_who_came_together(logs: list[PartitionLog]) -> None:
+    async def test(durability: Durability) -> None:
+        for log in logs:
+            append(log)
+        waits = [durability.flushed([log]) for log in logs] + [durability.flushed(logs)]
+        assert [log.flushed_offset for log in logs] == [0] * 6
+        assert await asyncio.gather(*waits) == [{}] * 7
+        assert durability.rounds == 1
+        assert [log.flushed_offset for log in logs] == [1] * 6
+
+    run(test)
+
+
+def test_those_who_come_during_a_round_wait_for_the_next(logs: list[PartitionLog]) -> None:
+    async def test(durability: Durability) -> None:
+        append(logs[0])
+        append(logs[1])
+        first = durability.flushed(logs[:2])
+        await asyncio.sleep(0)
+        append(logs[0])
+        second = durability.flushed(logs[:1])
+        await first
+        assert await second == {}
+        assert durability.rounds == 2
+        assert logs[0].flushed_offset == 2
+
+    run(test)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_log_that_cannot_be_flushed_fails_alone(
+    logs: list[PartitionLog], monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    def broken() -> int:
+        raise KafkaStorageError("the disk is gone")
+
+    monkeypatch.setattr(logs[0], "flush", broken)
+
+    async def test(durability: Durability) -> None:
+        for log in logs[:count]:
+            append(log)
+        failed = await durability.flushed(logs[:count])
+        assert [(log, error.message) for log, error in failed.items()] == [(logs[0], "the disk is gone")]
+        assert [log.flushed_offset for log in logs[1:count]] == [1] * (count - 1)
+
+    run(test)
+    monkeypatch.undo()
+
+
+def test_who_stops_waiting_stops_nobody_else(logs: list[PartitionLog]) -> None:
+    async def test(durability: Durability) -> None:
+        append(logs[0])
+        left, stays = durability.flushed(logs[:1]), durability.flushed(logs[:1])
+        left.cancel()
+        assert await stays == {}
+
+    run(test)
+
+
+def test_what_nobody_waits_for_is_flushed_in_the_background(logs: list[PartitionLog]) -> None:
+    async def test(durability: Durability) -> None:
+        for log in logs:
+            append(log)
+            durability.appended(log)
+        while any(log.flushed_offset == 0 for log in logs):
+            await asyncio.sleep(0.001)
+
+    run(test, interval_s=0.005)
+
+
+def test_a_waiter_is_told_when_enough_has_come(logs: list[PartitionLog]) -> None:
+    async def test() -> None:
+        arrivals = Arrivals()
+        waiting = arrivals.wait(logs[:2], missing_bytes=100, timeout_ms=60_000)
+        arrivals.notify(logs[2], 1000)
+        arrivals.notify(logs[0], 60)
+        assert not waiting.done()
+        arrivals.notify(logs[1], 40)
+        await waiting
+        await asyncio.sleep(0)
+        assert len(arrivals) == 0
+
+    asyncio.run(test())
+
+
+def test_a_waiter_is_let_go_by_time_by_change_or_by_itself(logs: list[PartitionLog]) -> None:
+    async def test() -> None:
+        arrivals = Arrivals()
+        await arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=1)
+        changed = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000)
+        arrivals.notify(logs[0], 0)
+        await changed
+        left = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000)
+        left.cancel()
+        await asyncio.sleep(0)
+        assert len(arrivals) == 0
+
+    asyncio.run(test())

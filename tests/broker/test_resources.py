@@ -1,0 +1,132 @@
+"""Configuration seen and changed: which value holds, where it is from, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.errors import InvalidConfiguration, InvalidRequest, UnknownTopicOrPartition
+from broker.log.config import topic_defaults
+from broker.log.directory import LogDirectory
+from broker.metadata import ClusterMetadata
+from broker.resources import BROKER, TOPIC, ConfigEntry, Operation, Resources, Source
+from tidegate.kit.config import parse
+
+
+@pytest.fixture
+def metadata(tmp_path: Path) -> Iterator[ClusterMetadata]:
+    directory = LogDirectory(tmp_path)
+    directory.open()
+    yield ClusterMetadata.open(directory)
+    directory.close()
+
+
+@pytest.fixture
+def resources(metadata: ClusterMetadata) -> Resources:
+    config = parse(BrokerConfig, {"log.dirs": "/nowhere", "log.retention.hours": "1", "message.max.bytes": "2000000"})
+    made = Resources(config, metadata)
+    metadata.create_topic("t", configs={"segment.bytes": "2097152"})
+    return made
+
+
+def entry(resources: Resources, name: str, key: str, resource_type: int = TOPIC) -> ConfigEntry:
+    (found,) = resources.describe(resource_type, name, [key])
+    return found
+
+
+def test_the_nearest_setting_holds(resources: Resources, metadata: ClusterMetadata) -> None:
+    assert (entry(resources, "t", "segment.bytes").value, entry(resources, "t", "segment.bytes").source) == (
+        "2097152",
+        Source.TOPIC,
+    )
+    retention = entry(resources, "t", "retention.ms")
+    assert (retention.value, retention.source) == ("3600000", Source.STATIC)
+    assert [one.name for one in retention.synonyms] == ["log.retention.hours", "retention.ms"]
+    resources.alter(BROKER, "", [("log.retention.ms", Operation.SET, "5000")], validate_only=False)
+    assert entry(resources, "t", "retention.ms").source is Source.BROKER_DEFAULT
+    resources.alter(BROKER, "1", [("log.retention.ms", Operation.SET, "6000")], validate_only=False)
+    assert entry(resources, "t", "retention.ms").value == "6000"
+    assert metadata.topic_config("t").retention_ms == 6000
+    resources.alter(TOPIC, "t", [("retention.ms", Operation.SET, "7000")], validate_only=False)
+    assert metadata.topic_config("t").retention_ms == 7000
+
+
+def test_broker_settings_outlive_a_restart(tmp_path: Path) -> None:
+    config = parse(BrokerConfig, {"log.dirs": str(tmp_path)})
+    for round_ in range(2):
+        directory = LogDirectory(tmp_path)
+        directory.open()
+        metadata = ClusterMetadata.open(directory, topic_defaults=topic_defaults(config.topic_settings))
+        resources = Resources(config, metadata)
+        if round_ == 0:
+            metadata.create_topic("t")
+            resources.alter(BROKER, "", [("log.retention.ms", Operation.SET, "5000")], validate_only=False)
+        assert metadata.topic_config("t").retention_ms == 5000
+        directory.close()
+
+
+def test_lists_grow_and_shrink(resources: Resources) -> None:
+    resources.alter(TOPIC, "t", [("cleanup.policy", Operation.APPEND, "compact")], validate_only=False)
+    assert entry(resources, "t", "cleanup.policy").value == "delete,compact"
+    resources.alter(TOPIC, "t", [("cleanup.policy", Operation.APPEND, "compact")], validate_only=False)
+    assert entry(resources, "t", "cleanup.policy").value == "delete,compact"
+    resources.alter(TOPIC, "t", [("cleanup.policy", Operation.SUBTRACT, "delete")], validate_only=False)
+    assert entry(resources, "t", "cleanup.policy").value == "compact"
+
+
+def test_replacing_removes_what_is_not_named(resources: Resources) -> None:
+    resources.replace(TOPIC, "t", {"retention.ms": "1000"}, validate_only=False)
+    assert entry(resources, "t", "segment.bytes").source is Source.DEFAULT
+    assert entry(resources, "t", "retention.ms").value == "1000"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "change", "error", "text"),
+    [
+        (TOPIC, "no", ("retention.ms", 0, "1"), UnknownTopicOrPartition, "'no'"),
+        (TOPIC, "t", ("retention.ms", 0, "soon"), InvalidConfiguration, "retention.ms"),
+        (TOPIC, "t", ("retention.mss", 0, "1"), InvalidConfiguration, "did you mean retention.ms"),
+        (TOPIC, "t", ("retention.ms", 2, "1"), InvalidConfiguration, "not a list"),
+        (TOPIC, "t", ("retention.ms", 9, "1"), InvalidRequest, "0 to 3"),
+        (TOPIC, "t", ("retention.ms", 0, None), InvalidRequest, "no value"),
+        (BROKER, "9", ("log.retention.ms", 0, "1"), InvalidRequest, "no broker '9'"),
+        (BROKER, "1", ("listeners", 0, "x"), InvalidConfiguration, "cannot be changed"),
+        (BROKER, "1", ("log.retention.ms", 0, "soon"), InvalidConfiguration, "retention.ms"),
+        (8, "1", ("x", 0, "1"), InvalidRequest, "type 8"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(  # noqa: PLR0917
+    resources: Resources,
+    metadata: ClusterMetadata,
+    resource_type: int,
+    name: str,
+    change: tuple[str, int, str | None],
+    error: type[Exception],
+    text: str,
+) -> None:
+    before = dict(metadata.topic("t").configs)
+    with pytest.raises(error, match=text):
+        resources.alter(resource_type, name, [change], validate_only=False)
+    assert metadata.topic("t").configs == before
+
+
+def test_validating_changes_nothing(resources: Resources, metadata: ClusterMetadata) -> None:
+    resources.alter(TOPIC, "t", [("retention.ms", Operation.SET, "1")], validate_only=True)
+    assert "retention.ms" not in metadata.topic("t").configs
+    with pytest.raises(InvalidConfiguration):
+        resources.alter(TOPIC, "t", [("retention.ms", Operation.SET, "x")], validate_only=True)
+
+
+def test_a_key_may_be_changed_once_in_a_request(resources: Resources) -> None:
+    twice = [("retention.ms", Operation.SET, "1"), ("retention.ms", Operation.DELETE, None)]
+    with pytest.raises(InvalidRequest, match="twice"):
+        resources.alter(TOPIC, "t", twice, validate_only=False)
+
+
+def test_the_broker_shows_what_it_was_started_with(resources: Resources) -> None:
+    assert entry(resources, "1", "message.max.bytes", BROKER).source is Source.STATIC
+    assert entry(resources, "1", "num.partitions", BROKER).read_only
+    assert not entry(resources, "1", "log.retention.ms", BROKER).read_only
