@@ -47,8 +47,8 @@ class KafkaLog:
         self._reading = given.with_properties(reading)
         self._history_config = self._reading.with_properties({"max.partition.fetch.bytes": str(256 * 1024)})
         self._admin = Admin(given)
-        self._topics = Topics(self._admin)
         self._producer = BatchProducer(given.with_properties(producing))
+        self._topics = Topics(self._admin, self._producer)
         self._publish_timeout_s = publish_timeout_s
         self._history: BatchConsumer | None = None
         self._history_turn = asyncio.Lock()

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from broker.client import Admin, NewTopic
+from broker.client import Admin, BatchProducer, NewTopic, TopicPartition
 from broker.client.errors import UnknownTopicOrPartition
 from events.catalog import Catalog
 from events.definitions import EventDefinition
@@ -22,19 +22,24 @@ RETENTION_MS: Final = 72 * 3600 * 1000
 
 
 async def register(
-    definition: EventDefinition, registry: RegistryClient, admin: Admin, *, retention_ms: int = RETENTION_MS
+    definition: EventDefinition,
+    registry: RegistryClient,
+    admin: Admin,
+    producer: BatchProducer,
+    *,
+    retention_ms: int = RETENTION_MS,
 ) -> EventSchema:
     """Define an event: its topic is made where it is missing, its schema registered; the same twice changes nothing.
 
     Raises DefinitionConflict where the change breaks the subject's compatibility level, TopicUnfit where a topic of the
     name has several partitions, BusUnavailable where log or registry do not answer.
     """
-    return await Catalog(RegistrySchemas(registry), Topics(admin)).define(definition, retention_ms=retention_ms)
+    return await events(registry, admin, producer).define(definition, retention_ms=retention_ms)
 
 
-def events(registry: RegistryClient, admin: Admin) -> Catalog:
+def events(registry: RegistryClient, admin: Admin, producer: BatchProducer) -> Catalog:
     """The events that are defined: ``names()``, ``find(name)``, ``schema(id)``, ``define(definition)``."""
-    return Catalog(RegistrySchemas(registry), Topics(admin))
+    return Catalog(RegistrySchemas(registry), Topics(admin, producer))
 
 
 class RegistrySchemas:
@@ -74,10 +79,10 @@ class RegistrySchemas:
 
 
 class Topics:
-    """A TopicStore over a cluster's admin client, which is started and stopped by whoever made it."""
+    """A TopicStore over a cluster's clients, which are started and stopped by whoever made them."""
 
-    def __init__(self, admin: Admin) -> None:
-        self._admin = admin
+    def __init__(self, admin: Admin, producer: BatchProducer) -> None:
+        self._admin, self._producer = admin, producer
 
     async def partitions(self, topic: str) -> int | None:
         with _border():
@@ -90,6 +95,16 @@ class Topics:
         configs = {"retention.ms": str(retention_ms), "cleanup.policy": "delete"}
         with _border():
             await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
+            await self._use_up_offset_zero(topic)
+
+    async def _use_up_offset_zero(self, topic: str) -> None:
+        """Let replay ids begin with 1: Salesforce gives out no 0, and there are clients that take it for none.
+
+        Only offset 0 is ever deleted, and only when it is the one just written.
+        """
+        marker = await self._producer.send(topic, None, None, partition=0)
+        if marker.offset == 0:
+            await self._admin.delete_records({TopicPartition(topic, 0): 1})
 
 
 @contextlib.contextmanager

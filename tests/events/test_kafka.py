@@ -59,16 +59,23 @@ async def collect(log: KafkaLog, topic: str, offset: int, count: int) -> list[Lo
 async def test_what_is_appended_is_read_and_followed_in_order(log: KafkaLog, topic: str) -> None:
     following = asyncio.create_task(collect(log, topic, 0, 500))
     records = [(b"k%d" % number, b"v%d" % number * 50, 1_700_000_000_000 + number) for number in range(500)]
-    assert await log.append(topic, records[:250]) + await log.append(topic, records[250:]) == list(range(500))
+    assert await log.append(topic, records[:250]) + await log.append(topic, records[250:]) == list(range(1, 501))
     bounds = await log.bounds(topic)
-    assert (bounds.start, bounds.end, bounds.readable) == (0, 500, 500)
+    assert (bounds.start, bounds.end, bounds.readable) == (1, 501, 501)
     assert [(record.key, record.value, record.timestamp_ms) for record in await following] == records
     read: list[LogRecord] = []
     while len(read) < 400:
-        piece = await log.read(topic, 100 + len(read), 4096)
+        piece = await log.read(topic, 101 + len(read), 4096)
         read += piece.records
-        assert piece.next_offset == 100 + len(read)
-    assert [record.offset for record in read] == list(range(100, 500))
+        assert piece.next_offset == 101 + len(read)
+    assert [record.offset for record in read] == list(range(101, 501))
+
+
+async def test_the_first_event_has_replay_id_one(log: KafkaLog, topic: str) -> None:
+    bounds = await log.bounds(topic)
+    assert (bounds.start, bounds.end) == (1, 1)
+    assert await log.append(topic, [(b"k", b"v", 1)]) == [1]
+    assert [record.value for record in (await log.read(topic, 0, 4096)).records] == [b"v"]
 
 
 async def test_what_was_deleted_is_passed_over(log: KafkaLog, topic: str, bootstrap: str) -> None:
@@ -78,7 +85,7 @@ async def test_what_was_deleted_is_passed_over(log: KafkaLog, topic: str, bootst
         await admin.delete_records({TopicPartition(topic, 0): 6})
     assert (await log.bounds(topic)).start == 6
     assert [record.offset for record in (await log.read(topic, 2, 4096)).records][0] == 6
-    assert [record.offset for record in await collect(log, topic, 2, 4)] == [6, 7, 8, 9]
+    assert [record.offset for record in await collect(log, topic, 2, 5)] == [6, 7, 8, 9, 10]
 
 
 async def test_a_topic_that_is_made_anew_has_another_identity(log: KafkaLog, topic: str, bootstrap: str) -> None:
@@ -94,7 +101,7 @@ async def test_a_topic_that_is_made_anew_has_another_identity(log: KafkaLog, top
 async def test_an_event_that_is_too_large_is_refused_alone(log: KafkaLog, topic: str) -> None:
     good, large = (b"k", b"x", 1), (b"k", b"x" * (5 * 1024 * 1024), 1)
     first, refused, last = await log.append(topic, [good, large, good])
-    assert (first, last) == (0, 1)
+    assert (first, last) == (1, 2)
     assert isinstance(refused, EventTooLarge)
 
 
