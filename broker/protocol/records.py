@@ -15,6 +15,7 @@ import crc32c
 
 from broker.errors import CorruptMessage
 from broker.protocol.compression import Codec, compress, decompress
+from broker.protocol.record import NO_TIMESTAMP, NULL, Record, read_record, read_varint, write_record
 
 __all__ = [
     "ATTRIBUTES_AT",
@@ -48,7 +49,6 @@ ATTRIBUTES_AT: Final = 21
 """Where the part covered by the checksum begins."""
 MAGIC: Final = 2
 
-NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
@@ -58,16 +58,6 @@ _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _DELETE_HORIZON: Final = 0x40
-
-
-class Record(NamedTuple):
-    """One record. Offsets are absolute; a header value may be None."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_ms: int = NO_TIMESTAMP
-    offset: int = -1
 
 
 class BatchHeader(NamedTuple):
@@ -178,7 +168,7 @@ def encode_batch(
     body = bytearray()
     for index, record in enumerate(records):
         delta = record.offset - base_offset if keep_offsets else index
-        _write_record(body, record, delta, record.timestamp_ms - base_timestamp)
+        write_record(body, record, delta, record.timestamp_ms - base_timestamp)
     codec = compression or Codec.NONE
     attributes = int(codec) | (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
     if delete_horizon_ms is not None:
@@ -207,8 +197,6 @@ def with_append_time(view: memoryview, timestamp_ms: int) -> bytes:
     return _sealed(changed, view[HEADER_SIZE : header.size])
 
 
-_NULL: Final = 1
-"""The varint of a length of -1."""
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 _COMMIT: Final = 1
@@ -239,72 +227,25 @@ def decode_marker(record: Record) -> tuple[bool, int]:
     return kind == _COMMIT, coordinator_epoch
 
 
-def _write_record(body: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
-    one = bytearray(b"\x00")
-    _write_varint(one, timestamp_delta)
-    _write_varint(one, offset_delta)
-    _write_bytes(one, record.key)
-    _write_bytes(one, record.value)
-    _write_varint(one, len(record.headers))
-    for name, value in record.headers:
-        _write_bytes(one, name.encode())
-        _write_bytes(one, value)
-    _write_varint(body, len(one))
-    body += one
-
-
-def _write_bytes(out: bytearray, value: bytes | None) -> None:
-    if value is None:
-        out.append(_NULL)
-        return
-    _write_varint(out, len(value))
-    out += value
-
-
-def _write_varint(out: bytearray, value: int) -> None:
-    """Zigzag and seven bits a byte, lowest first."""
-    number = (value << 1) ^ (value >> 63)
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-
-
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number at ``position`` and where it ends; raises IndexError past the end."""
-    byte = data[position]
-    position += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    number, shift = byte & 0x7F, 7
-    while True:
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position
-        shift += 7
-        if shift > 63:
-            raise CorruptMessage("a varint in a record has more than ten bytes")
-
-
 def decode_batch(view: memoryview | bytes) -> list[Record]:
     """The records of the one batch in ``view``, offsets absolute. Raises CorruptMessage for anything malformed.
 
     Does not look at the checksum: ``crc_is_right`` does.
     """
     header, data = _opened(view)
-    fixed_timestamp = header.max_timestamp if header.has_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
     records = []
     position = 0
     try:
         for _ in range(header.record_count):
-            record, position = _read_record(data, position, header, fixed_timestamp)
+            record, position = read_record(data, position, base_offset, base_timestamp)
             records.append(record)
     except (IndexError, UnicodeDecodeError) as error:
         raise _malformed(header, len(records)) from error
     if position != len(data):
         raise _malformed(header, header.record_count)
+    if header.has_append_time:
+        return [record._replace(timestamp_ms=header.max_timestamp) for record in records]
     return records
 
 
@@ -323,22 +264,22 @@ def record_keys(view: memoryview | bytes) -> list[KeyedRecord]:
     found: list[KeyedRecord] = []
     try:
         for _ in range(header.record_count):
-            length, position = _read_varint(data, position)
+            length, position = read_varint(data, position)
             after = position + length
             if length < 1 or after > size:
                 raise IndexError
             position += 1
             while data[position] >= 0x80:  # the timestamp, whatever it is
                 position += 1
-            delta, position = _read_varint(data, position + 1)
-            key_length, position = _read_varint(data, position)
+            delta, position = read_varint(data, position + 1)
+            key_length, position = read_varint(data, position)
             key = None
             if key_length >= 0:
                 key = data[position : position + key_length]
                 position += key_length
             if position >= after:
                 raise IndexError
-            found.append(KeyedRecord(base_offset + delta, key, data[position] == _NULL))
+            found.append(KeyedRecord(base_offset + delta, key, data[position] == NULL))
             position = after
     except IndexError as error:
         raise _malformed(header, len(found)) from error
@@ -357,44 +298,3 @@ def _malformed(header: BatchHeader, number: int) -> CorruptMessage:
     if number == header.record_count:
         return CorruptMessage(f"the batch at offset {header.base_offset} goes on after its {number} records")
     return CorruptMessage(f"record {number} of the batch at offset {header.base_offset} is malformed")
-
-
-def _read_record(data: bytes, position: int, header: BatchHeader, fixed_timestamp: int | None) -> tuple[Record, int]:
-    length, position = _read_varint(data, position)
-    end = position + length
-    if length < 1 or end > len(data):
-        raise IndexError
-    timestamp_delta, position = _read_varint(data, position + 1)
-    offset_delta, position = _read_varint(data, position)
-    key, position = _read_bytes(data, position, end)
-    value, position = _read_bytes(data, position, end)
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    count, position = _read_varint(data, position)
-    if count:
-        headers, position = _read_headers(data, position, end, count)
-    if position != end:
-        raise IndexError
-    timestamp = header.base_timestamp + timestamp_delta if fixed_timestamp is None else fixed_timestamp
-    return Record(key, value, headers, timestamp, header.base_offset + offset_delta), end
-
-
-def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    if not 0 <= count <= end - position:
-        raise IndexError
-    headers = []
-    for _ in range(count):
-        name, position = _read_bytes(data, position, end)
-        value, position = _read_bytes(data, position, end)
-        if name is None:
-            raise IndexError
-        headers.append((name.decode(), value))
-    return tuple(headers), position
-
-
-def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(data, position)
-    if length < 0:
-        return None, position
-    if position + length > end:
-        raise IndexError
-    return data[position : position + length], position + length
