@@ -216,16 +216,33 @@ class Segment:
         return None
 
     def find_timestamp(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record not older than ``timestamp_ms`` and not before ``from_offset``."""
+        """(timestamp, offset) of the first record not older than ``timestamp_ms`` and not before ``from_offset``.
+
+        It may be a transaction's marker, as with Kafka.
+        """
         self.ensure_loaded()
         start = max(self.time_index.offset_before(timestamp_ms), from_offset)
         for position, header in self.headers(self.index.position_for(start)):
-            if header.max_timestamp < timestamp_ms or header.last_offset < from_offset or header.is_control:
+            if header.max_timestamp < timestamp_ms or header.last_offset < from_offset:
                 continue
             for record in decode_batch(self.read(position, header.size)):
                 if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
                     return record.timestamp_ms, record.offset
         return None
+
+    def largest_timestamp(self, from_offset: int) -> int | None:
+        """Of the records from ``from_offset`` on; of a segment that lost some to DeleteRecords every header is read."""
+        if from_offset <= self.base_offset:
+            return self.max_timestamp if self.size else None
+        found = self.find(from_offset)
+        largest: int | None = None
+        for position, header in self.headers(found[0]) if found else ():
+            newest = header.max_timestamp
+            if header.base_offset < from_offset:
+                records = decode_batch(self.read(position, header.size))
+                newest = max((one.timestamp_ms for one in records if one.offset >= from_offset), default=NO_TIMESTAMP)
+            largest = newest if largest is None else max(largest, newest)
+        return largest
 
     def read(self, position: int, size: int) -> bytes:
         return os.pread(self.handle.fd, size, position)

@@ -135,9 +135,9 @@ class Segments(Sequence[Segment]):
         return None
 
     def max_timestamp(self, from_offset: int) -> int | None:
-        """The largest timestamp in the segments that reach beyond ``from_offset``."""
-        newest = (segment.max_timestamp for segment in self._all if segment.next_offset > from_offset and segment.size)
-        return max(newest, default=None)
+        """The largest timestamp of the records from ``from_offset`` on; None without records."""
+        found = (one.largest_timestamp(from_offset) for one in self._all if one.next_offset > from_offset)
+        return max((timestamp for timestamp in found if timestamp is not None), default=None)
 
 
 def _stop(segment: Segment, base_offset: int, limit: int) -> int:

@@ -117,9 +117,7 @@ class LogMachine(RuleBasedStateMachine):
     def look_up_the_latest(self) -> None:
         left = self.records[self.start :]
         expected = max(left, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
-        found = self.log.max_timestamp()
-        if expected is not None and found is not None:
-            assert found == (expected.timestamp_ms, expected.offset)
+        assert self.log.max_timestamp() == (None if expected is None else (expected.timestamp_ms, expected.offset))
 
     def teardown(self) -> None:
         self.directory.close()

@@ -188,3 +188,12 @@ def test_only_segments_in_use_keep_their_indexes_in_memory(log: PartitionLog) ->
         log.read(offset, 100)
         in_memory = [segment for segment in log.segments if len(segment.index)]
         assert len(in_memory) <= 2
+
+
+def test_a_marker_may_be_the_latest_record(log: PartitionLog) -> None:
+    records = [Record(b"k", b"v", (), NOW)]
+    log.append(encode_batch(records, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), now_ms=NOW)
+    log.append_marker(1, 0, commit=True, now_ms=NOW + 5)
+    assert log.max_timestamp() == (NOW + 5, 1)
+    assert log.offset_for_time(NOW + 1) == (NOW + 5, 1)
+    assert [record.offset for record in log.iter_records()] == [0]
