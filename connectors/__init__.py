@@ -24,12 +24,27 @@ CONNECTORS: Final = (
         "connectors.files.sink:FileStreamSinkConnector",
         ("org.apache.kafka.connect.file.FileStreamSinkConnector",),
     ),
+    _sink(
+        "connectors.hdfs.sink:HdfsSinkConnector",
+        ("io.confluent.connect.hdfs3.Hdfs3SinkConnector", "io.confluent.connect.hdfs.HdfsSinkConnector"),
+        needs=("hdfs_native",),
+        extra="hdfs",
+    ),
     _source(
         "connectors.jdbc.source:JdbcSourceConnector",
         ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector"),
         needs=("sqlalchemy", "adbc_driver_sqlite"),
         extra="jdbc",
         short_names=("PostgresSource",),
+    ),
+    _sink(
+        "connectors.local.sink:LocalSinkConnector",
+        ("tidegate.local.LocalSinkConnector",),
+    ),
+    _sink(
+        "connectors.s3.sink:S3SinkConnector",
+        ("io.confluent.connect.s3.S3SinkConnector",),
+        short_names=("S3_SINK",),
     ),
     _source(
         "connectors.salesforce.source:EventSource",

@@ -1,0 +1,1 @@
+"""Records as files in HDFS, through a client that needs no Java."""

@@ -1,0 +1,35 @@
+"""The sink to HDFS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from connect.api import Problem, SinkConnector
+from connectors.hdfs.client import HdfsStore
+from connectors.hdfs.config import HdfsSinkConfig
+from connectors.objects.sink import ObjectSinkTask, store_problems
+from connectors.objects.store import Store
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["HdfsSinkConnector", "HdfsSinkTask"]
+
+
+class HdfsSinkTask(ObjectSinkTask[HdfsSinkConfig]):
+    def make_store(self) -> Store:
+        return _store(self.config)
+
+
+class HdfsSinkConnector(SinkConnector[HdfsSinkConfig]):
+    config_class = HdfsSinkConfig
+    task_class = HdfsSinkTask
+
+    @classmethod
+    def check(cls, config: HdfsSinkConfig) -> Iterable[Problem]:
+        try:
+            return list(store_problems(_store(config), "hdfs.url"))
+        except TidegateError as error:
+            return [Problem("hdfs.url", str(error))]
+
+
+def _store(config: HdfsSinkConfig) -> HdfsStore:
+    return HdfsStore(config.url, config.topics_dir, config.logs_dir, config.conf_dir)

@@ -1,0 +1,1 @@
+"""What sinks to object stores and file systems share: formats, partitioners, rotation, names, and the one writer."""

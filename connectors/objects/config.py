@@ -1,0 +1,262 @@
+"""Keys that all sinks to object stores and file systems have: Confluent's storage-common and partitioner keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from connect.api import Problem, at_least, config, key, one_of
+from connectors.objects.formats import FORMATS, FormatOptions
+from connectors.objects.joda import problem_of
+from tidegate.kit.config import Check, KeyType
+
+__all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of"]
+
+PARTITIONERS = (
+    "DefaultPartitioner",
+    "FieldPartitioner",
+    "TimeBasedPartitioner",
+    "DailyPartitioner",
+    "HourlyPartitioner",
+)
+_TIME_BASED = PARTITIONERS[2:]
+_PACKAGE = "io.confluent.connect.storage.partitioner"
+
+
+def class_of(*names: str) -> Check:
+    """A class name, with or without package, that ends with one of ``names``."""
+
+    def check(value: str) -> str | None:
+        return (
+            None if value.rpartition(".")[2] in names else f"Class must be one of: {', '.join(names)}, in any package"
+        )
+
+    check.valid = f"[{', '.join(names)}]"  # type: ignore[attr-defined]
+    return check
+
+
+def _timezone(value: str) -> str | None:
+    try:
+        if value:
+            ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "Must be a time zone of the IANA database, such as Europe/Berlin"
+    return None
+
+
+@config
+class ObjectSinkConfig:
+    """In which form records are stored, under which names, and when a file is full."""
+
+    format_class: str = key(
+        "format.class",
+        type=KeyType.CLASS,
+        check=class_of(*FORMATS),
+        doc="The format of files: AvroFormat, JsonFormat (JSON lines), ParquetFormat or ByteArrayFormat.",
+        importance="high",
+        group="Connector",
+    )
+    flush_size: int = key(
+        "flush.size",
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Records of a topic's partition after which its files are closed and committed.",
+        importance="high",
+        group="Connector",
+    )
+    rotate_interval_ms: int = key(
+        "rotate.interval.ms",
+        default=-1,
+        doc="Files are closed before a record that is this much later than their first, by timestamp.extractor; -1: never.",
+        importance="high",
+        group="Connector",
+    )
+    rotate_schedule_interval_ms: int = key(
+        "rotate.schedule.interval.ms",
+        default=-1,
+        doc="Files are closed at multiples of this since midnight of the timezone, by the clock; -1: never. Where files "
+        "end then depends on when they were written.",
+        group="Connector",
+    )
+    rotate_on_partition_change: bool = key(
+        "rotate.file.on.partition.change",
+        default=True,
+        doc="With rotate.interval.ms: whether a record of another folder closes the files too.",
+        importance="low",
+        group="Connector",
+    )
+    schema_compatibility: str = key(
+        "schema.compatibility",
+        default="NONE",
+        check=one_of("NONE", "BACKWARD", "FORWARD", "FULL", ignore_case=True),
+        doc="NONE: another schema closes the files. BACKWARD, FULL: records of an older version are written with the "
+        "newest seen. FORWARD: records of a newer version are written with the oldest.",
+        importance="high",
+        group="Connector",
+    )
+    retry_backoff_ms: int = key(
+        "retry.backoff.ms",
+        default=5000,
+        doc="Accepted for compatibility: what fails for the moment is tried again by the worker's own pauses.",
+        importance="low",
+        group="Connector",
+    )
+    pad_width: int = key(
+        "filename.offset.zero.pad.width",
+        default=10,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="Digits that offsets in file names have at least.",
+        importance="low",
+        group="Connector",
+    )
+    avro_codec: str = key(
+        "avro.codec",
+        default="null",
+        check=one_of("null", "deflate", "snappy", "bzip2"),
+        doc="Compression of Avro files.",
+        importance="low",
+        group="Connector",
+    )
+    parquet_codec: str = key(
+        "parquet.codec",
+        default="snappy",
+        check=one_of("none", "gzip", "snappy", "lz4", "brotli", "lz4_raw", "zstd"),
+        doc="Compression of Parquet files.",
+        importance="low",
+        group="Connector",
+    )
+    decimal_format: str = key(
+        "json.decimal.format",
+        default="BASE64",
+        check=one_of("NUMERIC", "BASE64", ignore_case=True),
+        doc="How JSON files hold decimals: base64 of the unscaled bytes, or numbers.",
+        group="Connector",
+    )
+    raw_extension: str = key(
+        "format.bytearray.extension",
+        default=".bin",
+        doc="What names of ByteArrayFormat's files end with.",
+        importance="low",
+        group="Connector",
+    )
+    raw_separator: str | None = key(
+        "format.bytearray.separator",
+        default=None,
+        doc="What ByteArrayFormat writes after each record; a newline by default. \\n, \\t and such have their meaning.",
+        importance="low",
+        group="Connector",
+    )
+    null_values: str = key(
+        "behavior.on.null.values",
+        default="fail",
+        check=one_of("ignore", "fail"),
+        doc="What to do with records without a value (tombstones): leave them out, or fail.",
+        importance="low",
+        group="Connector",
+    )
+    topics_dir: str = key(
+        "topics.dir",
+        default="topics",
+        doc="The folder that all topics' folders are in; empty for none.",
+        importance="high",
+        group="Storage",
+    )
+    directory_delim: str = key("directory.delim", default="/", doc="What stands between folders.", group="Storage")
+    file_delim: str = key(
+        "file.delim",
+        default="+",
+        doc="What stands between topic, partition and offsets in file names.",
+        group="Storage",
+    )
+    partitioner_class: str = key(
+        "partitioner.class",
+        default=f"{_PACKAGE}.DefaultPartitioner",
+        type=KeyType.CLASS,
+        check=class_of(*PARTITIONERS),
+        doc="What decides the folder of a record: its topic partition (DefaultPartitioner), values of fields "
+        "(FieldPartitioner) or its time (TimeBasedPartitioner, DailyPartitioner, HourlyPartitioner).",
+        importance="high",
+        group="Partitioner",
+    )
+    partition_fields: list[str] = key(
+        "partition.field.name", default=[], doc="Fields that FieldPartitioner makes folders of.", group="Partitioner"
+    )
+    partition_duration_ms: int = key(
+        "partition.duration.ms",
+        default=-1,
+        doc="Milliseconds that a folder of TimeBasedPartitioner stretches over.",
+        group="Partitioner",
+    )
+    path_format: str = key(
+        "path.format",
+        default="",
+        check=problem_of,
+        doc="Pattern of TimeBasedPartitioner's folders, such as 'year'=YYYY/'month'=MM.",
+        group="Partitioner",
+    )
+    locale: str = key(
+        "locale",
+        default="",
+        doc="Accepted for compatibility: names of months and days in folders are English.",
+        group="Partitioner",
+    )
+    timezone: str = key(
+        "timezone",
+        default="",
+        check=_timezone,
+        doc="Time zone of time-based folders and of rotate.schedule.interval.ms.",
+        group="Partitioner",
+    )
+    timestamp_extractor: str = key(
+        "timestamp.extractor",
+        default="Wallclock",
+        check=class_of(
+            "Wallclock",
+            "Record",
+            "RecordField",
+            "TimeBasedPartitioner$WallclockTimestampExtractor",
+            "TimeBasedPartitioner$RecordTimestampExtractor",
+            "TimeBasedPartitioner$RecordFieldTimestampExtractor",
+        ),
+        doc="Which time a record is of: when it is written (Wallclock), that of the record (Record), or of a field (RecordField).",
+        group="Partitioner",
+    )
+    timestamp_field: str = key(
+        "timestamp.field", default="timestamp", doc="The field that RecordField looks at.", group="Partitioner"
+    )
+
+    @property
+    def partitioner(self) -> str:
+        return self.partitioner_class.rpartition(".")[2]
+
+    @property
+    def extractor(self) -> str:
+        """timestamp.extractor by its short name."""
+        return self.timestamp_extractor.rpartition("$")[2].removesuffix("TimestampExtractor")
+
+    @property
+    def options(self) -> FormatOptions:
+        separator = "\n" if self.raw_separator is None else self.raw_separator.encode().decode("unicode_escape")
+        return FormatOptions(
+            parquet_codec=self.parquet_codec,
+            avro_codec=self.avro_codec,
+            decimal_format=self.decimal_format,
+            raw_extension=self.raw_extension,
+            raw_separator=separator.encode(),
+        )
+
+    def problems(self) -> Iterable[Problem]:
+        if self.partitioner == "FieldPartitioner" and not any(self.partition_fields):
+            yield Problem("partition.field.name", "FieldPartitioner needs partition.field.name")
+        if self.partitioner in _TIME_BASED and not self.timezone:
+            yield Problem("timezone", f"{self.partitioner} needs a timezone, such as UTC")
+        if self.partitioner == "TimeBasedPartitioner" and self.partition_duration_ms <= 0:
+            message = (
+                f"partition.duration.ms is {self.partition_duration_ms}; TimeBasedPartitioner needs a positive number"
+            )
+            yield Problem("partition.duration.ms", message)
+        if self.partitioner == "TimeBasedPartitioner" and not self.path_format:
+            yield Problem("path.format", "TimeBasedPartitioner needs a path.format, such as 'year'=YYYY/'month'=MM")
+        if self.rotate_schedule_interval_ms > 0 and not self.timezone:
+            yield Problem("timezone", "rotate.schedule.interval.ms needs a timezone, such as UTC")

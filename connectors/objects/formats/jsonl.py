@@ -1,0 +1,66 @@
+"""JSON lines: a JSON text for each record's value, with a newline after it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.api import Schema
+from connect.api.formats import json_column
+from connectors.objects.formats import FileFormat, FormatOptions, OpenFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["JsonLinesFormat", "TextFile", "open_output"]
+
+
+class JsonLinesFormat(FileFormat):
+    @property
+    def extension(self) -> str:
+        return ".json" + (".gz" if self.options.compression == "gzip" else "")
+
+    def open(self, path: Path, schema: Schema | None) -> OpenFile:
+        numeric = self.options.decimal_format.upper() == "NUMERIC"
+        return TextFile(
+            open_output(path, self.options),
+            lambda values: json_column(schema, values, numeric_decimals=numeric).cast(pa.binary()),
+            b"\n",
+        )
+
+
+def open_output(path: Path, options: FormatOptions) -> BinaryIO:
+    """A plain file, or one that compresses."""
+    if options.compression != "gzip":
+        return path.open("wb")
+    level = 9 if options.compression_level < 0 else options.compression_level
+    return cast(
+        "BinaryIO", gzip.GzipFile(filename="", fileobj=path.open("wb"), mode="wb", compresslevel=level, mtime=0)
+    )
+
+
+class TextFile(OpenFile):
+    """Rows as bytes, each with ``separator`` after it."""
+
+    def __init__(self, output: BinaryIO, render: Callable[[pa.Array], pa.Array], separator: bytes) -> None:
+        self._output, self._render, self._separator = output, render, separator
+        self._under = getattr(output, "fileobj", None)
+
+    def write(self, values: pa.Array) -> None:
+        rows = self._render(values).cast(pa.large_binary())
+        every = pa.LargeListArray.from_arrays([0, len(rows)], rows)
+        joined = pc.binary_join(every, pa.scalar(self._separator, pa.large_binary()))[0].as_buffer()
+        self._output.write(joined)
+        self._output.write(self._separator)
+
+    def close(self) -> None:
+        self._output.close()
+        if self._under is not None:
+            self._under.close()
+
+    def discard(self) -> None:
+        self.close()

@@ -1,0 +1,148 @@
+"""Partitioners: which folder a record's file lies in ("encoded partition" in the originals)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.api import DataError, RecordBatch, SchemaType
+from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.joda import format_time
+from connectors.objects.timestamps import Millis, field_column, timestamps_of
+
+__all__ = ["Encoded", "Partitioner", "partitioner_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The folder of each row: ``folders[codes[row]]``; all of ``folders[0]`` where ``codes`` is None."""
+
+    folders: Sequence[str]
+    codes: npt.NDArray[np.int64] | None = None
+
+
+class Partitioner(ABC):
+    """Sees a whole batch at once."""
+
+    def __init__(self, config: ObjectSinkConfig, now_ms: Callable[[], int]) -> None:
+        self.config, self.now_ms = config, now_ms
+
+    @abstractmethod
+    def encode(self, batch: RecordBatch) -> Encoded: ...
+
+
+class DefaultPartitioner(Partitioner):
+    """By the topic's partition: ``partition=3``."""
+
+    def encode(self, batch: RecordBatch) -> Encoded:
+        assert batch.origin is not None
+        return Encoded([f"partition={batch.origin.partition}"])
+
+
+class FieldPartitioner(Partitioner):
+    """By values of fields: ``country=de/active=true``."""
+
+    def encode(self, batch: RecordBatch) -> Encoded:
+        return _combined(
+            [self._folders(batch, name) for name in self.config.partition_fields], self.config.directory_delim
+        )
+
+    def _folders(self, batch: RecordBatch, name: str) -> Encoded:
+        column, schema = field_column(batch, name)
+        if schema.name is not None or schema.type not in _FOLDER_TYPES:
+            raise DataError(f"field {name!r} of {batch.topic!r} cannot name folders: it is {schema.name or schema.type.value}, "
+                            "and should be an integer, a string or a boolean")  # fmt: skip
+        encoded = column.dictionary_encode(null_encoding="encode")
+        values = [_shown(value) for value in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return Encoded([f"{name}={value}" for value in values], codes)
+
+
+_FOLDER_TYPES: Final = frozenset(
+    {SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.STRING, SchemaType.BOOLEAN}
+)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def _combined(parts: Sequence[Encoded], delimiter: str) -> Encoded:
+    """The folders of several fields, joined; only combinations that occur."""
+    folders, codes = parts[0].folders, parts[0].codes
+    for part in parts[1:]:
+        assert codes is not None and part.codes is not None
+        both, codes = np.unique(codes * len(part.folders) + part.codes, return_inverse=True)
+        count = len(part.folders)
+        folders = [f"{folders[pair // count]}{delimiter}{part.folders[pair % count]}" for pair in both.tolist()]
+    return Encoded(folders, codes)
+
+
+class TimeBasedPartitioner(Partitioner):
+    """By time, in stretches of ``partition.duration.ms`` of the time zone's wall clock, under ``path.format``."""
+
+    def encode(self, batch: RecordBatch) -> Encoded:
+        millis = timestamps_of(self.config.timestamp_extractor, self.config.timestamp_field, batch, self.now_ms)
+        wall = _wall_clock(millis, self.config.timezone)
+        duration = self.duration_ms
+        starts, codes = np.unique(wall // duration * duration, return_inverse=True)
+        zone = ZoneInfo(self.config.timezone)
+        times = (datetime.fromtimestamp(start / 1000, UTC).replace(tzinfo=zone) for start in starts.tolist())
+        return Encoded([format_time(self.path_format, at) for at in times], codes.astype(np.int64))
+
+    @property
+    def duration_ms(self) -> int:
+        return self.config.partition_duration_ms
+
+    @property
+    def path_format(self) -> str:
+        return self.config.path_format
+
+
+class DailyPartitioner(TimeBasedPartitioner):
+    @property
+    def duration_ms(self) -> int:
+        return 86_400_000
+
+    @property
+    def path_format(self) -> str:
+        return self.config.directory_delim.join(("'year'=YYYY", "'month'=MM", "'day'=dd"))
+
+
+class HourlyPartitioner(DailyPartitioner):
+    @property
+    def duration_ms(self) -> int:
+        return 3_600_000
+
+    @property
+    def path_format(self) -> str:
+        return self.config.directory_delim.join((super().path_format, "'hour'=HH"))
+
+
+def _wall_clock(millis: Millis, timezone: str) -> Millis:
+    """What the clock of the time zone shows, as milliseconds since its own 1970."""
+    column = pa.array(millis).cast(pa.timestamp("ms", timezone))
+    local: Millis = pc.local_timestamp(column).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return local
+
+
+_PARTITIONERS: Final = {
+    made.__name__: made
+    for made in (DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner, DailyPartitioner, HourlyPartitioner)
+}
+
+
+def partitioner_of(config: ObjectSinkConfig, now_ms: Callable[[], int]) -> Partitioner:
+    """The partitioner that ``partitioner.class`` names, in any of the originals' packages."""
+    return _PARTITIONERS[config.partitioner_class.rpartition(".")[2]](config, now_ms)

@@ -1,0 +1,89 @@
+"""When files of a topic partition are full: how many of the next rows still go into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.timestamps import Millis
+
+__all__ = ["Rotation"]
+
+
+@dataclass(slots=True)
+class Rotation:
+    """The rules of one topic partition and what they look at: rows since the files were opened, the time of the first,
+    the folder of the last."""
+
+    config: ObjectSinkConfig
+    now_ms: Callable[[], int]
+    rows: int = 0
+    base_ms: int | None = None
+    folder: str | None = None
+    next_schedule_ms: int | None = None
+
+    def begin(self) -> None:
+        """Files were closed: the next row is a first one."""
+        self.rows, self.base_ms, self.folder, self.next_schedule_ms = 0, None, None, None
+
+    @property
+    def full(self) -> bool:
+        return self.rows >= self.config.flush_size
+
+    @property
+    def by_record_time(self) -> bool:
+        return self.config.rotate_interval_ms > 0
+
+    @property
+    def due(self) -> bool:
+        """Whether time alone closes the files now."""
+        if self.rows == 0:
+            return False
+        now = self.now_ms()
+        if self.next_schedule_ms is not None and now >= self.next_schedule_ms:
+            return True
+        wallclock = self.config.extractor == "Wallclock" and self.by_record_time and self.base_ms is not None
+        return wallclock and now - (self.base_ms or 0) >= self.config.rotate_interval_ms
+
+    def fitting(
+        self, times: Millis | None, codes: npt.NDArray[np.int64] | None, folder_of: Callable[[int], str]
+    ) -> int:
+        """How many of the coming rows go into the files as they are; 0: close them first. ``times`` and ``codes`` are
+        those of the coming rows, None where rules or folders do not need them."""
+        room = self.config.flush_size - self.rows
+        fit = room
+        if times is not None and self.by_record_time:
+            base = self.base_ms if self.base_ms is not None else int(times[0])
+            fit = _first(times[:fit] - base >= self.config.rotate_interval_ms, fit)
+            if self.config.rotate_on_partition_change and fit:
+                if self.folder is not None and folder_of(0) != self.folder:
+                    return 0
+                if codes is not None:
+                    fit = _first(codes[:fit] != codes[0], fit)
+        return fit
+
+    def added(self, rows: int, first_ms: int | None, last_folder: str) -> None:
+        if self.rows == 0 and self.config.rotate_schedule_interval_ms > 0:
+            self.next_schedule_ms = _next_schedule(self.now_ms(), self.config)
+        if self.base_ms is None:
+            self.base_ms = first_ms
+        self.rows += rows
+        self.folder = last_folder
+
+
+def _first(mask: npt.NDArray[np.bool_], otherwise: int) -> int:
+    return int(mask.argmax()) if mask.any() else otherwise
+
+
+def _next_schedule(now_ms: int, config: ObjectSinkConfig) -> int:
+    """The next multiple of the interval since midnight of the time zone."""
+    at = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(ZoneInfo(config.timezone))
+    midnight = int(at.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+    interval = config.rotate_schedule_interval_ms
+    return midnight + ((now_ms - midnight) // interval + 1) * interval

@@ -1,0 +1,118 @@
+"""The task that all object sinks share; each adds its store."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from connect.api import DataError, Problem, RecordBatch, SinkTask, TopicPartition
+from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.formats import format_of
+from connectors.objects.store import Store
+from tidegate.kit.errors import TidegateError
+
+if TYPE_CHECKING:
+    from connectors.objects.writer import PartitionWriter
+
+__all__ = ["ObjectSinkTask", "store_problems"]
+
+ConfigT = TypeVar("ConfigT", bound=ObjectSinkConfig)
+
+
+class ObjectSinkTask(SinkTask[ConfigT]):
+    """Gives each topic partition its writer. Files are built in a temporary folder of this machine and go to the store
+    when they are whole."""
+
+    def start(self) -> None:
+        from connectors.objects.partitioners import partitioner_of
+        from connectors.objects.writer import WriterParts
+
+        self._staging = Path(tempfile.mkdtemp(prefix="tidegate-objects-"))
+        self._store = self.make_store()
+        self._parts = WriterParts(
+            config=self.config,
+            format=format_of(self.config.format_class, self.config.options),
+            partitioner=partitioner_of(self.config, self.now_ms),
+            store=self._store,
+            staging=self._staging,
+            now_ms=self.now_ms,
+        )
+        self._writers: dict[TopicPartition, PartitionWriter] = {}
+
+    @abstractmethod
+    def make_store(self) -> Store: ...
+
+    def now_ms(self) -> int:
+        """The clock of wall-clock rules."""
+        return time.time_ns() // 1_000_000
+
+    def open(self, partitions: Sequence[TopicPartition]) -> None:
+        for partition in partitions:
+            offset = self._store.recover(partition)
+            if offset is not None:
+                self.context.rewind({partition: offset})
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """Open files are given up: whoever gets the partition makes them again from the committed offset."""
+        for partition in partitions:
+            if (writer := self._writers.pop(partition, None)) is not None:
+                writer.discard()
+
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        for batch in batches:
+            self._writer(batch).put(self._without_nulls(batch))
+        for writer in self._writers.values():
+            writer.tick()
+
+    def _writer(self, batch: RecordBatch) -> PartitionWriter:
+        from connectors.objects.writer import PartitionWriter
+
+        if batch.origin is None or batch.offsets is None:
+            raise DataError(f"a batch of {batch.topic!r} came without the partition and offsets that name its files")
+        partition = TopicPartition(batch.origin.topic, batch.origin.partition)
+        if partition not in self._writers:
+            self._writers[partition] = PartitionWriter(self._parts, partition)
+        return self._writers[partition]
+
+    def _without_nulls(self, batch: RecordBatch) -> RecordBatch:
+        """Tombstones left out, or given to ``errors.*``, which raises where they are not tolerated."""
+        if not batch.values.null_count:
+            return batch
+        present = batch.values.is_valid()
+        if self.config.null_values == "fail":
+            message = f"a record of {batch.topic!r} has no value, and behavior.on.null.values is fail"
+            for record in batch.filter(batch.values.is_null()).records():
+                self.context.errant_records.report(record, DataError(f"{message} (offset {record.offset})"))
+        return batch.filter(present)
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Only what is in the store: a partition with open files stays where its last commit ended."""
+        safe = {}
+        for partition, position in positions.items():
+            writer = self._writers.get(partition)
+            if writer is None or not writer.buffered:
+                safe[partition] = position
+            elif writer.committed is not None:
+                safe[partition] = writer.committed
+        return safe
+
+    def stop(self) -> None:
+        for writer in self._writers.values():
+            writer.discard()
+        self._store.close()
+        shutil.rmtree(self._staging, ignore_errors=True)
+
+
+def store_problems(store: Store, key: str) -> Iterable[Problem]:
+    """What ``check`` of a store says, as a problem of ``key``."""
+    try:
+        store.check()
+    except TidegateError as error:
+        yield Problem(key, str(error))
+    finally:
+        store.close()

@@ -1,0 +1,187 @@
+"""The one writer of all object sinks: a topic partition's records into files, and finished files into a store.
+
+Exactly once comes from three things together. Where a file ends depends on the records alone (but for
+``rotate.schedule.interval.ms``), so after a restart the same files are made again. A file's name holds the offset of its
+first record, so the same file has the same name and replaces itself. And only offsets before the first record of an open
+file are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from connect.api import RecordBatch, Schema, TopicPartition
+from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.formats import FileFormat, OpenFile
+from connectors.objects.partitioners import Partitioner
+from connectors.objects.rotation import Rotation
+from connectors.objects.schemas import must_rotate, project
+from connectors.objects.store import Finished, Store
+from connectors.objects.timestamps import Millis, timestamps_of
+
+__all__ = ["PartitionWriter", "WriterParts"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterParts:
+    """What the writers of all partitions of a task share. ``staging`` is a folder for files until they are whole."""
+
+    config: ObjectSinkConfig
+    format: FileFormat
+    partitioner: Partitioner
+    store: Store
+    staging: Path
+    now_ms: Callable[[], int]
+
+
+@dataclass(slots=True)
+class _Open:
+    file: OpenFile
+    path: Path
+    first: int
+    last: int
+
+
+class PartitionWriter:
+    """Files of one topic partition. ``committed`` is the offset before which everything is in the store, None before the
+    first commit. Records that were put already are passed over, so that a failed ``put`` may be repeated whole."""
+
+    def __init__(self, parts: WriterParts, partition: TopicPartition) -> None:
+        self.committed: int | None = None
+        self._parts, self._partition = parts, partition
+        self._rotation = Rotation(parts.config, parts.now_ms)
+        self._open: dict[str, _Open] = {}
+        self._schema: Schema | None = None
+        self._next = -1
+        self._waiting: list[Finished] = []
+        self._made = 0
+
+    @property
+    def buffered(self) -> bool:
+        """Whether records were put that are not in the store yet."""
+        return bool(self._open or self._waiting)
+
+    def put(self, batch: RecordBatch) -> None:
+        """Write the batch's records and commit the files that become full."""
+        self._commit()
+        self.tick()
+        left = self._unseen(batch)
+        if not len(left):
+            return
+        if self._open and must_rotate(self._rule, self._schema, left.value_schema):
+            self._rotate()
+        if not self._open:
+            self._schema = left.value_schema
+        self._write(project(left, self._schema))
+
+    def tick(self) -> None:
+        """Close files whose time is over."""
+        if self._rotation.due:
+            self._rotate()
+
+    def discard(self) -> None:
+        """Forget what is not in the store; it will be delivered again."""
+        for opened in self._open.values():
+            opened.file.discard()
+            opened.path.unlink(missing_ok=True)
+        for finished in self._waiting:
+            finished.path.unlink(missing_ok=True)
+        self._open, self._waiting = {}, []
+
+    @property
+    def _rule(self) -> str:
+        return self._parts.config.schema_compatibility.upper()
+
+    def _unseen(self, batch: RecordBatch) -> RecordBatch:
+        assert batch.offsets is not None
+        if self._next <= 0 or not len(batch) or batch.offsets[0].as_py() >= self._next:
+            return batch
+        seen = int(np.searchsorted(batch.offsets.to_numpy(), self._next))
+        return batch.slice(seen)
+
+    def _write(self, batch: RecordBatch) -> None:
+        encoded = self._parts.partitioner.encode(batch)
+        times = self._times(batch)
+        start = 0
+        while start < len(batch):
+            codes = encoded.codes[start:] if encoded.codes is not None else None
+
+            def folder_of(row: int, first: int = start) -> str:
+                return encoded.folders[int(encoded.codes[first + row]) if encoded.codes is not None else 0]
+
+            fit = self._rotation.fitting(times[start:] if times is not None else None, codes, folder_of)
+            if fit == 0:
+                self._rotate()
+                self._schema = batch.value_schema
+                continue
+            stop = min(start + fit, len(batch))
+            self._add(batch.slice(start, stop - start), encoded.folders, codes)
+            first_ms = int(times[start]) if times is not None else None
+            self._rotation.added(stop - start, first_ms, folder_of(stop - start - 1))
+            start = stop
+            if self._rotation.full:
+                self._rotate()
+                self._schema = batch.value_schema
+
+    def _times(self, batch: RecordBatch) -> Millis | None:
+        config = self._parts.config
+        if not self._rotation.by_record_time:
+            return None
+        return timestamps_of(config.extractor, config.timestamp_field, batch, self._parts.now_ms)
+
+    def _add(self, rows: RecordBatch, folders: Sequence[str], codes: Any) -> None:
+        assert rows.offsets is not None
+        if codes is None:
+            self._append(folders[0], rows.values, rows.offsets)
+        else:
+            codes = codes[: len(rows)]
+            present = np.unique(codes)
+            for code in present.tolist():
+                mask = pa.array(codes == code) if len(present) > 1 else None
+                values = rows.values.filter(mask) if mask is not None else rows.values
+                self._append(folders[code], values, rows.offsets.filter(mask) if mask is not None else rows.offsets)
+        self._next = rows.offsets[-1].as_py() + 1
+
+    def _append(self, folder: str, values: pa.Array, offsets: pa.Array) -> None:
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        opened = self._open.get(folder)
+        if opened is None:
+            self._made += 1
+            path = self._parts.staging / f"{self._partition}-{self._made}"
+            opened = _Open(self._parts.format.open(path, self._schema), path, first, last)
+            self._open[folder] = opened
+        opened.file.write(values)
+        opened.last = last
+
+    def _rotate(self) -> None:
+        """Close all open files, and commit them together."""
+        for folder, opened in self._open.items():
+            opened.file.close()
+            self._waiting.append(Finished(opened.path, self._name(folder, opened)))
+        self._open = {}
+        self._rotation.begin()
+        self._commit()
+
+    def _commit(self) -> None:
+        if not self._waiting:
+            return
+        self._parts.store.commit(self._partition, self._waiting, self._next)
+        for finished in self._waiting:
+            finished.path.unlink(missing_ok=True)
+        self._waiting = []
+        self.committed = self._next
+
+    def _name(self, folder: str, opened: _Open) -> str:
+        """``<topics.dir>/<topic>/<folder>/<topic>+<partition>+<first offset>[+<last offset>]<extension>``."""
+        config = self._parts.config
+        offsets = [opened.first, opened.last] if self._parts.store.names_end_offset else [opened.first]
+        numbers = [str(offset).zfill(config.pad_width) for offset in offsets]
+        topic, partition = self._partition
+        file = config.file_delim.join([topic, str(partition), *numbers]) + self._parts.format.extension
+        return config.directory_delim.join([*filter(None, [config.topics_dir]), topic, folder, file])
