@@ -189,6 +189,8 @@ def _properties(
             "listeners": f"PLAINTEXT://{listening['broker']}",
             "log.dirs": str(data / "broker"),
             "metrics.listen": listening["broker-metrics"],
+            "group.initial.rebalance.delay.ms": "0",  # as in Kafka's own sample properties for one machine
+            "offsets.topic.num.partitions": "8",
         }
     elif name == "registry":
         made = {"listeners": f"http://{listening['registry']}", "kafkastore.bootstrap.servers": kafka}

@@ -3,25 +3,17 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 import requests
 
+from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
 from tidegate.platform import make_plan
 
 pytestmark = pytest.mark.timeout(180)
-
-
-def tidegate(*arguments, check=True):
-    done = subprocess.run([sys.executable, "-m", "tidegate.cli", *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    assert not check or done.returncode == 0, done.stderr
-    return done
 
 
 def status(data):
@@ -34,13 +26,6 @@ def data(tmp_path_factory):
     tidegate("up", "--detach", "--data", folder, "--broker-listen", "127.0.0.1:0")
     yield folder
     tidegate("down", "--data", folder)
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_every_face_answers_and_says_its_address(data):

@@ -1,0 +1,89 @@
+"""A platform started by its own command, and what tests ask of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import requests
+
+__all__ = ["RunningPlatform", "running_platform", "tidegate", "until"]
+
+
+def tidegate(*arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "tidegate.cli", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def until(condition: Callable[[], Any], what: str = "the condition", timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {timeout_s:g} s"
+        time.sleep(0.05)
+
+
+class RunningPlatform:
+    """What ``tidegate up`` runs on ``data``."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+
+    def status(self) -> dict[str, Any]:
+        return json.loads(tidegate("status", "--data", self.data, "--json").stdout)
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return self.status()["addresses"]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.status()["bootstrap_servers"]
+
+    def kill(self, component: str) -> None:
+        """SIGKILL; the supervisor starts it again."""
+        pid = self.status()["components"][component]["pid"]
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+
+    def create(self, name: str, **config: Any) -> None:
+        """Post a connector and wait until all its tasks run."""
+        url = self.addresses["connect"]
+        config = {key.replace("__", "."): str(value) for key, value in config.items()}
+        answer = requests.post(f"{url}/connectors", json={"name": name, "config": config}, timeout=60)
+        assert answer.status_code == 201, answer.text
+        until(lambda: self.runs(name), f"connector {name} running")
+
+    def runs(self, name: str) -> bool:
+        status = requests.get(f"{self.addresses['connect']}/connectors/{name}/status", timeout=30)
+        if status.status_code != 200:
+            return False
+        body = status.json()
+        assert not any(part["state"] == "FAILED" for part in (body["connector"], *body["tasks"])), body
+        return bool(body["tasks"]) and all(task["state"] == "RUNNING" for task in body["tasks"])
+
+    def consume(self, topic: str) -> list[dict[str, Any]]:
+        """Everything in a topic, decoded."""
+        printed = tidegate("consume", topic, "--from-beginning", "--to-end", "--data", self.data).stdout
+        return [json.loads(line) for line in printed.splitlines()]
+
+
+@contextlib.contextmanager
+def running_platform(folder: Path, *options: str) -> Iterator[RunningPlatform]:
+    """``tidegate up`` on free ports; ``tidegate down`` at the end."""
+    data = folder / "data"
+    tidegate("up", "--detach", "--data", data, "--broker-listen", "127.0.0.1:0", *options)
+    try:
+        yield RunningPlatform(data)
+    finally:
+        tidegate("down", "--data", data)
