@@ -285,6 +285,11 @@ class Subscription:
         self.position = events[-1].replay_id + 1 if self._read_ahead else max(self._read_to, self.position)
         return events
 
+    def rewind(self, replay_id: int) -> None:
+        """Go back to an event that was taken, so that it is the next one to be taken."""
+        self.position = replay_id
+        self._read_ahead = []
+
     async def wait(self) -> None:
         """Return once there may be something to take."""
         while not self.available:

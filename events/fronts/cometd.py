@@ -47,6 +47,8 @@ log = logger(__name__)
 MAX_SUBSCRIPTIONS: Final = 100
 MAX_DELIVERED: Final = 200
 """Events in one answer, over all channels."""
+MAX_SHOWN: Final = 1000
+"""Events kept as they are shown, for the next client that is shown them."""
 
 
 class _Client:
@@ -80,6 +82,7 @@ class CometdFront:
     ) -> None:
         self._catalog, self._bus, self._access, self._config, self._metrics = catalog, bus, access, config, metrics
         self._clients: dict[str, _Client] = {}
+        self._shown: dict[tuple[str, int, str], Message] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
     @property
@@ -293,34 +296,50 @@ class CometdFront:
         found: list[Message] = []
         for channel, subscription in list(client.subscriptions.items()):
             try:
-                events = await subscription.take(MAX_DELIVERED - len(found))
+                for event in await subscription.take(MAX_DELIVERED - len(found)):
+                    shown = await self._show_or_rewind(subscription, event)
+                    if shown is not None:
+                        found.append({"channel": channel, "data": shown})
             except BusUnavailable as error:
                 log.warning("cannot read events for a subscriber", channel=channel, error=str(error))
                 asyncio.get_running_loop().call_later(1, client.wake.set)
-                continue
             except InvalidReplayId:
                 self._forget(
                     client
                 )  # it will shake hands and subscribe again, and hear then whether its replay id holds
                 return found
-            for event in events:
-                shown = await self._show(channel, subscription.topic, event)
-                if shown is not None:
-                    found.append(shown)
         return found
 
-    async def _show(self, channel: str, topic: str, event: Event) -> Message | None:
-        """The message of an event, or None, said aloud, for one that cannot be shown as JSON."""
+    async def _show_or_rewind(self, subscription: Subscription, event: Event) -> Message | None:
+        """The data of an event; when it cannot be shown yet, the event and those after it are taken again next time."""
         try:
-            schema = await self._catalog.schema(event.schema_id)
-            payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
-        except (NotThere, BadEvent) as error:
-            self._metrics.skipped.labels(topic).inc()
-            log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
-            return None
+            return await self._show(subscription.topic, event)
+        except BusUnavailable:
+            subscription.rewind(event.replay_id)
+            raise
+
+    async def _show(self, topic: str, event: Event) -> Message | None:
+        """The data of an event, or None, said aloud, for one that cannot be shown as JSON.
+
+        What many clients are shown is made once.
+        """
+        place = (topic, event.replay_id, event.uuid)
+        shown = self._shown.get(place)
+        if shown is None:
+            try:
+                schema = await self._catalog.schema(event.schema_id)
+                payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
+            except (NotThere, BadEvent) as error:
+                self._metrics.skipped.labels(topic).inc()
+                log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
+                return None
+            position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": topic}
+            shown = {"schema": str(event.schema_id), "payload": payload, "event": position}
+            if len(self._shown) >= MAX_SHOWN:
+                self._shown.clear()
+            self._shown[place] = shown
         self._metrics.delivered.labels(topic, "cometd").inc()
-        position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": topic}
-        return {"channel": channel, "data": {"schema": str(event.schema_id), "payload": payload, "event": position}}
+        return shown
 
     def _forget(self, client: _Client) -> None:
         self._clients.pop(client.id, None)

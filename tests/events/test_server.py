@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -229,3 +231,9 @@ def test_no_acknowledged_event_is_lost_when_the_broker_is_killed(tmp_path: Path)
             assert minutes(Follower(service, name, -2).receive(len(got))) == got
     finally:
         kafka.stop()
+
+
+def test_the_service_loads_no_heavy_library() -> None:
+    heavy = ("numpy", "pyarrow", "pandas", "sqlalchemy", "pyspark", "simple_salesforce")
+    code = f"import sys, events.server, events.fronts.pubsub, events.grpc_server; print([n for n in {heavy} if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -14,6 +14,7 @@ from aiosfstream_ng.exceptions import ServerError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from events.errors import BusUnavailable
 from tests.support.events import PASSWORD, USER, EventsThread
 
 CHANNEL = "/event/Order_Shipped__e"
@@ -190,6 +191,25 @@ def test_a_client_that_hangs_up_loses_nothing(service: EventsThread) -> None:
     _until(lambda: next(iter(_client(service, client).subscriptions.values())).wake.is_set() or _client(service, client).waiting == 0)
     publish(service, "h-1")
     assert numbers(client.connect()[:-1]) == ["h-1"]
+
+
+def test_events_wait_while_the_registry_is_away(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with EventsThread(tmp_path_factory.mktemp("away")) as service:
+        service.define()
+        client = Bayeux(service)
+        client.connect()
+        client.subscribe()
+        publish(service, "a-1", "a-2")
+        service.server.catalog._by_id.clear()
+        by_id = service.schemas.by_id
+
+        def away(_: int) -> str:
+            raise BusUnavailable("The registry is away")
+
+        service.schemas.by_id = away
+        assert client.connect(timeout_ms=10)[:-1] == []
+        service.schemas.by_id = by_id
+        assert numbers(client.connect()[:-1]) == ["a-1", "a-2"]
 
 
 def test_a_session_without_a_connect_is_cleared_away(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -199,3 +199,15 @@ def test_publishing_says_so_when_the_log_is_away(service: EventsThread) -> None:
     finally:
         service.memory_log.down = False
     assert (answer.status_code, answer.json()[0]["errorCode"]) == (503, "SERVER_UNAVAILABLE")
+
+
+def test_metrics_count_what_was_published_and_refused(service: EventsThread) -> None:
+    def counted(name: str) -> float:
+        lines = requests.get(f"{service.url}/metrics", timeout=10).text.splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    published, refused = counted('events_published_total{event="Order_Shipped__e"'), counted('events_refused_total{face="rest"}')
+    call(service, "POST", EVENTS, {"Order_Number__c": "M"})
+    call(service, "POST", EVENTS, {"Nope__c": 1})
+    assert counted('events_published_total{event="Order_Shipped__e"') == published + 1
+    assert counted('events_refused_total{face="rest"}') == refused + 1
