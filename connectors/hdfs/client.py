@@ -12,6 +12,8 @@ from connectors.objects.renaming import RenamingStore
 
 __all__ = ["HdfsStore"]
 
+_SETTINGS: Final = {"dfs.client.failover.max.attempts": "3"}
+"""The worker repeats what failed for the moment: the client need not try for minutes (15 attempts) on its own."""
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _FOR_GOOD: Final = ("permission denied", "accesscontrol", "quota", "illegal", "invalid", "standby")
 
@@ -84,7 +86,7 @@ class HdfsStore(RenamingStore):
 def _client(url: str, conf_dir: str) -> Any:
     from hdfs_native import Client
 
-    settings: dict[str, str] = {}
+    settings = dict(_SETTINGS)
     for name in ("core-site.xml", "hdfs-site.xml"):
         path = Path(conf_dir, name)
         if conf_dir and path.is_file():

@@ -40,7 +40,7 @@ class S3Store(Store):
         try:
             with (
                 finished.path.open("rb") as source,
-                self._files.open_output_stream(name, metadata=metadata) as target,
+                self._files.open_output_stream(name, compression=None, metadata=metadata) as target,
             ):
                 while block := source.read(_BLOCK_BYTES):
                     target.write(block)
