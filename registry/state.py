@@ -65,6 +65,12 @@ class State:
 
     def _add(self, version: SchemaVersion) -> None:
         context = context_of(version.subject)
+        for subject, number in self._by_id[context].get(version.id, ()):
+            # One text in memory for a schema, under however many subjects.
+            twin = self._subjects[subject][number]
+            if twin.schema == version.schema:
+                version = dataclasses.replace(version, schema=twin.schema)
+            break
         versions = self._subjects.setdefault(version.subject, {})
         versions[version.version] = version
         if list(versions)[-1] != max(versions):

@@ -123,9 +123,10 @@ class Store:
         while True:
             try:
                 records = await self._log.read()
-            except StoreError as error:
+            except Exception as error:  # whatever it is, the registry must not go deaf
                 if not failing:
-                    log.warning("the schema log cannot be read; trying on", error=str(error))
+                    trace = None if isinstance(error, StoreError) else error
+                    log.warning("the schema log cannot be read; trying on", error=str(error), exc_info=trace)
                 failing = True
                 await asyncio.sleep(0.2)
                 continue

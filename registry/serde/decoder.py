@@ -7,7 +7,7 @@ schema end in an error that names the row and the field.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -15,18 +15,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from registry.formats.avro.model import ArrayType, AvroType, EnumType, FixedType, MapType, RecordType, UnionType
+from registry.formats.avro.model import (
+    ArrayType,
+    AvroType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordType,
+    UnionType,
+)
 from registry.serde.arrow_types import type_to_arrow
 from registry.serde.errors import CorruptRecord
 from registry.serde.logical import branch_names, logical_of, null_branch, value_branches
+from registry.serde.walk import Budget, smallest, walk_blocks
 
 __all__ = ["decode_bodies"]
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
+ReadItem = Callable[["_Cursor"], list[pa.Array]]
+Items = tuple[Ints, list[pa.Array]]
 
-_MAX_ITEMS: Final = 1 << 31
+_STEPS: Final = 64
+_FEW_ROWS: Final = 64
+_SIZELESS: Final = 1 << 20
+"""Items of no bytes that a batch may have."""
 
 
 def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
@@ -34,7 +49,7 @@ def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
     buffer = values.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
-    cursor = _Cursor(data, offsets[:-1] + skip, offsets[1:], np.arange(len(values)))
+    cursor = _Cursor(data, offsets[:-1] + skip, offsets[1:], np.arange(len(values)), Budget(_SIZELESS))
     cursor.check(cursor.position <= cursor.end, "", "the record ends within its header")
     decoded = _read(type_, cursor, "")
     left = cursor.end - cursor.position
@@ -45,17 +60,17 @@ def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
 class _Cursor:
     """Where each of some rows is being read."""
 
-    __slots__ = ("data", "end", "position", "rows")
+    __slots__ = ("budget", "data", "end", "position", "rows")
 
-    def __init__(self, data: Bytes, position: Ints, end: Ints, rows: Ints) -> None:
-        self.data, self.position, self.end, self.rows = data, position, end, rows
+    def __init__(self, data: Bytes, position: Ints, end: Ints, rows: Ints, budget: Budget) -> None:
+        self.data, self.position, self.end, self.rows, self.budget = data, position, end, rows, budget
 
     def __len__(self) -> int:
         return len(self.position)
 
     def part(self, chosen: Any) -> _Cursor:
         """A cursor of some of the rows; give it back with ``advance`` when it was read."""
-        return _Cursor(self.data, self.position[chosen], self.end[chosen], self.rows[chosen])
+        return _Cursor(self.data, self.position[chosen], self.end[chosen], self.rows[chosen], self.budget)
 
     def advance(self, chosen: Any, part: _Cursor) -> None:
         self.position[chosen] = part.position
@@ -128,7 +143,9 @@ def _read(type_: AvroType, cursor: _Cursor, path: str) -> pa.Array:
         case UnionType():
             return _read_union(type_, cursor, path)
         case ArrayType():
-            counts, items = _read_blocks(cursor, path, lambda part: [_read(type_.items, part, f"{path}[]")])
+            counts, items = _read_blocks(
+                cursor, [type_.items], path, lambda part: [_read(type_.items, part, f"{path}[]")]
+            )
             return _listed(counts, items, type_to_arrow(type_, path), lambda: type_to_arrow(type_.items))
         case MapType():
             return _read_map(type_, cursor, path)
@@ -277,7 +294,7 @@ def _read_map(type_: MapType, cursor: _Cursor, path: str) -> pa.Array:
         keys = _as_text(part.strings(f"{path}{{}}"), part, f"{path}{{}}")
         return [keys, _read(type_.values, part, f"{path}[]")]
 
-    counts, columns = _read_blocks(cursor, path, entries)
+    counts, columns = _read_blocks(cursor, [PrimitiveType("string"), type_.values], path, entries)
     arrow = type_to_arrow(type_, path)
     offsets = pa.array(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32))
     keys, items = columns or [pa.array([], arrow.key_type), pa.array([], arrow.item_type)]
@@ -290,57 +307,87 @@ def _listed(counts: Ints, items: list[pa.Array], arrow: pa.DataType, item_type: 
     return pa.ListArray.from_arrays(offsets, values, type=arrow)
 
 
-def _read_blocks(
-    cursor: _Cursor, path: str, read_item: Callable[[_Cursor], list[pa.Array]]
-) -> tuple[Ints, list[pa.Array]]:
+def _read_blocks(cursor: _Cursor, types: Sequence[AvroType], path: str, read_item: ReadItem) -> Items:
     """Items of blocked lists: how many each row has, and the columns of all items in the order of rows.
 
-    The first items of all rows are read at once, then the second ones, and so on: as many steps as the longest list has
-    items.
+    The first items of all rows are read at once, then the second ones, and so on. When only a few rows go on for long,
+    their items are first found one by one and then read at once, or one list of a million would take a million steps.
     """
     counts = np.zeros(len(cursor), np.int64)
     left = np.zeros(len(cursor), np.int64)
     open_ = np.arange(len(cursor))
+    sizeless = not any(smallest(type_) for type_ in types)
     owners: list[Ints] = []
     steps: list[list[pa.Array]] = []
     while len(open_):
-        _begin_blocks(cursor, left, open_, path)
+        _begin_blocks(cursor, left, open_, sizeless=sizeless, path=path)
         open_ = open_[left[open_] > 0]
         if not len(open_):
             break
-        part = cursor.part(open_)
+        if len(steps) >= _STEPS and len(open_) < _FEW_ROWS:
+            part, owner = _walk(cursor, types, left, open_, path)
+            open_ = open_[:0]
+        else:
+            part, owner = cursor.part(open_), open_
         steps.append(read_item(part))
-        cursor.advance(open_, part)
-        owners.append(open_)
-        left[open_] -= 1
-        counts[open_] += 1
+        if len(open_):
+            cursor.advance(open_, part)
+            left[open_] -= 1
+        owners.append(owner)
+        counts += np.bincount(owner, minlength=len(counts))
     if not steps:
         return counts, []
-    order = np.argsort(np.concatenate(owners), kind="stable")
-    take = pa.array(order)
+    take = pa.array(np.argsort(np.concatenate(owners), kind="stable"))
     columns = [pa.concat_arrays([step[place] for step in steps]).take(take) for place in range(len(steps[0]))]
     return counts, columns
 
 
-def _begin_blocks(cursor: _Cursor, left: Ints, open_: Ints, path: str) -> None:
+def _begin_blocks(cursor: _Cursor, left: Ints, open_: Ints, *, sizeless: bool, path: str) -> None:
     """Read the header of the next block in the rows that have no item left in theirs; 0 ends a list."""
     waiting = open_[left[open_] == 0]
     if not len(waiting):
         return
     part = cursor.part(waiting)
-    counts = part.varints(path)
-    sized = np.flatnonzero(counts < 0)
+    announced = part.varints(path)
+    sized = np.flatnonzero(announced < 0)
     if len(sized):
         # A negative count is followed by the block's size in bytes, for those who want to skip it.
         headed = part.part(sized)
         headed.varints(path)
         part.advance(sized, headed)
-        part.check(counts > -_MAX_ITEMS, path, lambda at: f"a block of {counts[at]} items")
-        counts = np.abs(counts)
-    # Items of no bytes (null) could otherwise be announced without end.
-    room = np.maximum(part.end - part.position, 0) + 1
-    part.check(
-        counts <= np.maximum(room, 65_536), path, lambda at: f"a block of {counts[at]} items in {room[at]} bytes"
-    )
+    # Compared before the sign is dropped: the lowest number has no opposite.
+    room = np.full(len(part), part.budget.left) if sizeless else part.end - part.position
+    fits = (announced <= room) & (announced >= -room)
+    part.check(fits, path, lambda at: f"a block of {announced[at]} items where {max(room[at], 0)} can be at most")
+    if sizeless:
+        try:
+            part.budget.spend(int(np.abs(announced).sum()))
+        except ValueError as error:
+            raise CorruptRecord(str(error), row=int(part.rows[0]), path=path) from error
     cursor.advance(waiting, part)
-    left[waiting] = counts
+    left[waiting] = np.abs(announced)
+
+
+def _walk(cursor: _Cursor, types: Sequence[AvroType], left: Ints, open_: Ints, path: str) -> tuple[_Cursor, Ints]:
+    """Find the items of some rows up to the ends of their lists: a cursor at every item, and the rows they belong to."""
+    data = cursor.data.data
+    starts: list[int] = []
+    found: list[int] = []
+    for row in open_.tolist():
+        before = len(starts)
+        try:
+            cursor.position[row] = walk_blocks(
+                types,
+                data,
+                int(cursor.position[row]),
+                int(cursor.end[row]),
+                left=int(left[row]),
+                starts=starts,
+                budget=cursor.budget,
+            )
+        except ValueError as error:
+            raise CorruptRecord(str(error), row=int(cursor.rows[row]), path=path) from error
+        left[row] = 0
+        found.append(len(starts) - before)
+    owner = np.repeat(open_, found)
+    return _Cursor(cursor.data, np.array(starts, np.int64), cursor.end[owner], cursor.rows[owner], cursor.budget), owner

@@ -16,7 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from registry.formats.avro.model import ArrayType, AvroType, EnumType, FixedType, MapType, RecordType, UnionType
+from registry.formats.avro.model import (
+    ArrayType,
+    AvroType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordType,
+    UnionType,
+)
 from registry.serde.arrow_types import type_to_arrow
 from registry.serde.defaults import default_column
 from registry.serde.errors import UnencodableValue
@@ -125,7 +134,7 @@ class _Encoder:
             raise UnencodableValue(f"Arrow type {column.type} is no map", path=path)
         entry = pa.struct([column.type.key_field, column.type.item_field])
         listed = column.cast(pa.list_(pa.field("entries", entry, False)))
-        string = AvroType("string")
+        string = PrimitiveType("string")
 
         def entries(items: pa.Array) -> list[_Piece]:
             keys, values = items.flatten()
@@ -139,8 +148,13 @@ class _Encoder:
             column = pc.if_else(pa.array(present), column, pa.scalar(None, column.type))
         counts = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
         items = column.flatten()
-        bodies = self.join(encode_items(items), len(items))
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        try:
+            bodies = self.join(encode_items(items), len(items))
+        except UnencodableValue as error:
+            # What was the row of an item is told as the row of its list.
+            row = None if error.row is None else int(np.searchsorted(starts, error.row, "right")) - 1
+            raise UnencodableValue(error.reason, row=row, path=error.path) from error
         offsets = np.frombuffer(bodies.buffers()[1], np.int32)[bodies.offset :][: len(items) + 1]
         listed = _binary(offsets[starts], bodies.buffers()[2])
         filled = counts > 0

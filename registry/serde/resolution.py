@@ -7,8 +7,11 @@ defaults. A value the reader has no place for (a null, an unknown symbol or bran
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,13 +46,15 @@ def resolve_column(column: pa.Array, writer: AvroType, reader: AvroType, path: s
         case RecordType(), RecordType():
             return _resolve_record(column, writer, reader, path)
         case ArrayType(), ArrayType():
-            items = resolve_column(column.flatten(), writer.items, reader.items, f"{path}[]")
-            return pa.ListArray.from_arrays(
-                _offsets(column), items, type=type_to_arrow(reader), mask=_null_mask(column)
-            )
+            offsets = _offsets(column)
+            with _rows_of(offsets):
+                items = resolve_column(column.flatten(), writer.items, reader.items, f"{path}[]")
+            arrow = type_to_arrow(reader)
+            return pa.ListArray.from_arrays(pa.array(offsets), items, type=arrow, mask=_null_mask(column))
         case MapType(), MapType():
             column = column.take(pa.array(np.arange(len(column))))
-            items = resolve_column(column.items, writer.values, reader.values, f"{path}[]")
+            with _rows_of(column.offsets.to_numpy()):
+                items = resolve_column(column.items, writer.values, reader.values, f"{path}[]")
             made = pa.MapArray.from_arrays(column.offsets, column.keys, items, type=type_to_arrow(reader))
             return made if column.null_count == 0 else pc.if_else(column.is_valid(), made, pa.scalar(None, made.type))
         case EnumType(), EnumType():
@@ -59,9 +64,29 @@ def resolve_column(column: pa.Array, writer: AvroType, reader: AvroType, path: s
     return _resolve_scalar(column, writer, reader, path)
 
 
-def _offsets(column: pa.Array) -> pa.Array:
+def _offsets(column: pa.Array) -> npt.NDArray[np.int32]:
     counts = pc.list_value_length(column).fill_null(0).to_numpy()
-    return pa.array(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32))
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32)
+
+
+@contextmanager
+def _rows_of(offsets: npt.NDArray[np.int32]) -> Iterator[None]:
+    """An error in an item is told with the row of its list."""
+    try:
+        yield
+    except CorruptRecord as error:
+        row = None if error.row is None else int(np.searchsorted(offsets, error.row, "right")) - 1
+        raise CorruptRecord(error.reason, row=row, path=error.path) from error
+
+
+@contextmanager
+def _rows_among(valid: npt.NDArray[np.bool_]) -> Iterator[None]:
+    """An error in one of the valid rows is told with its place among all."""
+    try:
+        yield
+    except CorruptRecord as error:
+        row = None if error.row is None else int(np.flatnonzero(valid)[error.row])
+        raise CorruptRecord(error.reason, row=row, path=error.path) from error
 
 
 def _null_mask(column: pa.Array) -> pa.Array | None:
@@ -82,9 +107,10 @@ def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, pa
         # A required field under a null record is null too, and is nobody's fault.
         child = children[place]
         if column.null_count and not _takes_null(field.type):
-            resolved = resolve_column(child.filter(column.is_valid()), written.type, field.type, where)
-            rank = np.cumsum(column.is_valid().to_numpy(zero_copy_only=False)) - 1
-            child = resolved.take(pa.array(rank, mask=column.is_null().to_numpy(zero_copy_only=False)))
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            with _rows_among(valid):
+                resolved = resolve_column(child.filter(pa.array(valid)), written.type, field.type, where)
+            child = resolved.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
         else:
             child = resolve_column(child, written.type, field.type, where)
         made.append(child)
@@ -170,7 +196,12 @@ def _resolve_scalar(column: pa.Array, writer: AvroType, reader: AvroType, path: 
             f"a {_shown(writer)} cannot be read as a {_shown(reader)}: precision and scale must be the same", path=path
         )
     # Avro resolves the numbers beneath; what they mean is the reader's business.
-    return _plain(column).cast(_plain_type(wanted)).view(wanted)
+    # To a floating number Avro promotes even where digits are lost; bytes that become text must be UTF-8.
+    safe = not pa.types.is_floating(wanted)
+    try:
+        return _plain(column).cast(_plain_type(wanted), safe=safe).view(wanted)
+    except pa.ArrowInvalid as error:
+        raise CorruptRecord(f"{writer.kind} cannot be read as {reader.kind}: {error}", path=path) from error
 
 
 def _shown(type_: AvroType) -> str:

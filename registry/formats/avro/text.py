@@ -92,7 +92,9 @@ def _alias(full_name: str, namespace: str | None) -> str:
 
 
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_ESCAPED: Final = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in range(0x20)}, **_ESCAPES})
+# Half surrogate pairs are escaped too: JSON can carry them, UTF-8 cannot.
+_ESCAPED_CODES: Final = (*range(0x20), *range(0xD800, 0xE000))
+_ESCAPED: Final = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in _ESCAPED_CODES}, **_ESCAPES})
 
 
 def write_json(value: Any) -> str:

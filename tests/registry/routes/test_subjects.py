@@ -110,6 +110,18 @@ def test_a_bad_registration_is_a_clean_error(
     assert client.get("/subjects").json() == []
 
 
+def test_half_a_surrogate_pair_is_kept_and_comes_back(
+    client: TestClient, log: Any, reopened: Callable[..., TestClient]
+) -> None:
+    body = b'{"schema":"{\\"type\\":\\"fixed\\",\\"name\\":\\"F\\",\\"size\\":1,\\"doc\\":\\"\\ud800\\"}"}'
+    assert client.post("/subjects/s/versions", content=body).json() == {"id": 1}
+    shown = client.get("/subjects/s/versions/1").json()
+    assert json.loads(shown["schema"])["doc"] == "\ud800"
+    with reopened(log) as again:
+        assert again.get("/subjects/s/versions/1").json() == shown
+        assert again.post("/subjects/s/versions", content=body).json() == {"id": 1}
+
+
 def test_a_body_that_is_not_json_is_400(client: TestClient) -> None:
     assert error(client.post("/subjects/s/versions", content=b"{nope"))[0] == 400
     assert error(client.post("/subjects/s/versions", content=b"\xff\xfe"))[0] == 400

@@ -370,6 +370,111 @@ def test_a_reader_that_cannot_take_a_value_names_it() -> None:
         decode_columns(values, {7: writer}.__getitem__, parse(("q", "int")))
 
 
+def test_an_error_in_a_list_names_the_row_of_the_list() -> None:
+    schema = parse(("l", {"type": "array", "items": "int"}))
+    column = pa.StructArray.from_arrays([pa.array([[1, 2], [], [3, None]], pa.list_(pa.int32()))], ["l"])
+    with pytest.raises(UnencodableValue, match=r"row 2, field l\[\]: null"):
+        encode_columns(schema, column, 1)
+    writer = parse(("l", {"type": "array", "items": ["null", "int"]}))
+    values = encode_columns(writer, column, 7)
+    with pytest.raises(CorruptRecord, match=r"row 2, field l\[\]: null"):
+        decode_columns(values, {7: writer}.__getitem__, schema)
+
+
+ITEMS: list[Typed] = [
+    ("int", st.integers(-100, 1000)),
+    ("string", st.text(max_size=3)),
+    (["null", "double"], st.none() | st.floats(allow_nan=False)),
+    ({"type": "map", "values": "long"}, st.dictionaries(st.text(max_size=2), st.integers(0, 9), max_size=2)),
+    ({"type": "array", "items": "boolean"}, st.lists(st.booleans(), max_size=2)),
+]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(ITEMS), st.data())
+def test_long_lists_among_short_ones(item: Typed, data: st.DataObject) -> None:
+    type_, values = item
+    schema = parse(("before", "string"), ("v", {"type": "array", "items": type_}), ("after", "int"))
+    few = data.draw(st.lists(values, min_size=3, max_size=3))
+    lengths = data.draw(st.permutations([0, 1, 63, 64, 65, 66, 200]))
+    rows = [{"before": "b", "v": [few[n % 3] for n in range(length)], "after": length} for length in lengths]
+    column = pa.array(rows, arrow_type(schema))
+    encoded = encode_columns(schema, column, 7)
+    assert encoded.to_pylist() == [written_by_fastavro(schema, row) for row in rows]
+    (run,) = decode_columns(encoded, {7: schema}.__getitem__)
+    assert run.array.equals(column)
+    message = bytearray(encoded[lengths.index(200)].as_py())
+    del message[-data.draw(st.integers(1, 100)) :]
+    with pytest.raises(CorruptRecord, match="row 1"):
+        decode_columns(pa.array([encoded[0].as_py(), bytes(message)]), {7: schema}.__getitem__)
+
+
+WIDER = {
+    "int": ["int", "long", "float", "double"],
+    "long": ["long", "double"],
+    "float": ["float", "double"],
+    "string": ["string", "bytes"],
+    "bytes": ["bytes"],
+}
+
+
+@st.composite
+def evolutions(draw: st.DrawFn) -> tuple[AvroSchema, AvroSchema, list[Any]]:
+    """A writer, a reader that left out, reordered, widened and added, and rows of the writer."""
+    plain = {
+        "int": SCALARS[1][1],
+        "long": st.integers(-(2**50), 2**50),
+        "float": SCALARS[3][1],
+        "string": SCALARS[5][1],
+    }
+    kinds = draw(st.lists(st.sampled_from(list(plain)), min_size=1, max_size=5))
+    optional = [draw(st.booleans()) for _ in kinds]
+    written = [(f"f{n}", ["null", k] if o else k) for n, (k, o) in enumerate(zip(kinds, optional, strict=True))]
+    nested = draw(st.booleans())
+    read: list[tuple[str, Any]] = []
+    for number, kind in enumerate(kinds):
+        if draw(st.booleans()):
+            wide = draw(st.sampled_from(WIDER[kind]))
+            read.append((f"f{number}", ["null", wide] if optional[number] or draw(st.booleans()) else wide))
+    read = draw(st.permutations(read))
+    read.append(("added", {"type": ["null", "string"], "default": None}))
+    values: st.SearchStrategy[Any] = st.fixed_dictionaries(
+        {f"f{n}": st.none() | plain[k] if o else plain[k] for n, (k, o) in enumerate(zip(kinds, optional, strict=True))}
+    )
+    schemas = [parse(*fields) for fields in (written, read)]
+    if nested:
+        schemas = [parse(("l", {"type": "array", "items": json.loads(s.resolved)}), name="Outer") for s in schemas]
+        values = st.fixed_dictionaries({"l": st.lists(values, max_size=3)})
+    return schemas[0], schemas[1], draw(st.lists(values, min_size=1, max_size=5))
+
+
+@settings(max_examples=150, deadline=None)
+@given(evolutions())
+def test_what_a_reader_sees_is_what_fastavro_sees(evolution: tuple[AvroSchema, AvroSchema, list[Any]]) -> None:
+    writer, reader, rows = evolution
+    values = encode_columns(writer, pa.array(rows, arrow_type(writer)), 7)
+    (run,) = decode_columns(values, {7: writer}.__getitem__, reader)
+    prepared = [fastavro.parse_schema(json.loads(schema.resolved)) for schema in (writer, reader)]
+    expected = [fastavro.schemaless_reader(io.BytesIO(value[5:]), *prepared) for value in values.to_pylist()]
+    assert run.array.type == arrow_type(reader)
+    # A number promoted to float by fastavro keeps digits a float does not have; Arrow rounds it, as Java does.
+    assert run.array.equals(pa.array(expected, arrow_type(reader)))
+
+
+@pytest.mark.parametrize(
+    ("items", "body"),
+    [
+        ("null", b"\x80\x80\x08" * 5000 + b"\0"),
+        ("null", b"\xff\xff\x07\x02" * 5000 + b"\0"),
+        ({"type": "array", "items": "null"}, b"\xd0\x0f" + b"\x80\x80\x08\0" * 1000 + b"\0"),
+    ],
+)
+def test_a_few_bytes_cannot_announce_items_without_end(items: Any, body: bytes) -> None:
+    schema = AvroSchema.parse(json.dumps({"type": "array", "items": items}))
+    with pytest.raises(CorruptRecord, match=r"row 0.* a block of"):
+        decode_columns(pa.array([b"\0\0\0\0\1" + body]), lambda _: schema)
+
+
 def test_a_recursive_schema_has_no_columns() -> None:
     schema = AvroSchema.parse('{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}')
     with pytest.raises(UnsupportedSchema, match=r"field next: the record L holds itself"):
