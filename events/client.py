@@ -10,6 +10,7 @@ import json
 import queue
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import requests
@@ -80,6 +81,13 @@ class EventsClient:
         """Define or change an event from its Avro record."""
         headers = {"Content-Type": "application/json"}
         return dict(self._call("POST", "/tidegate/v1/events", data=schema.encode(), headers=headers))
+
+    def define_file(self, path: Path) -> dict[str, Any]:
+        """Define or change an event from a file or SFDX folder of Salesforce metadata, or from an Avro record (.avsc)."""
+        from events.definitions import to_avro_text
+        from events.metadata_xml import read
+
+        return self.define_avro(to_avro_text(read(path)))
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
         """Publish one event; returns its uuid once the log has it."""

@@ -36,9 +36,7 @@ def events_options(function: F) -> F:
     return data_option(function)
 
 
-def _client(
-    data: Path, url: str | None, pubsub: str | None, user: str, password: str | None
-) -> EventsClient:
+def _client(data: Path, url: str | None, pubsub: str | None, user: str, password: str | None) -> EventsClient:
     from events.client import EventsClient
     from events.config import DEFAULT_PASSWORD
 
@@ -54,16 +52,13 @@ def _client(
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @events_options
 def define(files: tuple[Path, ...], **where: Any) -> None:
-    """Define or change events from Salesforce metadata (X__e.object-meta.xml, .object) or Avro records (.avsc)."""
+    """Define or change events from Salesforce metadata (an SFDX folder X__e, X__e.object-meta.xml, .object) or Avro (.avsc)."""
     client = _client(**where)
     for path in files:
-        if path.suffix == ".avsc":
-            made = client.define_avro(path.read_text())
-        elif path.name.endswith((".object-meta.xml", ".object")):
-            made = client.define_xml(path.name.partition(".")[0], path.read_bytes())
-        else:
-            raise UsageError(f"{path}: give X__e.object-meta.xml, X__e.object or an .avsc")
-        click.echo(f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}")
+        made = client.define_file(path)
+        click.echo(
+            f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}"
+        )
 
 
 @events.command("list")
@@ -75,7 +70,9 @@ def list_events(as_json: bool, **where: Any) -> None:
     if as_json:
         print_json(found)
     else:
-        print_table(["event", "label", "topic", "schema"], [[e["name"], e["label"], e["topic"], e["schemaId"]] for e in found])
+        print_table(
+            ["event", "label", "topic", "schema"], [[e["name"], e["label"], e["topic"], e["schemaId"]] for e in found]
+        )
 
 
 @events.command()
@@ -90,7 +87,10 @@ def describe(event: str, as_json: bool, **where: Any) -> None:
         return
     schema = found["schema"] if isinstance(found["schema"], dict) else json.loads(found["schema"])
     click.echo(f"{found['name']}  {found['label']}  topic {found['topic']}")
-    rows = [[f["name"], json.dumps(f["type"]) if not isinstance(f["type"], str) else f["type"], f.get("doc")] for f in schema["fields"]]
+    rows = [
+        [f["name"], json.dumps(f["type"]) if not isinstance(f["type"], str) else f["type"], f.get("doc")]
+        for f in schema["fields"]
+    ]
     print_table(["field", "type", "doc"], rows)
 
 
@@ -125,7 +125,9 @@ def _typed(value: str) -> Any:
 
 @events.command()
 @click.argument("event")
-@click.option("--replay", default=-1, show_default=True, help="-1: from now on; -2: all that are kept; else after this replay id.")
+@click.option(
+    "--replay", default=-1, show_default=True, help="-1: from now on; -2: all that are kept; else after this replay id."
+)
 @click.option("-n", "count", type=int, help="Stop after so many events.")
 @events_options
 def subscribe(event: str, replay: int, count: int | None, **where: Any) -> None:

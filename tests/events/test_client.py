@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from events.client import EventsClient, PublishRefused
+from events.errors import InvalidDefinition
+from tests.support.events import PASSWORD, USER, EventsThread
+
+
+@pytest.fixture
+def client(service: EventsThread) -> Iterator[EventsClient]:
+    yield EventsClient(service.url, user=USER, password=PASSWORD, pubsub=service.addresses["pubsub-plain"])
+
+
+def test_an_sfdx_folder_is_defined_with_its_field_files(client: EventsClient, tmp_path: Path) -> None:
+    folder = tmp_path / "Parcel__e"
+    (folder / "fields").mkdir(parents=True)
+    (folder / "Parcel__e.object-meta.xml").write_text("<CustomObject><eventType>HighVolume</eventType></CustomObject>")
+    field = "<CustomField><fullName>Weight__c</fullName><type>Number</type><precision>6</precision><scale>1</scale></CustomField>"
+    (folder / "fields" / "Weight__c.field-meta.xml").write_text(field)
+    made = client.define_file(folder)
+    assert [entry["name"] for entry in made["schema"]["fields"]] == ["CreatedDate", "CreatedById", "Weight__c"]
+    client.publish("Parcel__e", {"Weight__c": 2.5})
+    (received,) = islice(client.follow("Parcel__e", replay_id=-2), 1)
+    assert (received.event, received.fields["Weight__c"]) == ("Parcel__e", 2.5)
+
+
+def test_a_file_that_is_no_definition_is_refused(client: EventsClient, tmp_path: Path) -> None:
+    path = tmp_path / "x.avsc"
+    path.write_text("{}")
+    with pytest.raises(InvalidDefinition, match="is a record"):
+        client.define_file(path)
+
+
+def test_a_refused_event_says_why(client: EventsClient) -> None:
+    with pytest.raises(PublishRefused, match="INVALID_FIELD: No such column 'Nope__c'"):
+        client.publish("Order_Shipped__e", {"Nope__c": 1})
+
+
+def test_more_events_than_one_request_asks_for_all_come(client: EventsClient) -> None:
+    for number in range(130):
+        client.publish("Order_Shipped__e", {"Order_Number__c": f"l-{number}"})
+    found = [received.fields["Order_Number__c"] for received in islice(client.follow("Order_Shipped__e", replay_id=-2), 130)]
+    assert found == [f"l-{number}" for number in range(130)]
