@@ -28,7 +28,7 @@ from registry.formats.avro.model import (
 from registry.serde.arrow_types import type_to_arrow
 from registry.serde.errors import CorruptRecord
 from registry.serde.logical import branch_names, logical_of, null_branch, value_branches
-from registry.serde.walk import Budget, smallest, walk_blocks
+from registry.serde.walk import SIZELESS, Budget, smallest, walk_blocks
 
 __all__ = ["decode_bodies"]
 
@@ -40,8 +40,6 @@ Items = tuple[Ints, list[pa.Array]]
 
 _STEPS: Final = 64
 _FEW_ROWS: Final = 64
-_SIZELESS: Final = 1 << 20
-"""Items of no bytes that a batch may have."""
 
 
 def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
@@ -49,7 +47,7 @@ def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
     buffer = values.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
-    cursor = _Cursor(data, offsets[:-1] + skip, offsets[1:], np.arange(len(values)), Budget(_SIZELESS))
+    cursor = _Cursor(data, offsets[:-1] + skip, offsets[1:], np.arange(len(values)), Budget(SIZELESS))
     cursor.check(cursor.position <= cursor.end, "", "the record ends within its header")
     decoded = _read(type_, cursor, "")
     left = cursor.end - cursor.position

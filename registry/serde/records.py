@@ -15,6 +15,7 @@ from fastavro.types import Schema
 from registry.formats.avro.schema import AvroSchema
 from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
 from registry.serde.framing import header, unframe
+from registry.serde.walk import SIZELESS, Budget, has_sizeless_items, walk
 
 __all__ = ["decode_record", "encode_record"]
 
@@ -39,10 +40,18 @@ def decode_record(data: bytes, resolve: Resolve, reader: AvroSchema | None = Non
     writer = resolve(schema_id)
     source = io.BytesIO(body)
     with _border(CorruptRecord):
+        if _announces(writer):
+            # fastavro takes any number of nulls on the word of a few bytes.
+            walk(writer.type, body, 0, len(body), Budget(SIZELESS))
         value = fastavro.schemaless_reader(source, _prepared(writer), _prepared(reader) if reader is not None else None)
     if source.tell() != len(body):
         raise CorruptRecord(f"{len(body) - source.tell()} bytes are left over after the record of schema {schema_id}")
     return schema_id, reader or writer, value
+
+
+@lru_cache(maxsize=1000)
+def _announces(schema: AvroSchema) -> bool:
+    return has_sizeless_items(schema.type)
 
 
 @lru_cache(maxsize=1000)

@@ -7,10 +7,12 @@ from typing import Final
 
 from registry.formats.avro.model import ArrayType, AvroType, FixedType, MapType, PrimitiveType, RecordType, UnionType
 
-__all__ = ["Budget", "smallest", "walk_blocks"]
+__all__ = ["SIZELESS", "Budget", "has_sizeless_items", "smallest", "walk", "walk_blocks"]
 
 _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _STRING: Final = PrimitiveType("string")
+SIZELESS: Final = 1 << 20
+"""Items of no bytes that a batch, or a single record, may have."""
 
 
 class Budget:
@@ -26,13 +28,39 @@ class Budget:
         self.left -= items
 
 
-def smallest(type_: AvroType) -> int:
+def smallest(type_: AvroType, within: tuple[int, ...] = ()) -> int:
     """The fewest bytes a value can have: 0 or 1, which is all that matters."""
     if isinstance(type_, RecordType):
-        return int(any(smallest(field.type) for field in type_.fields))
+        if id(type_) in within:
+            # A record that holds itself without a union or a list between has no values at all.
+            return 0
+        return int(any(smallest(field.type, (*within, id(type_))) for field in type_.fields))
     if isinstance(type_, FixedType):
         return min(type_.size, 1)
     return min(_WIDTHS.get(type_.kind, 1), 1)
+
+
+def has_sizeless_items(root: AvroType) -> bool:
+    """Whether a list within the type has items of no bytes."""
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        type_ = pending.pop()
+        if id(type_) in seen:
+            continue
+        seen.add(id(type_))
+        match type_:
+            case ArrayType():
+                if not smallest(type_.items):
+                    return True
+                pending.append(type_.items)
+            case MapType():
+                pending.append(type_.values)
+            case UnionType():
+                pending.extend(type_.branches)
+            case RecordType():
+                pending.extend(field.type for field in type_.fields)
+    return False
 
 
 def walk_blocks(
@@ -55,7 +83,7 @@ def walk_blocks(
             if starts is not None:
                 starts.append(position)
             for type_ in types:
-                position = _step(type_, data, position, end, budget)
+                position = walk(type_, data, position, end, budget)
         left, position = _number(data, position, end)
         if left == 0:
             return position
@@ -82,8 +110,8 @@ def _number(data: memoryview, position: int, end: int) -> tuple[int, int]:
     raise ValueError("a number goes on after 10 bytes")
 
 
-def _step(type_: AvroType, data: memoryview, position: int, end: int, budget: Budget) -> int:
-    """Where the value at ``position`` ends."""
+def walk(type_: AvroType, data: memoryview, position: int, end: int, budget: Budget) -> int:
+    """Where the value of a type at ``position`` ends."""
     kind = type_.kind
     if kind in _WIDTHS:
         position += _WIDTHS[kind]
@@ -107,13 +135,13 @@ def _step_into(type_: AvroType, data: memoryview, position: int, end: int, budge
             return position + type_.size
         case RecordType():
             for field in type_.fields:
-                position = _step(field.type, data, position, end, budget)
+                position = walk(field.type, data, position, end, budget)
             return position
         case UnionType():
             branch, position = _number(data, position, end)
             if not 0 <= branch < len(type_.branches):
                 raise ValueError(f"branch {branch} of a union of {len(type_.branches)}")
-            return _step(type_.branches[branch], data, position, end, budget)
+            return walk(type_.branches[branch], data, position, end, budget)
         case ArrayType():
             return walk_blocks([type_.items], data, position, end, left=0, starts=None, budget=budget)
         case MapType():

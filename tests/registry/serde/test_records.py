@@ -67,6 +67,21 @@ def test_bytes_left_over_are_an_error() -> None:
         unframe(b"abc")
 
 
+def test_a_few_bytes_cannot_announce_nulls_without_end() -> None:
+    schema = AvroSchema.parse(
+        '{"type":"record","name":"R","fields":[{"name":"v","type":{"type":"array","items":"null"}}]}'
+    )
+    with pytest.raises(CorruptRecord, match="items that have no bytes"):
+        decode_record(b"\0\0\0\0\1" + b"\xfe\xff\xff\xff\xff\xff\x0f\0", lambda _: schema)
+    assert decode_record(encode_record(schema, {"v": [None] * 3}, 1), lambda _: schema)[2] == {"v": [None] * 3}
+
+
+def test_a_recursive_record_comes_back() -> None:
+    schema = AvroSchema.parse('{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}')
+    value = {"next": {"next": {"next": None}}}
+    assert decode_record(encode_record(schema, value, 1), lambda _: schema)[2] == value
+
+
 def test_subjects_by_strategy() -> None:
     assert subject_name("orders", is_key=False) == "orders-value"
     assert subject_name("orders", is_key=True) == "orders-key"
