@@ -28,6 +28,7 @@ __all__ = ["routes"]
 routes = Routes()
 
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _NO_OPERATIONS: Final = -(1 << 31)
 """Authorized operations where none were asked for."""
 _ALL_GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
@@ -36,7 +37,7 @@ _ALL_GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 @routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
 def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Name the broker that coordinates a group: this one.
+    """Name the broker that coordinates a group: this one. For a transactional id it is, too: InitProducerId then says no.
 
     v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
     """
@@ -52,10 +53,9 @@ def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindC
 
 def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
     try:
-        if key_type != _GROUP:
-            raise InvalidRequest(
-                f"Coordinator type {key_type} is not served: this broker has groups, no transactions yet."
-            )
+        # Clients ask again for ever if they find no coordinator of transactions, but give up where one refuses them.
+        if key_type not in {_GROUP, _TRANSACTION}:
+            raise InvalidRequest(f"Coordinators of type {key_type} are not served: those of groups (0) are.")
         if not key:
             raise InvalidGroupId("The group id is empty.")
     except BrokerError as error:

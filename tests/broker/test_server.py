@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from broker.errors import KafkaStorageError
 from broker.server import serve
@@ -179,3 +179,11 @@ def test_the_broker_stays_small(tmp_path: Path) -> None:
         assert resident_kib(broker.process.pid) < 60_000
     finally:
         broker.stop()
+
+
+def test_a_transactional_producer_is_told_why_it_cannot_begin(tmp_path: Path) -> None:
+    with BrokerThread(settings(tmp_path)) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x", "log_level": 0})
+        with pytest.raises(KafkaException) as caught:
+            producer.init_transactions(2)
+        assert caught.value.args[0].code() == KafkaError.INVALID_REQUEST
