@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from events.definitions import EventDefinition, to_avro_text
-from events.errors import BusUnavailable, InvalidDefinition, TopicUnfit, UnknownEvent, UnknownSchema
+from events.errors import BusUnavailable, InvalidDefinition, NotThere, TopicUnfit, UnknownEvent, UnknownSchema
 from events.payloads import EventSchema
 from tidegate.kit.logs import logger
 
@@ -73,6 +73,18 @@ class Catalog:
             found = sorted(s.removesuffix("-value") for s in subjects if s.endswith(_SUFFIX))
             self._names = (now, tuple(found))
         return self._names[1]
+
+    async def all(self) -> list[EventSchema]:
+        """The newest schema of every event, by name; subjects that look like an event's and are none are left out, said aloud."""
+        found = []
+        for name in await self.names():
+            try:
+                found.append(await self.find(name))
+            except (NotThere, TopicUnfit) as error:
+                log.warning(
+                    "a subject that is named as an event's is not one", subject=f"{name}-value", reason=str(error)
+                )
+        return found
 
     async def find(self, name: str) -> EventSchema:
         """The newest schema of an event; raises UnknownEvent, or TopicUnfit when its topic has several partitions."""

@@ -36,7 +36,7 @@ class DefinitionsFront:
         session_of(request, self._access)
         if request.method == "POST":
             return await self._define(request)
-        return json_response([_shown(await self._catalog.find(name)) for name in await self._catalog.names()])
+        return json_response([_shown(schema) for schema in await self._catalog.all()])
 
     async def describe(self, request: Request) -> Response:
         session_of(request, self._access)

@@ -110,8 +110,7 @@ class RestFront:
 
     async def describe_global(self, request: Request) -> Response:
         version = self._enter(request)
-        found = [(await self._catalog.find(name)).definition for name in await self._catalog.names()]
-        summaries = [describe.summary(definition, version) for definition in found]
+        summaries = [describe.summary(schema.definition, version) for schema in await self._catalog.all()]
         return json_response({"encoding": "UTF-8", "maxBatchSize": MAX_COLLECTION, "sobjects": summaries})
 
     async def basic_information(self, request: Request) -> Response:

@@ -87,3 +87,15 @@ async def test_a_topic_with_several_partitions_is_unfit(schemas: Flaky) -> None:
     with pytest.raises(TopicUnfit, match="has 3 partitions"):
         await catalog.define(ORDER_SHIPPED, retention_ms=-1)
     assert schemas.versions == {}
+
+
+async def test_what_is_no_event_does_not_hide_the_others(schemas: Flaky) -> None:
+    log = MemoryLog()
+    catalog = Catalog(schemas, log)
+    await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    schemas.register("Plain__e-value", '{"type":"record","name":"Plain","fields":[{"name":"a","type":"bytes"}]}')
+    schemas.register("Topicless__e-value", '{"type":"record","name":"Topicless__e","fields":[]}')
+    schemas.register("Wide__e-value", '{"type":"record","name":"Wide__e","fields":[]}')
+    await log.create("Wide__e", -1)
+    log.counts["Wide__e"] = 2
+    assert [schema.definition.name for schema in await catalog.all()] == ["Order_Shipped__e"]
