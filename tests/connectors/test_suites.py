@@ -1,0 +1,159 @@
+"""Our connectors pass the suite that ships for everyone's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from connect.api import Record, Schema, SchemaType
+from connect.testing import SinkSuite, SourceSuite
+from connectors.files.sink import FileStreamSinkConnector
+from connectors.files.source import FileStreamSourceConnector
+from connectors.hdfs.sink import HdfsSinkConnector
+from connectors.jdbc.source import JdbcSourceConnector
+from connectors.local.sink import LocalSinkConnector
+from connectors.s3.sink import S3SinkConnector
+from tests.servers.hdfs import HdfsServer
+from tests.servers.postgres import PostgresServer
+from tests.servers.s3 import S3Server
+
+ROWS = 250
+_SQLITE = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, amount DECIMAL(9,2), at TIMESTAMP NOT NULL)")
+connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [
+    (n, f"name {n}", n / 4, f"2024-01-01 00:00:{n // 10 % 60:02d}") for n in range(1, int(sys.argv[2]) + 1)])
+connection.commit()
+"""
+
+
+class JdbcSuite(SourceSuite):
+    connector_class = JdbcSourceConnector
+
+    @pytest.fixture
+    def expected_rows(self) -> int:
+        return ROWS
+
+
+def jdbc(url: str, **more: str) -> dict[str, str]:
+    given = {"connection.url": url, "topic.prefix": "s-", "poll.linger.ms": "100", "batch.max.rows": "100"}
+    return given | {key.replace("_", "."): value for key, value in more.items()}
+
+
+class TestJdbcSourceOnSqlite(JdbcSuite):
+    @pytest.fixture(params=["incrementing", "timestamp+incrementing"])
+    def properties(self, request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
+        subprocess.run([sys.executable, "-c", _SQLITE, tmp_path / "s.db", str(ROWS)], check=True)
+        more = {"timestamp_column_name": "at"} if "timestamp" in request.param else {}
+        return jdbc(f"jdbc:sqlite:{tmp_path / 's.db'}", mode=request.param, **more)
+
+
+@pytest.mark.servers
+class TestJdbcSourceOnPostgres(JdbcSuite):
+    @pytest.fixture
+    def properties(self, postgres_server: PostgresServer) -> Mapping[str, str]:
+        with postgres_server.connect() as connection:
+            connection.execute("CREATE SCHEMA IF NOT EXISTS suite; DROP TABLE IF EXISTS suite.t")
+            connection.execute("CREATE TABLE suite.t (id serial PRIMARY KEY, name text, amount numeric(9,2))")
+            connection.execute(f"INSERT INTO suite.t SELECT n, 'name ' || n, n / 4.0 FROM generate_series(1, {ROWS}) n")
+        return jdbc(postgres_server.jdbc_url, mode="incrementing", schema_pattern="suite")
+
+
+class TestFileStreamSource(SourceSuite):
+    connector_class = FileStreamSourceConnector
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        (tmp_path / "lines").write_text("".join(f"line {n}\n" for n in range(ROWS)))
+        return {"file": str(tmp_path / "lines"), "topic": "lines", "batch.size": "100"}
+
+    @pytest.fixture
+    def expected_rows(self) -> int:
+        return ROWS
+
+
+class TestFileStreamSink(SinkSuite):
+    connector_class = FileStreamSinkConnector
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return {"file": str(tmp_path / "out")}
+
+    def record(self, n: int) -> Record:
+        return Record(self.topic, str(n), Schema(SchemaType.STRING))
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return [int(line) for line in Path(properties["file"]).read_text().split()]
+
+
+class TestLocalSink(SinkSuite):
+    connector_class = LocalSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return {"store.url": f"file://{tmp_path}", "format.class": "ParquetFormat", "flush.size": "4"}
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        found = Path(properties["store.url"].removeprefix("file://")).rglob("*.parquet")
+        return [number for path in found for number in pq.ParquetFile(path).read().column("id").to_pylist()]
+
+
+@pytest.mark.servers
+class TestS3Sink(SinkSuite):
+    connector_class = S3SinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, s3_server: S3Server, tmp_path: Path) -> Mapping[str, str]:
+        (s3_server.store / "suite").mkdir(exist_ok=True)
+        return {
+            "s3.bucket.name": "suite",
+            "s3.region": s3_server.region,
+            "store.url": s3_server.endpoint_url,
+            "aws.access.key.id": s3_server.access_key,
+            "aws.secret.access.key": s3_server.secret_key,
+            "format.class": "JsonFormat",
+            "flush.size": "4",
+            "topics.dir": tmp_path.name,
+        }
+
+    @pytest.fixture(autouse=True)
+    def _store(self, s3_server: S3Server) -> None:
+        self.store = s3_server.store
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        found = (self.store / "suite" / properties["topics.dir"]).rglob("*.json")
+        return [json.loads(line)["id"] for path in found for line in path.read_text().splitlines()]
+
+
+@pytest.mark.servers
+class TestHdfsSink(SinkSuite):
+    connector_class = HdfsSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, hdfs_server: HdfsServer, tmp_path: Path) -> Mapping[str, str]:
+        self.http_url = hdfs_server.http_url
+        name = f"{tmp_path.parent.name}-{tmp_path.name}"
+        return {"hdfs.url": hdfs_server.url, "topics.dir": f"{name}/topics", "logs.dir": f"{name}/logs", "flush.size": "4"}
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        base = f"{self.http_url}/webhdfs/v1/{properties['topics.dir']}/{self.topic}/partition=0"
+        found = []
+        with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=20) as response:
+            names = [each["pathSuffix"] for each in json.load(response)["FileStatuses"]["FileStatus"]]
+        for name in names:
+            with urllib.request.urlopen(f"{base}/{name.replace('+', '%2B')}?op=OPEN", timeout=20) as content:
+                found += [record["id"] for record in fastavro.reader(content)]
+        return found
