@@ -25,4 +25,7 @@ def demo(folder: Path, database_url: str | None, keep: bool) -> None:
 
     from tidegate.demo.run import run
 
-    run(folder.absolute(), database_url=database_url, keep=keep, console=Console())
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=110)  # a log has no width of its own, and the usual 80 would break the tables
+    run(folder.absolute(), database_url=database_url, keep=keep, console=console)

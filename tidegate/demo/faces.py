@@ -14,7 +14,7 @@ import requests
 
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "end_offsets", "until"]
+__all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "records_held", "until"]
 
 TIMEOUT_S = 120.0
 
@@ -27,7 +27,9 @@ def connector_json(name: str, **values: str) -> dict[str, Any]:
     """A connector of the demo with its placeholders filled in."""
     text = resources.files("tidegate.demo").joinpath("connectors", f"{name}.json").read_text()
     posted: dict[str, Any] = json.loads(Template(text).safe_substitute(values))
-    posted["config"] = {key: value for key, value in posted["config"].items() if value != ""}
+    for optional in ("connection.user", "connection.password"):
+        if posted["config"].get(optional) == "":
+            del posted["config"][optional]
     return posted
 
 
@@ -91,8 +93,8 @@ class Connect:
         return found
 
 
-def end_offsets(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
-    """Records ever written to each topic, over its partitions; 0 for one that does not exist."""
+def records_held(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
+    """Records in each topic by its first and end offsets, over its partitions; 0 for one that does not exist."""
     from broker.client import Admin, ClientConfig
 
     async def ask() -> dict[str, int]:
@@ -100,10 +102,10 @@ def end_offsets(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]
             there = [name for name in topics if name in await admin.list_topics()]
             described = await admin.describe_topics(there)
             partitions = [(name, p.partition) for name in there for p in described[name].partitions]
-            ends = await admin.end_offsets(partitions)
+            starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
         found = dict.fromkeys(topics, 0)
         for partition, end in ends.items():
-            found[partition.topic] += end
+            found[partition.topic] += end - starts[partition]
         return found
 
     return asyncio.run(ask())

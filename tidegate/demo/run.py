@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from tidegate.demo.database import TABLES, Database, late_flights
-from tidegate.demo.faces import Connect, DemoFailed, Publisher, connector_json, end_offsets, until
+from tidegate.demo.faces import Connect, DemoFailed, Publisher, connector_json, records_held, until
 from tidegate.demo.report import Ledger, show_airlines, show_routes
 from tidegate.kit.errors import UsageError
 from tidegate.platform import State, read_state
@@ -104,8 +104,9 @@ def _clear(folder: Path) -> None:
 def _bars(console: Console) -> Progress:
     words = TextColumn("{task.description}", table_column=Column(min_width=34, no_wrap=True))
     counts = MofNCompleteColumn(table_column=Column(min_width=15, no_wrap=True))
+    took = TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True))
     note = TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
-    return Progress(words, BarColumn(12), counts, TimeElapsedColumn(), note, console=console)
+    return Progress(words, BarColumn(10), counts, took, note, console=console)
 
 
 def _bar(progress: Progress, words: str, total: int | None) -> TaskID:
@@ -157,7 +158,7 @@ def _tables_to_topics(demo: Demo) -> None:
         demo.connect.create(demo.connector(name))
 
     def arrived() -> bool:
-        ends = end_offsets(demo.kafka, list(wanted))
+        ends = records_held(demo.kafka, list(wanted))
         for topic, end in ends.items():
             demo.progress.update(bars[topic], completed=end)
         return all(ends[topic] >= rows for topic, rows in wanted.items())
@@ -168,9 +169,9 @@ def _tables_to_topics(demo: Demo) -> None:
 
     until("all rows in the topics", arrived, check=healthy, every_s=0.05)
     seconds = time.monotonic() - began
-    ends = end_offsets(demo.kafka, list(wanted))
+    ends = records_held(demo.kafka, list(wanted))
     for topic, rows in wanted.items():
-        counted = {"end offset": ends[topic]}
+        counted = {"by offsets": ends[topic]}
         if topic == "nyc_flights":
             until("the source's offset", lambda: _incrementing(demo) == rows)
             counted["connector offset"] = _incrementing(demo)
@@ -203,7 +204,7 @@ def _events(demo: Demo) -> None:
     accepted = publisher.publish(EVENT, rows, lambda n: demo.progress.update(published, completed=n))
     until("all events at the subscriber", lambda: follower.received >= len(rows), check=follower.require_healthy)
     seconds = time.monotonic() - began
-    counted = {"received by the subscriber": follower.received, "end offset": end_offsets(demo.kafka, [EVENT])[EVENT]}
+    counted = {"received by the subscriber": follower.received, "by offsets": records_held(demo.kafka, [EVENT])[EVENT]}
     demo.ledger.count(f"event {EVENT}", accepted, counted)
     demo.ledger.moved("database", "platform events, to a live subscriber", accepted, seconds)
 
@@ -306,7 +307,7 @@ def _change(demo: Demo) -> None:
     began = time.monotonic()
 
     def in_topic() -> bool:
-        arrived = end_offsets(demo.kafka, ["nyc_flights"])["nyc_flights"] - before
+        arrived = records_held(demo.kafka, ["nyc_flights"])["nyc_flights"] - before
         demo.progress.update(bar, completed=arrived)
         return arrived >= changed
 
@@ -322,7 +323,7 @@ def _change(demo: Demo) -> None:
     until("the changes in Parquet", in_parquet, check=lambda: demo.connect.require_healthy("flights-parquet"))
     demo.progress.update(loaded, note=f"after {time.monotonic() - began:.1f} s")
     counted = {
-        "end offset": end_offsets(demo.kafka, ["nyc_flights"])["nyc_flights"],
+        "by offsets": records_held(demo.kafka, ["nyc_flights"])["nyc_flights"],
         "Parquet rows": _parquet_rows(demo.output / "flights"),
     }
     demo.ledger.count("flights after the change (records)", before + changed, counted)
