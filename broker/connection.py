@@ -226,8 +226,12 @@ class Connection:
         future.add_done_callback(done)
 
     def _send_finished(self) -> None:
-        while self._slots and self._slots[0].parts is not None:
-            self._put(self._slots.popleft().parts or ())
+        try:
+            while self._slots and self._slots[0].parts is not None:
+                self._put(self._slots.popleft().parts or ())
+        except OSError as error:
+            self.close(f"records could not be read: {error}")
+            return
         self._write()
         self._pace()
 

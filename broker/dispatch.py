@@ -48,6 +48,11 @@ class Dispatcher:
             request = route.request.read(frame, version, header.body_at)
         except MalformedMessage as error:
             raise ConnectionRefusal(f"malformed request: {error}") from error
+        except ConnectionRefusal:
+            raise
+        except Exception as error:
+            log.exception("a request could not be read", client=connection.peer)
+            raise ConnectionRefusal(f"a request could not be read: {error!r}") from error
         context = Context(self._broker, version, header.client_id or "", connection.peer, connection.listener)
         self._answer(connection, route, header, context, request, began)
 
@@ -105,7 +110,10 @@ class Dispatcher:
         # ApiVersions keeps the old header for ever, for clients that do not know yet whom they talk to (KIP-511).
         flexible = header.version >= route.request.FLEXIBLE_SINCE and route.key is not ApiKey.API_VERSIONS
         out = bytearray(4) + response_header(header.correlation_id, flexible)
-        parts = answer.write(header.version, out)
+        try:
+            parts = answer.write(header.version, out)
+        except Exception as error:
+            raise self._unforeseen(route, error) from error
         size = sum(len(part) if isinstance(part, bytearray) else part.size for part in parts) - 4
         _SIZE.pack_into(parts[0], 0, size)
         return parts

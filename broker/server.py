@@ -26,6 +26,7 @@ log = logger(__name__)
 
 _BACKLOG: Final = 1024
 _ACCEPTS_AT_ONCE: Final = 64
+_ACCEPT_AGAIN_S: Final = 0.2
 _IDLE_CHECK_S: Final = 10
 _FINISH_S: Final = 5
 """How long a stop waits for requests that are being answered."""
@@ -106,7 +107,11 @@ class BrokerServer:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
+                # Most likely there are no descriptors left: wait, instead of being told at once of the same client.
                 log.warning("cannot accept a connection", error=str(error))
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(sock.fileno())
+                loop.call_later(_ACCEPT_AGAIN_S, self._resume_accepting, sock, listener)
                 return
             if len(self._connections) >= self.config.max_connections:
                 self._refused += 1
@@ -125,6 +130,10 @@ class BrokerServer:
                     listener=listener,
                 )
             )
+
+    def _resume_accepting(self, sock: socket.socket, listener: str) -> None:
+        if sock in self._listening:
+            asyncio.get_running_loop().add_reader(sock.fileno(), self._accept, sock, listener)
 
     def _closed(self, connection: Connection, reason: str | None) -> None:
         self._connections.discard(connection)
@@ -155,6 +164,9 @@ class BrokerServer:
                         await outcome
                 except BrokerError as error:
                     log.warning("housekeeping failed", what=name, error=error.message)
+                except Exception:
+                    # The next round may well succeed; without this one the broker would never clean up again.
+                    log.exception("housekeeping failed", what=name)
 
         self._housekeeping.append(asyncio.create_task(repeat(), name=f"broker {name}"))
 

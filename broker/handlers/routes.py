@@ -103,12 +103,13 @@ class Routes:
 
         def register(handler: H) -> H:
             hints = typing.get_type_hints(handler, localns={"Context": Context, "Pending": Pending})
+            _, request = list(hints.values())[:2]
             self._routes.append(
                 Route(
                     key,
                     versions,
                     advertised or versions,
-                    next(iter(request for name, request in hints.items() if name not in ("context", "return"))),
+                    request,
                     _with_error_code(hints["return"]),
                     handler,
                 )

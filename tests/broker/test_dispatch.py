@@ -1,0 +1,66 @@
+"""From frame to answer: what a handler's failure does to its connection, and that it harms no other."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from broker.errors import GroupIdNotFound
+from broker.handlers import ROUTES
+from broker.handlers.routes import Context, Route, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tests.support.broker import BrokerThread, settings
+from tests.support.wire import exchange
+
+API_VERSIONS = struct.pack(">hhih", 18, 0, 7, -1)
+
+
+def heartbeat_frame() -> bytes:
+    return struct.pack(">hhih", 12, 0, 7, -1) + struct.pack(">h1sih1s", 1, b"g", 0, 1, b"m")
+
+
+def route_that(outcome: Any) -> Mapping[int, Route]:
+    """The usual table, with a heartbeat that does what the test wants."""
+    routes = Routes()
+
+    @routes.handles(ApiKey.HEARTBEAT, versions=range(5))
+    def heartbeat(_context: Context, _request: HeartbeatRequest) -> HeartbeatResponse:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return HeartbeatResponse(error_code=outcome)
+
+    (made,) = routes
+    return MappingProxyType({**ROUTES, 12: made})
+
+
+@pytest.fixture
+def broker(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerThread]:
+    monkeypatch.setattr("broker.server.ROUTES", route_that(request.param))
+    with BrokerThread(settings(tmp_path)) as running:
+        yield running
+
+
+def connect(broker: BrokerThread) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", broker.port), 10)
+
+
+@pytest.mark.parametrize("broker", [GroupIdNotFound("no such group")], indirect=True)
+def test_an_error_that_is_raised_is_answered_with_its_code(broker: BrokerThread) -> None:
+    with connect(broker) as sock:
+        for _ in range(2):
+            assert struct.unpack(">ih", exchange(sock, heartbeat_frame())) == (7, 69)
+
+
+@pytest.mark.parametrize("broker", [RuntimeError("a bug"), 1 << 20], indirect=True, ids=["handler", "answer"])
+def test_a_bug_ends_one_connection_and_is_counted(broker: BrokerThread) -> None:
+    with connect(broker) as bystander, connect(broker) as sock:
+        assert exchange(sock, heartbeat_frame()) == b""
+        assert struct.unpack_from(">ih", exchange(bystander, API_VERSIONS)) == (7, 0)
+    assert b'request_errors_total{api="Heartbeat"} 1.0' in broker.server.render_metrics()
