@@ -84,6 +84,8 @@ class TaskClients:
             "enable.auto.commit": "false",
             "fetch.max.bytes": str(8 * 1024 * 1024),
             "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+            # Kafka's own default would have the partitions of a killed worker rest for 45 s.
+            "session.timeout.ms": "10000",
         }
         return self._config("consumer", own)
 

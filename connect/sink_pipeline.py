@@ -39,10 +39,10 @@ class SinkPipeline:
             assert raw.origin is not None
             self._raw.setdefault(raw.origin, []).append(raw)
             self.read_records += len(raw)
-            values = self._policy.guarded("VALUE_CONVERTER", type(self._values).__name__, raw, self._convert_values)
-            for one in values:
-                for keyed in self._policy.guarded("KEY_CONVERTER", type(self._keys).__name__, one, self._convert_keys):
-                    made += self._chain.apply(keyed, self._policy.guarded)
+            guarded = self._policy.guarded
+            for keyed in guarded("KEY_CONVERTER", type(self._keys).__name__, raw, self._convert_keys):
+                for one in guarded("VALUE_CONVERTER", type(self._values).__name__, keyed, self._convert_values):
+                    made += self._chain.apply(one, guarded)
         return made
 
     def original(self, failure: Failure) -> RecordBatch | None:

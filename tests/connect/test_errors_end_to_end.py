@@ -1,0 +1,121 @@
+"""Records that cannot be handled, through a real worker: left out, told about, or the end of the task."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from broker.client import Admin, BatchProducer, ClientConfig
+from broker.client.blocking import BatchConsumer, call
+from tests.servers.process import wait_until
+from tests.support.worker import ConnectWorker
+
+BASE = {"connector.class": "org.toys.RowsConnector", "key.converter": "StringConverter"}
+RENAME = "org.apache.kafka.connect.transforms.ReplaceField$Value"
+
+
+@pytest.fixture(scope="module", params=["tidegate_broker", "apache_kafka"])
+def worker(request, tmp_path_factory):
+    broker = request.getfixturevalue(request.param)
+    made = ConnectWorker(tmp_path_factory.mktemp("worker"), broker.bootstrap_servers, name=f"e{uuid.uuid4().hex[:8]}")
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def name():
+    return f"t-{uuid.uuid4().hex[:8]}"
+
+
+def produce(worker, topic, values):
+    async def send():
+        async with BatchProducer(ClientConfig(worker.properties["bootstrap.servers"])) as producer:
+            for n, value in enumerate(values):
+                await producer.send(topic, f"k{n}".encode(), value, [("h", b"1")])
+
+    async def create():
+        from broker.client import NewTopic
+
+        async with Admin(ClientConfig(worker.properties["bootstrap.servers"])) as admin:
+            await admin.create_topics([NewTopic(topic)])
+
+    call(create())
+    call(send())
+
+
+def records(worker, topic, count):
+    config = ClientConfig(worker.properties["bootstrap.servers"], {"auto.offset.reset": "earliest"})
+    consumer = BatchConsumer(config)
+    consumer.start()
+    try:
+        consumer.assign([(topic, 0)])
+        found = []
+        wait_until(
+            lambda: found.extend(r for part in consumer.fetch(200) for r in part.records()) or len(found) >= count,
+            f"{count} records in {topic}",
+        )
+        return found
+    finally:
+        consumer.stop()
+
+
+def values(file: Path):
+    return [json.loads(line)["value"] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def offset(worker, name):
+    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return found[0]["offset"]["kafka_offset"] if found else 0
+
+
+BAD = [b'{"n":0}', b"{not json", b'{"n":2}', b"[1]", b'{"n":4}']
+
+
+def test_tolerated_records_go_to_the_dead_letter_queue_with_their_story(worker, name, tmp_path):
+    produce(worker, name, BAD)
+    config = {
+        **BASE, "topics": name, "file": str(tmp_path / "out"),
+        "transforms": "r", "transforms.r.type": RENAME, "transforms.r.renames": "n:number",
+        "errors.tolerance": "all", "errors.log.enable": "true", "errors.log.include.messages": "true",
+        "errors.deadletterqueue.topic.name": f"{name}-dlq",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }  # fmt: skip
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    wait_until(lambda: offset(worker, name) == 5, "all offsets committed")
+    assert values(tmp_path / "out") == [{"number": 0}, {"number": 2}, {"number": 4}]
+    letters = records(worker, f"{name}-dlq", 2)
+    assert [(letter.key, letter.value) for letter in letters] == [(b"k1", b"{not json"), (b"k3", b"[1]")]
+    told = [{key: value for key, value in letter.headers} for letter in letters]
+    assert [one["h"] for one in told] == [b"1", b"1"]
+    prefix = "__connect.errors."
+    assert [one[f"{prefix}stage"] for one in told] == [b"VALUE_CONVERTER", b"TRANSFORMATION"]
+    assert [one[f"{prefix}offset"] for one in told] == [b"1", b"3"]
+    assert told[0][f"{prefix}topic"] == name.encode() and told[0][f"{prefix}partition"] == b"0"
+    assert told[0][f"{prefix}connector.name"] == name.encode() and told[0][f"{prefix}task.id"] == b"0"
+    assert b"not JSON" in told[0][f"{prefix}exception.message"]
+    assert {f"{prefix}class.name", f"{prefix}exception.class.name", f"{prefix}exception.stacktrace"} <= set(told[0])
+
+
+def test_without_tolerance_the_task_fails_and_names_the_record(worker, name, tmp_path):
+    produce(worker, name, BAD)
+    config = {**BASE, "topics": name, "file": str(tmp_path / "out")}
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    worker.wait_for(name, connector="RUNNING", task0="FAILED")
+    trace = worker.ask("GET", f"/connectors/{name}/tasks/0/status")["trace"]
+    assert f"connector {name}, task 0, topic {name}, partition 0, offset 1" in trace
+    assert "stage VALUE_CONVERTER (JsonConverter)" in trace
+    assert offset(worker, name) == 0
+
+
+def test_metrics_count_what_was_left_out(worker, name, tmp_path):
+    import requests
+
+    produce(worker, name, BAD)
+    config = {**BASE, "topics": name, "file": str(tmp_path / "out"), "errors.tolerance": "all"}
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    line = f'kafka_connect_total_records_skipped{{connector="{name}",task="0"}} 1.0'
+    wait_until(lambda: line in requests.get(f"{worker.url}/metrics", timeout=10).text, "the counter")
