@@ -18,6 +18,7 @@ PARTITIONERS = (
     "TimeBasedPartitioner",
     "DailyPartitioner",
     "HourlyPartitioner",
+    "FieldAndTimeBasedPartitioner",
 )
 _TIME_BASED = PARTITIONERS[2:]
 _PACKAGE = "io.confluent.connect.storage.partitioner"
@@ -155,6 +156,29 @@ class ObjectSinkConfig:
         importance="low",
         group="Connector",
     )
+    store_keys: bool = key(
+        "store.kafka.keys",
+        default=False,
+        doc="Whether the keys of a file's records are stored too, in a file beside it with .keys before its extension.",
+        importance="low",
+        group="Storage",
+    )
+    keys_format_class: str = key(
+        "keys.format.class",
+        default="io.confluent.connect.s3.format.avro.AvroFormat",
+        type=KeyType.CLASS,
+        check=class_of(*FORMATS),
+        doc="The format of files of keys.",
+        importance="low",
+        group="Storage",
+    )
+    store_headers: bool = key(
+        "store.kafka.headers",
+        default=False,
+        doc="Storing headers beside values is not supported.",
+        importance="low",
+        group="Storage",
+    )
     topics_dir: str = key(
         "topics.dir",
         default="topics",
@@ -175,7 +199,8 @@ class ObjectSinkConfig:
         type=KeyType.CLASS,
         check=class_of(*PARTITIONERS),
         doc="What decides the folder of a record: its topic partition (DefaultPartitioner), values of fields "
-        "(FieldPartitioner) or its time (TimeBasedPartitioner, DailyPartitioner, HourlyPartitioner).",
+        "(FieldPartitioner), its time (TimeBasedPartitioner, DailyPartitioner, HourlyPartitioner) or fields and then time "
+        "(FieldAndTimeBasedPartitioner).",
         importance="high",
         group="Partitioner",
     )
@@ -247,16 +272,17 @@ class ObjectSinkConfig:
         )
 
     def problems(self) -> Iterable[Problem]:
-        if self.partitioner == "FieldPartitioner" and not any(self.partition_fields):
-            yield Problem("partition.field.name", "FieldPartitioner needs partition.field.name")
+        if self.store_headers:
+            yield Problem("store.kafka.headers", "headers cannot be stored: set store.kafka.headers=false")
+        if self.partitioner.startswith("Field") and not any(self.partition_fields):
+            yield Problem("partition.field.name", f"{self.partitioner} needs partition.field.name")
         if self.partitioner in _TIME_BASED and not self.timezone:
             yield Problem("timezone", f"{self.partitioner} needs a timezone, such as UTC")
-        if self.partitioner == "TimeBasedPartitioner" and self.partition_duration_ms <= 0:
-            message = (
-                f"partition.duration.ms is {self.partition_duration_ms}; TimeBasedPartitioner needs a positive number"
-            )
-            yield Problem("partition.duration.ms", message)
-        if self.partitioner == "TimeBasedPartitioner" and not self.path_format:
-            yield Problem("path.format", "TimeBasedPartitioner needs a path.format, such as 'year'=YYYY/'month'=MM")
+        by_pattern = self.partitioner.endswith("TimeBasedPartitioner")
+        if by_pattern and self.partition_duration_ms <= 0:
+            given = f"partition.duration.ms is {self.partition_duration_ms}"
+            yield Problem("partition.duration.ms", f"{given}; {self.partitioner} needs a positive number")
+        if by_pattern and not self.path_format:
+            yield Problem("path.format", f"{self.partitioner} needs a path.format, such as 'year'=YYYY/'month'=MM")
         if self.rotate_schedule_interval_ms > 0 and not self.timezone:
             yield Problem("timezone", "rotate.schedule.interval.ms needs a timezone, such as UTC")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -93,7 +93,7 @@ class TimeBasedPartitioner(Partitioner):
     """By time, in stretches of ``partition.duration.ms`` of the time zone's wall clock, under ``path.format``."""
 
     def encode(self, batch: RecordBatch) -> Encoded:
-        millis = timestamps_of(self.config.timestamp_extractor, self.config.timestamp_field, batch, self.now_ms)
+        millis = timestamps_of(self.config.extractor, self.config.timestamp_field, batch, self.now_ms)
         wall = _wall_clock(millis, self.config.timezone)
         duration = self.duration_ms
         starts, codes = np.unique(wall // duration * duration, return_inverse=True)
@@ -130,6 +130,14 @@ class HourlyPartitioner(DailyPartitioner):
         return self.config.directory_delim.join((super().path_format, "'hour'=HH"))
 
 
+class FieldAndTimeBasedPartitioner(Partitioner):
+    """By values of fields, and below them by time; the class that goes by this name is canelmas'."""
+
+    def encode(self, batch: RecordBatch) -> Encoded:
+        parts = [made(self.config, self.now_ms).encode(batch) for made in (FieldPartitioner, TimeBasedPartitioner)]
+        return _combined(parts, self.config.directory_delim)
+
+
 def _wall_clock(millis: Millis, timezone: str) -> Millis:
     """What the clock of the time zone shows, as milliseconds since its own 1970."""
     column = pa.array(millis).cast(pa.timestamp("ms", timezone))
@@ -137,9 +145,16 @@ def _wall_clock(millis: Millis, timezone: str) -> Millis:
     return local
 
 
-_PARTITIONERS: Final = {
+_PARTITIONERS: Final[Mapping[str, type[Partitioner]]] = {
     made.__name__: made
-    for made in (DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner, DailyPartitioner, HourlyPartitioner)
+    for made in (
+        DefaultPartitioner,
+        FieldPartitioner,
+        TimeBasedPartitioner,
+        DailyPartitioner,
+        HourlyPartitioner,
+        FieldAndTimeBasedPartitioner,
+    )
 }
 
 

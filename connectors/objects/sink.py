@@ -37,6 +37,9 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         self._parts = WriterParts(
             config=self.config,
             format=format_of(self.config.format_class, self.config.options),
+            key_format=format_of(self.config.keys_format_class, self.config.options)
+            if self.config.store_keys
+            else None,
             partitioner=partitioner_of(self.config, self.now_ms),
             store=self._store,
             staging=self._staging,

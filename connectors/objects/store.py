@@ -38,8 +38,8 @@ class Store(ABC):
         del partition
         return None
 
-    def check(self) -> None:  # noqa: B027 - nothing to look at by default
+    def check(self) -> None:
         """Raise ConnectError when the store cannot be written to as configured."""
 
-    def close(self) -> None:  # noqa: B027 - nothing to release by default
+    def close(self) -> None:
         """Release connections."""

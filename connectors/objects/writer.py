@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from connect.api import RecordBatch, Schema, TopicPartition
+from connect.api import DataError, RecordBatch, Schema, TopicPartition
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import FileFormat, OpenFile
 from connectors.objects.partitioners import Partitioner
@@ -34,6 +35,7 @@ class WriterParts:
 
     config: ObjectSinkConfig
     format: FileFormat
+    key_format: FileFormat | None
     partitioner: Partitioner
     store: Store
     staging: Path
@@ -42,10 +44,33 @@ class WriterParts:
 
 @dataclass(slots=True)
 class _Open:
+    """The open files of one folder: values, and keys where they are stored."""
+
     file: OpenFile
     path: Path
     first: int
     last: int
+    keys: OpenFile | None = None
+    keys_path: Path | None = None
+
+    def write(self, rows: RecordBatch) -> None:
+        assert rows.offsets is not None
+        self.file.write(rows.values)
+        if self.keys is not None:
+            self.keys.write(rows.keys)
+        self.last = rows.offsets[-1].as_py()
+
+    def close(self) -> None:
+        self.file.close()
+        if self.keys is not None:
+            self.keys.close()
+
+    def discard(self) -> None:
+        self.file.discard()
+        self.path.unlink(missing_ok=True)
+        if self.keys is not None and self.keys_path is not None:
+            self.keys.discard()
+            self.keys_path.unlink(missing_ok=True)
 
 
 class PartitionWriter:
@@ -58,6 +83,7 @@ class PartitionWriter:
         self._rotation = Rotation(parts.config, parts.now_ms)
         self._open: dict[str, _Open] = {}
         self._schema: Schema | None = None
+        self._key_schema: Schema | None = None
         self._next = -1
         self._waiting: list[Finished] = []
         self._made = 0
@@ -74,10 +100,12 @@ class PartitionWriter:
         left = self._unseen(batch)
         if not len(left):
             return
-        if self._open and must_rotate(self._rule, self._schema, left.value_schema):
+        self._check_keys(left)
+        other_keys = self._parts.key_format is not None and self._key_schema != left.key_schema
+        if self._open and (other_keys or must_rotate(self._rule, self._schema, left.value_schema)):
             self._rotate()
         if not self._open:
-            self._schema = left.value_schema
+            self._schema, self._key_schema = left.value_schema, left.key_schema
         self._write(project(left, self._schema))
 
     def tick(self) -> None:
@@ -88,8 +116,7 @@ class PartitionWriter:
     def discard(self) -> None:
         """Forget what is not in the store; it will be delivered again."""
         for opened in self._open.values():
-            opened.file.discard()
-            opened.path.unlink(missing_ok=True)
+            opened.discard()
         for finished in self._waiting:
             finished.path.unlink(missing_ok=True)
         self._open, self._waiting = {}, []
@@ -138,32 +165,46 @@ class PartitionWriter:
     def _add(self, rows: RecordBatch, folders: Sequence[str], codes: Any) -> None:
         assert rows.offsets is not None
         if codes is None:
-            self._append(folders[0], rows.values, rows.offsets)
+            self._append(folders[0], rows)
         else:
             codes = codes[: len(rows)]
-            present = np.unique(codes)
-            for code in present.tolist():
-                mask = pa.array(codes == code) if len(present) > 1 else None
-                values = rows.values.filter(mask) if mask is not None else rows.values
-                self._append(folders[code], values, rows.offsets.filter(mask) if mask is not None else rows.offsets)
+            present = np.unique(codes).tolist()
+            for code in present:
+                self._append(folders[code], rows.filter(pa.array(codes == code)) if len(present) > 1 else rows)
         self._next = rows.offsets[-1].as_py() + 1
 
-    def _append(self, folder: str, values: pa.Array, offsets: pa.Array) -> None:
-        first, last = offsets[0].as_py(), offsets[-1].as_py()
-        opened = self._open.get(folder)
-        if opened is None:
-            self._made += 1
-            path = self._parts.staging / f"{self._partition}-{self._made}"
-            opened = _Open(self._parts.format.open(path, self._schema), path, first, last)
-            self._open[folder] = opened
-        opened.file.write(values)
-        opened.last = last
+    def _append(self, folder: str, rows: RecordBatch) -> None:
+        if folder not in self._open:
+            self._open[folder] = self._opened(rows)
+        self._open[folder].write(rows)
+
+    def _opened(self, rows: RecordBatch) -> _Open:
+        assert rows.offsets is not None
+        self._made += 1
+        path = self._parts.staging / f"{self._partition}-{self._made}"
+        first = rows.offsets[0].as_py()
+        opened = _Open(self._parts.format.open(path, self._schema), path, first, first)
+        if self._parts.key_format is not None:
+            opened.keys_path = path.with_name(f"{path.name}.keys")
+            opened.keys = self._parts.key_format.open(opened.keys_path, self._key_schema)
+        return opened
+
+    def _check_keys(self, batch: RecordBatch) -> None:
+        if self._parts.key_format is None or (batch.keys is not None and not batch.keys.null_count):
+            return
+        row = 0 if batch.keys is None else int(pc.index(batch.keys.is_null(), True).as_py())
+        raise DataError(
+            f"record {row} of a batch of {batch.topic!r} has no key, and store.kafka.keys is true", rows=[row]
+        )
 
     def _rotate(self) -> None:
         """Close all open files, and commit them together."""
         for folder, opened in self._open.items():
-            opened.file.close()
-            self._waiting.append(Finished(opened.path, self._name(folder, opened)))
+            opened.close()
+            if opened.keys_path is not None and self._parts.key_format is not None:
+                extension = f".keys{self._parts.key_format.extension}"
+                self._waiting.append(Finished(opened.keys_path, self._name(folder, opened, extension)))
+            self._waiting.append(Finished(opened.path, self._name(folder, opened, self._parts.format.extension)))
         self._open = {}
         self._rotation.begin()
         self._commit()
@@ -177,11 +218,11 @@ class PartitionWriter:
         self._waiting = []
         self.committed = self._next
 
-    def _name(self, folder: str, opened: _Open) -> str:
+    def _name(self, folder: str, opened: _Open, extension: str) -> str:
         """``<topics.dir>/<topic>/<folder>/<topic>+<partition>+<first offset>[+<last offset>]<extension>``."""
         config = self._parts.config
         offsets = [opened.first, opened.last] if self._parts.store.names_end_offset else [opened.first]
         numbers = [str(offset).zfill(config.pad_width) for offset in offsets]
         topic, partition = self._partition
-        file = config.file_delim.join([topic, str(partition), *numbers]) + self._parts.format.extension
+        file = config.file_delim.join([topic, str(partition), *numbers]) + extension
         return config.directory_delim.join([*filter(None, [config.topics_dir]), topic, folder, file])

@@ -159,6 +159,16 @@ def test_several_fields_make_nested_folders(tmp_path: Path) -> None:
     ]
 
 
+def test_fields_and_time_make_folders(tmp_path: Path) -> None:
+    found = write(
+        tmp_path, [batch([row(n, EPOCH_MS + n * HOUR) for n in (0, 1, 3)])],
+        partitioner_class="com.canelmas.kafka.connect.FieldAndTimeBasedPartitioner", partition_field_name="city",
+        path_format="'h'=HH", partition_duration_ms=str(2 * HOUR), timezone="UTC",
+        timestamp_extractor="io.confluent.connect.storage.partitioner.TimeBasedPartitioner$RecordTimestampExtractor",
+    )  # fmt: skip
+    assert [name.rpartition("/")[0] for name in found] == ["city=de/h=00", "city=de/h=02", "city=fr/h=00"]
+
+
 @pytest.mark.parametrize(
     "more, folders",
     [
@@ -329,6 +339,31 @@ def test_every_record_is_stored_once_whenever_it_crashes(
     again.stop()
     stored = sorted(each["id"] for name in files_below(root) for each in read_file(root / name))
     assert stored == list(range(60))
+
+
+def with_keys(keys: list[str | None], first: int = 0) -> RecordBatch:
+    import pyarrow as pa
+
+    rows = batch([row(first + n) for n in range(len(keys))], first)
+    return rows.replace(keys=pa.array(keys, pa.string()), key_schema=Schema(SchemaType.STRING))
+
+
+@pytest.mark.parametrize("format_class, extension", [("AvroFormat", ".avro"), ("JsonFormat", ".json")])
+def test_keys_are_stored_beside_values_when_asked(tmp_path: Path, format_class: str, extension: str) -> None:
+    task = started(tmp_path, store_kafka_keys="true", keys_format_class=format_class)
+    task.put([with_keys(["a", "b", "c"])])
+    task.stop()
+    values, keys = files_below(tmp_path)
+    assert keys == f"topics/events/partition=0/events+0+0000000000.keys{extension}"
+    assert read_file(tmp_path / keys) == ["a", "b", "c"]
+    assert [each["id"] for each in read_file(tmp_path / values)] == [0, 1, 2]
+
+
+def test_a_missing_key_is_refused_when_keys_are_stored(tmp_path: Path) -> None:
+    task = started(tmp_path, store_kafka_keys="true")
+    with pytest.raises(DataError, match="record 1 of a batch of 'events' has no key"):
+        task.put([with_keys(["a", None])])
+    task.stop()
 
 
 def test_a_folder_name_cannot_lead_out(tmp_path: Path) -> None:
