@@ -109,5 +109,3 @@ def main(folder: Path, runs: int, console: Console, *, records: int = 1_000_000)
         )
         results[case.name] = measure(case, runs, console)
         show("Broker: ours and Apache Kafka 4.3.1", results, console)
-
-

@@ -49,5 +49,11 @@ def show(title: str, results: Mapping[str, list[tuple[Measured, Measured]]], con
             ours = statistics.median(pair[0][figure] for pair in pairs)
             theirs = statistics.median(pair[1][figure] for pair in pairs)
             ratio = statistics.median(pair[0][figure] / pair[1][figure] for pair in pairs if pair[1][figure])
-            table.add_row(name, figure, f"{ours:,.3g}" if ours < 1000 else f"{ours:,.0f}", f"{theirs:,.3g}" if theirs < 1000 else f"{theirs:,.0f}", f"{ratio:.2f}x")
+            table.add_row(
+                name,
+                figure,
+                f"{ours:,.3g}" if ours < 1000 else f"{ours:,.0f}",
+                f"{theirs:,.3g}" if theirs < 1000 else f"{theirs:,.0f}",
+                f"{ratio:.2f}x",
+            )
     console.print(table)

@@ -97,7 +97,11 @@ def errors_page() -> str:
     seen = set()
     for module in modules():
         for name, member in inspect.getmembers(module, inspect.isclass):
-            if not issubclass(member, TidegateError) or member in seen or member.__module__.split(".")[0] not in PACKAGES:
+            if (
+                not issubclass(member, TidegateError)
+                or member in seen
+                or member.__module__.split(".")[0] not in PACKAGES
+            ):
                 continue
             seen.add(member)
             code = getattr(member, "code", None) or getattr(member, "error_code", None) or ""

@@ -180,7 +180,7 @@ def _settle(listening: Mapping[str, str]) -> dict[str, str]:
 
 def _properties(
     name: str, data: Path, listening: Mapping[str, str], kafka: str, tables: Mapping[str, Mapping[str, str]]
-) -> Mapping[str, str]:
+) -> dict[str, str]:
     client = tables.get("kafka", {})
     registry = f"http://{listening['registry']}" if "registry" in listening else "http://127.0.0.1:8081"
     made: dict[str, str] = {}
@@ -214,7 +214,7 @@ def _properties(
         }
         if "broker" in listening:
             made |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
-        made |= client
+        made.update(client)
     elif name == "events":
         made = {
             "http.listen": listening["events"],
@@ -226,7 +226,7 @@ def _properties(
             "data.dir": str(data / "events"),
         }
         made |= {f"kafka.{key}": value for key, value in client.items()}
-    return made | tables.get(name, {})
+    return {**made, **tables.get(name, {})}
 
 
 def read_state(data: Path) -> State | None:

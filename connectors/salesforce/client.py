@@ -68,15 +68,15 @@ class SalesforceClient:
 
     def upsert(self, name: str, id_field: str, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Create or update up to 200 records by an external id."""
-        return self._collection("PATCH", f"composite/sobjects/{name}/{id_field}", {"allOrNone": False, "records": records})
+        return self._collection(
+            "PATCH", f"composite/sobjects/{name}/{id_field}", {"allOrNone": False, "records": records}
+        )
 
     def delete(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Delete up to 200 records."""
         query = {"ids": ",".join(ids), "allOrNone": "false"}
         path = "composite/sobjects"
-        found: list[dict[str, Any]] = self._call(
-            "deleting", lambda sf: sf.restful(path, params=query, method="DELETE")
-        )
+        found: list[dict[str, Any]] = self._call("deleting", lambda sf: sf.restful(path, params=query, method="DELETE"))
         return found
 
     def _collection(self, method: str, path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -120,7 +120,9 @@ class SalesforceClient:
             )
             return session_id, f"https://{instance}"
         if grant == "JWT_BEARER":
-            return self._token({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": self._assertion()})
+            return self._token(
+                {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": self._assertion()}
+            )
         client = {"client_id": config.consumer_key, "client_secret": config.consumer_secret.reveal()}
         if grant == "CLIENT_CREDENTIALS":
             return self._token({"grant_type": "client_credentials", **client})
@@ -155,7 +157,9 @@ class SalesforceClient:
         try:
             private_key = Path(config.jwt_private_key or "").read_text()
         except OSError as error:
-            raise ConnectError(f"cannot read salesforce.jwt.privatekey.path {config.jwt_private_key}: {error.strerror}") from error
+            raise ConnectError(
+                f"cannot read salesforce.jwt.privatekey.path {config.jwt_private_key}: {error.strerror}"
+            ) from error
         return jwt.encode(claims, private_key, algorithm="RS256")
 
 

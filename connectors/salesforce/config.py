@@ -31,10 +31,18 @@ class SalesforceConfig:
         "salesforce.password.token", default="", doc="The user's security token.", importance="high", group="Salesforce"
     )
     consumer_key: str = key(
-        "salesforce.consumer.key", default="", doc="The connected app's consumer key.", importance="high", group="Salesforce"
+        "salesforce.consumer.key",
+        default="",
+        doc="The connected app's consumer key.",
+        importance="high",
+        group="Salesforce",
     )
     consumer_secret: Password = key(
-        "salesforce.consumer.secret", default="", doc="The connected app's secret.", importance="high", group="Salesforce"
+        "salesforce.consumer.secret",
+        default="",
+        doc="The connected app's secret.",
+        importance="high",
+        group="Salesforce",
     )
     grant_type: str = key(
         "salesforce.grant.type",
@@ -69,7 +77,10 @@ class SalesforceConfig:
     )
     http_proxy: str | None = key("http.proxy", default=None, doc="HOST:PORT of an HTTP proxy.", group="Salesforce")
     ca_file: str | None = key(
-        "salesforce.ca.file", default=None, doc="A PEM file of authorities to trust instead of the machine's.", group="Salesforce"
+        "salesforce.ca.file",
+        default=None,
+        doc="A PEM file of authorities to trust instead of the machine's.",
+        group="Salesforce",
     )
     licence: dict[str, str] = family("confluent.", doc="Licence keys of the original: accepted, not used.")
 
@@ -82,7 +93,11 @@ class SalesforceConfig:
         if self.grant_type.upper() == "CLIENT_CREDENTIALS":
             needed = {"consumer.key": self.consumer_key, "consumer.secret": self.consumer_secret.reveal()}
         elif self.grant_type.upper() == "JWT_BEARER":
-            needed = {"username": self.username, "consumer.key": self.consumer_key, "jwt.privatekey.path": self.jwt_private_key or ""}
+            needed = {
+                "username": self.username,
+                "consumer.key": self.consumer_key,
+                "jwt.privatekey.path": self.jwt_private_key or "",
+            }
         for name, value in needed.items():
             if not value:
                 yield Problem(f"salesforce.{name}", f"salesforce.grant.type {self.grant_type} needs salesforce.{name}")
@@ -120,7 +135,11 @@ class ObjectSinkConfig(SalesforceConfig):
     """SObject sink."""
 
     object_name: str = key(
-        "salesforce.object", doc="The object to write, such as Account.", importance="high", check=non_empty, group="Object"
+        "salesforce.object",
+        doc="The object to write, such as Account.",
+        importance="high",
+        check=non_empty,
+        group="Object",
     )
     operation: str = key(
         "salesforce.sink.object.operation",
@@ -140,9 +159,7 @@ class ObjectSinkConfig(SalesforceConfig):
     use_custom_id: bool = key(
         "salesforce.use.custom.id.field", default=False, doc="Find objects by an external id field.", group="Object"
     )
-    custom_id: str = key(
-        "salesforce.custom.id.field.name", default="", doc="The external id field.", group="Object"
-    )
+    custom_id: str = key("salesforce.custom.id.field.name", default="", doc="The external id field.", group="Object")
     ignore_fields: list[str] = key(
         "salesforce.ignore.fields", default=[], doc="Fields of the records that are not written.", group="Object"
     )
@@ -165,9 +182,15 @@ class ObjectSinkConfig(SalesforceConfig):
     def problems(self) -> Iterable[Problem]:
         yield from SalesforceConfig.problems(self)
         if self.use_custom_id and not self.custom_id:
-            yield Problem("salesforce.custom.id.field.name", "salesforce.use.custom.id.field needs salesforce.custom.id.field.name")
+            yield Problem(
+                "salesforce.custom.id.field.name",
+                "salesforce.use.custom.id.field needs salesforce.custom.id.field.name",
+            )
         if self.operation == "upsert" and not self.use_custom_id:
-            yield Problem("salesforce.sink.object.operation", "upsert needs salesforce.use.custom.id.field=true and the field's name")
+            yield Problem(
+                "salesforce.sink.object.operation",
+                "upsert needs salesforce.use.custom.id.field=true and the field's name",
+            )
 
 
 @config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -80,7 +80,9 @@ class _SalesforceSinkTask(SinkTask[Any]):
 
     def _fields(self, record: Record) -> dict[str, Any]:
         if not isinstance(record.value, Mapping):
-            raise DataError(f"a record for Salesforce must be a struct or a JSON object of fields, not {record.value!r:.80}")
+            raise DataError(
+                f"a record for Salesforce must be a struct or a JSON object of fields, not {record.value!r:.80}"
+            )
         return {name: _plain(value) for name, value in record.value.items()}
 
 
@@ -123,7 +125,9 @@ class ObjectSinkTask(_SalesforceSinkTask):
         if operation == "insert":
             kept.pop("Id", None)
         elif not kept.get(identity):
-            raise DataError(f"to {operation} {self.config.object_name} a record needs the field {identity}; it has {', '.join(kept)}")
+            raise DataError(
+                f"to {operation} {self.config.object_name} a record needs the field {identity}; it has {', '.join(kept)}"
+            )
         if operation == "upsert":
             kept.pop("Id", None)
         return operation, record, {"attributes": {"type": self.config.object_name}, **kept}
@@ -183,9 +187,9 @@ class EventSink(SinkConnector[EventSinkConfig]):
 
 def _plain(value: Any) -> Any:
     """A value as Salesforce's JSON takes it."""
-    if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-    if isinstance(value, datetime.date | datetime.time):
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
         return float(value) if value.as_tuple().exponent else int(value)

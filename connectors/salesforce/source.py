@@ -162,10 +162,15 @@ def _python(value: Any, schema: Schema) -> Any:
         if schema.name is None:
             return float(value) if schema.type is SchemaType.FLOAT64 else value
         if str(wanted).startswith("timestamp"):
-            return datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value / 1000, UTC)
+            return (
+                datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value / 1000, UTC)
+            )
         if str(wanted).startswith("date"):
-            return date.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value / 1000, UTC).date()
+            return (
+                date.fromisoformat(value)
+                if isinstance(value, str)
+                else datetime.fromtimestamp(value / 1000, UTC).date()
+            )
         return time.fromisoformat(value.rstrip("Z"))
     except (ValueError, TypeError) as error:
         raise DataError(f"{value!r} is not a value of {schema.name or schema.type.value}: {error}") from error
-

@@ -38,7 +38,11 @@ class StreamingClient:
         hello = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
         answer = self._one({**hello, "ext": {"replay": True}})
         self._client_id = str(answer["clientId"])
-        wanted = {"channel": "/meta/subscribe", "subscription": self._channel, "ext": {"replay": {self._channel: replay_id}}}
+        wanted = {
+            "channel": "/meta/subscribe",
+            "subscription": self._channel,
+            "ext": {"replay": {self._channel: replay_id}},
+        }
         self._one(wanted)
 
     def events(self) -> list[Mapping[str, Any]]:
@@ -92,5 +96,7 @@ class StreamingClient:
         try:
             messages: Sequence[Mapping[str, Any]] = answer.json()
         except requests.JSONDecodeError as error:
-            raise RetriableConnectError(f"streaming {self._channel}: the answer is not JSON: {answer.text[:100]}") from error
+            raise RetriableConnectError(
+                f"streaming {self._channel}: the answer is not JSON: {answer.text[:100]}"
+            ) from error
         return messages

@@ -26,7 +26,9 @@ class Cancelled(ConnectError):
     """The job was cancelled before it was done; nothing of it counts."""
 
 
-def run_job(job: Job, *, stopping: threading.Event, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+def run_job(
+    job: Job, *, stopping: threading.Event, on_progress: Callable[[Mapping[str, Any]], None]
+) -> Mapping[str, Any]:
     """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``).
 
     Blocks. Raises Cancelled soon after ``stopping`` is set, and ConnectError with Spark's words when the job failed.
@@ -38,9 +40,8 @@ def run_job(job: Job, *, stopping: threading.Event, on_progress: Callable[[Mappi
         jars = [str(jar) for jar in fetch_jars(java_home, scratch)]
         description = scratch / "job.json"
         Job(**(vars(job) | {"jars": [*jars, *job.jars]})).save(description)
-        with (scratch / "spark.log").open("w+") as log:
-            with _start(description, java_home, scratch, log) as driver:
-                return _follow(driver, log, stopping, on_progress)
+        with (scratch / "spark.log").open("w+") as log, _start(description, java_home, scratch, log) as driver:
+            return _follow(driver, log, stopping, on_progress)
 
 
 def _start(description: Path, java_home: Path, scratch: Path, log: Any) -> subprocess.Popen[str]:

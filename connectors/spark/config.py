@@ -89,8 +89,13 @@ class SparkSinkConfig:
 
     def problems(self) -> Iterable[Problem]:
         if self.value_format == "json" and not self.value_schema:
-            yield Problem("spark.value.schema", 'spark.value.format "json" needs spark.value.schema, e.g. "id BIGINT, name STRING"')
+            yield Problem(
+                "spark.value.schema",
+                'spark.value.format "json" needs spark.value.schema, e.g. "id BIGINT, name STRING"',
+            )
         if self.sql and "${topic}" in self.path:
-            yield Problem("spark.output.path", "with spark.sql there is one result: spark.output.path cannot hold ${topic}")
+            yield Problem(
+                "spark.output.path", "with spark.sql there is one result: spark.output.path cannot hold ${topic}"
+            )
         if not self.sql and self.lookup_topics:
             yield Problem("spark.lookup.topics", "spark.lookup.topics is used by spark.sql, which is not set")

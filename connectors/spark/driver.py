@@ -232,7 +232,7 @@ def _write(spark: SparkSession, job: Job, frame: DataFrame, path: str) -> int:
     elif job.partition_by:
         frame = frame.repartition(*job.partition_by)
     frame.write.mode("overwrite").format(job.format).partitionBy(*job.partition_by).save(staging)
-    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    hadoop = spark._jvm.org.apache.hadoop.fs
     root = hadoop.Path(path)
     system = root.getFileSystem(spark._jsc.hadoopConfiguration())
     stem = f"part-{job.identity}-"

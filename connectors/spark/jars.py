@@ -41,7 +41,7 @@ def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
     arriving = Path(tempfile.mkdtemp(prefix=".arriving-", dir=folder))
     description = scratch / "ivy.xml"
     description.write_text(_ivy_file())
-    command = [
+    command: list[str | Path] = [
         java_home / "bin" / "java",
         *trust_options(java_home, scratch),
         "-jar", _ivy_jar(),
@@ -53,7 +53,9 @@ def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     except subprocess.TimeoutExpired as error:
-        raise ConnectError("fetching Spark's Kafka and Avro jars took longer than 300 s; is the network there?") from error
+        raise ConnectError(
+            "fetching Spark's Kafka and Avro jars took longer than 300 s; is the network there?"
+        ) from error
     for jar in arriving.glob("*.jar"):
         jar.replace(folder / jar.name)  # whole or not at all: another job may look for it now
     shutil.rmtree(arriving)

@@ -58,10 +58,11 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         )
 
     def _lookup(self, topic: str) -> Input:
+        from broker.client import TopicPartition
         from broker.client.blocking import Admin
 
         with Admin(self.context.kafka) as admin:
-            partitions = [(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
+            partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
             starts, stops = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
         return Input(
             topic=topic,
@@ -78,7 +79,9 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         subject = f"{topic}-value"
         found = [registry.version(subject, number) for number in registry.versions(subject)]
         if not found:
-            raise ConnectError(f"topic {topic} has no schema under subject {subject}; for other values set spark.value.format")
+            raise ConnectError(
+                f"topic {topic} has no schema under subject {subject}; for other values set spark.value.format"
+            )
         return [(registered.id, registered.text) for registered in found]
 
 

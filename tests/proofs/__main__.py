@@ -20,7 +20,18 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="the form that CI runs")
     arguments, rest = parser.parse_known_args()
     report = Path(tempfile.mkdtemp(prefix="tidegate-proofs-")) / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "proof", f"--junit-xml={report}", "--timeout=3600", *rest, "tests"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "proof",
+        f"--junit-xml={report}",
+        "--timeout=3600",
+        *rest,
+        "tests",
+    ]
     environment = os.environ | {"TIDEGATE_PROOF": "short" if arguments.short else "long"}
     status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     if not arguments.short and report.exists():

@@ -67,7 +67,18 @@ def test_a_second_up_on_the_same_data_is_refused(data):
 
 def test_down_leaves_no_process_and_what_was_written_is_there_again(tmp_path):
     data = tmp_path / "data"
-    up = ("up", "--detach", "--data", data, "--broker-listen", "127.0.0.1:0", "--without", "events", "--without", "connect")
+    up = (
+        "up",
+        "--detach",
+        "--data",
+        data,
+        "--broker-listen",
+        "127.0.0.1:0",
+        "--without",
+        "events",
+        "--without",
+        "connect",
+    )
     tidegate(*up)
     pids = [component["pid"] for component in status(data)["components"].values()]
     schema = tmp_path / "a.avsc"
@@ -84,7 +95,9 @@ def test_down_leaves_no_process_and_what_was_written_is_there_again(tmp_path):
 
 def test_a_taken_port_is_told_in_one_line(data, tmp_path):
     taken = status(data)["addresses"]["broker"]
-    refused = tidegate("up", "--data", tmp_path / "other", "--broker-listen", taken, "--registry-listen", "127.0.0.1:0", check=False)
+    refused = tidegate(
+        "up", "--data", tmp_path / "other", "--broker-listen", taken, "--registry-listen", "127.0.0.1:0", check=False
+    )
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr and taken.rpartition(":")[2] in refused.stderr
 
@@ -92,7 +105,10 @@ def test_a_taken_port_is_told_in_one_line(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"without": ["brokr"]}, "--without 'brokr': there is no such component; there are: broker, registry, connect, events"),
+        (
+            {"without": ["brokr"]},
+            "--without 'brokr': there is no such component; there are: broker, registry, connect, events",
+        ),
         ({"without": ["broker"]}, "without the broker --bootstrap-servers must name a Kafka"),
         ({"listen": {"broker": "9092"}}, "'9092' is not an address: give HOST:PORT, for example 127.0.0.1:0"),
     ],
@@ -105,7 +121,9 @@ def test_wrong_usage_is_told_with_what_would_be_right(tmp_path, options, words):
 
 def test_a_config_file_sets_component_keys_and_kafka_settings(tmp_path):
     file = tmp_path / "tidegate.toml"
-    file.write_text('[broker]\nnum.partitions = 3\n[kafka]\nsecurity.protocol = "PLAINTEXT"\n[connect]\nplugin.path = ["a", "b"]\n')
+    file.write_text(
+        '[broker]\nnum.partitions = 3\n[kafka]\nsecurity.protocol = "PLAINTEXT"\n[connect]\nplugin.path = ["a", "b"]\n'
+    )
     plan = make_plan(tmp_path, listen={}, config_file=file)
     assert plan.properties["broker"]["num.partitions"] == "3"
     assert plan.properties["registry"]["kafkastore.security.protocol"] == "PLAINTEXT"

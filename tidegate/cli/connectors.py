@@ -55,7 +55,7 @@ def read_connector(path: Path) -> tuple[str, dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise UsageError(f"{path} is not JSON: {error}") from error
     if not isinstance(config, dict):
-        raise UsageError(f"{path} holds no connector: give an object of keys, or {{\"name\": ..., \"config\": {{...}}}}")
+        raise UsageError(f'{path} holds no connector: give an object of keys, or {{"name": ..., "config": {{...}}}}')
     name = config.get("name")
     if isinstance(config.get("config"), dict):
         config = config["config"]

@@ -17,7 +17,9 @@ __all__ = ["demo"]
     show_default=True,
     help="Where database, platform data and Parquet go; made anew.",
 )
-@click.option("--database", "database_url", metavar="URL", help="postgresql://user:password@host/name instead of SQLite.")
+@click.option(
+    "--database", "database_url", metavar="URL", help="postgresql://user:password@host/name instead of SQLite."
+)
 @click.option("--keep", is_flag=True, help="Leave the platform running and print its addresses.")
 def demo(folder: Path, database_url: str | None, keep: bool) -> None:
     """Load 336,776 flights into a database, move them through log, schemas, events and Spark to Parquet, check every count."""

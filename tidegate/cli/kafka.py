@@ -22,11 +22,15 @@ T = TypeVar("T")
 
 def kafka_options(function: F) -> F:
     """``--bootstrap-servers``, ``--property`` and ``--data``."""
-    function = click.option("--bootstrap-servers", metavar="LIST", help="The Kafka to talk to, instead of the platform's.")(
-        function
-    )
     function = click.option(
-        "--property", "properties", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting, such as security.protocol."
+        "--bootstrap-servers", metavar="LIST", help="The Kafka to talk to, instead of the platform's."
+    )(function)
+    function = click.option(
+        "--property",
+        "properties",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A Kafka client setting, such as security.protocol.",
     )(function)
     return data_option(function)
 

@@ -68,7 +68,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(
+        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
     for number, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")

@@ -46,7 +46,9 @@ def consume(
     config = client_config(data, bootstrap_servers, properties)
     with RegistryClient(address_of("registry", data, registry)) as client:
         decode = _decoder(client)
-        asyncio.run(_consume(config, topic, from_beginning, count, to_end, lambda record: click.echo(_line(record, decode))))
+        asyncio.run(
+            _consume(config, topic, from_beginning, count, to_end, lambda record: click.echo(_line(record, decode)))
+        )
 
 
 async def _consume(
@@ -57,12 +59,12 @@ async def _consume(
     to_end: bool,
     show: Callable[[KafkaRecord], None],
 ) -> None:
-    from broker.client import Admin, BatchConsumer
+    from broker.client import Admin, BatchConsumer, TopicPartition
 
     ends: Mapping[tuple[str, int], int]
     async with Admin(config) as admin:
         described = (await admin.describe_topics([topic]))[topic]
-        partitions = [(topic, p.partition) for p in described.partitions]
+        partitions = [TopicPartition(topic, p.partition) for p in described.partitions]
         ends = {(p.topic, p.partition): end for p, end in (await admin.end_offsets(partitions)).items()}
     shown = 0
     async with BatchConsumer(config) as consumer:

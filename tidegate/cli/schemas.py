@@ -112,9 +112,9 @@ def diff(subject: str, older: str, newer: str, data: Path, url: str | None) -> N
             versions = client.versions(subject)
             older = str(versions[-2] if len(versions) > 1 else versions[-1])
         texts = [client.version(subject, version) for version in (older, newer)]
-    lines = [_pretty(text.text).splitlines() for text in texts]
+    before, after = (_pretty(text.text).splitlines() for text in texts)
     names = [f"{subject} version {text.version}" for text in texts]
-    for line in difflib.unified_diff(*lines, *names, lineterm=""):
+    for line in difflib.unified_diff(before, after, names[0], names[1], lineterm=""):
         click.echo(line)
 
 

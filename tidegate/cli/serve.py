@@ -18,8 +18,12 @@ __all__ = ["serve"]
 @click.argument("component", type=click.Choice(list(COMPONENTS)))
 @click.argument("properties_file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set or override one property.")
-@click.option("--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]))
-@click.option("--ready-file", type=click.Path(dir_okay=False, path_type=Path), help="Written when ready: pid and addresses.")
+@click.option(
+    "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
+)
+@click.option(
+    "--ready-file", type=click.Path(dir_okay=False, path_type=Path), help="Written when ready: pid and addresses."
+)
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends.")
 def serve(
     component: str,

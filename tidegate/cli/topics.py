@@ -27,10 +27,12 @@ def topics() -> None:
 def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
     """List topics with their partitions and how many offsets were written."""
 
+    from broker.client import TopicPartition
+
     async def ask(admin: Admin) -> list[dict[str, Any]]:
         names = sorted(await admin.list_topics(internal=internal))
         described = await admin.describe_topics(names)
-        all_partitions = [(name, p.partition) for name in names for p in described[name].partitions]
+        all_partitions = [TopicPartition(name, p.partition) for name in names for p in described[name].partitions]
         starts, ends = await admin.beginning_offsets(all_partitions), await admin.end_offsets(all_partitions)
         rows = []
         for name in names:
@@ -53,16 +55,24 @@ def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
 def describe(name: str, as_json: bool, **where: Any) -> None:
     """Show a topic's partitions with their offsets, and the configuration that is not the default."""
 
+    from broker.client import TopicPartition
+
     async def ask(admin: Admin) -> dict[str, Any]:
         description = (await admin.describe_topics([name]))[name]
-        partitions = [(name, p.partition) for p in description.partitions]
+        partitions = [TopicPartition(name, p.partition) for p in description.partitions]
         starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
         configs = await admin.describe_configs(name)
         return {
             "topic": name,
             "id": str(description.topic_id),
             "partitions": [
-                {"partition": p.partition, "leader": p.leader, "isr": list(p.isr), "start": starts[key], "end": ends[key]}
+                {
+                    "partition": p.partition,
+                    "leader": p.leader,
+                    "isr": list(p.isr),
+                    "start": starts[key],
+                    "end": ends[key],
+                }
                 for p in description.partitions
                 for key in [next(k for k in ends if k.partition == p.partition)]
             ],
@@ -76,7 +86,9 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
     click.echo(f"topic {found['topic']}  id {found['id']}")
     for key, value in found["configs"].items():
         click.echo(f"  {key}={value}")
-    rows = [[p["partition"], p["leader"], ",".join(map(str, p["isr"])), p["start"], p["end"]] for p in found["partitions"]]
+    rows = [
+        [p["partition"], p["leader"], ",".join(map(str, p["isr"])), p["start"], p["end"]] for p in found["partitions"]
+    ]
     print_table(["partition", "leader", "isr", "start", "end"], rows)
 
 
@@ -84,7 +96,9 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
 @click.argument("name")
 @click.option("--partitions", default=1, show_default=True, help="Number of partitions.")
 @click.option("--replication-factor", default=1, show_default=True, help="Number of replicas.")
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic setting, such as cleanup.policy=compact.")
+@click.option(
+    "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic setting, such as cleanup.policy=compact."
+)
 @kafka_options
 def create(name: str, partitions: int, replication_factor: int, configs: tuple[str, ...], **where: Any) -> None:
     """Create a topic."""
@@ -96,7 +110,9 @@ def create(name: str, partitions: int, replication_factor: int, configs: tuple[s
 
 @topics.command()
 @click.argument("name")
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic setting; KEY= takes it back.")
+@click.option(
+    "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic setting; KEY= takes it back."
+)
 @click.option("--partitions", type=int, help="Grow to this number of partitions.")
 @kafka_options
 def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: Any) -> None:
@@ -197,4 +213,3 @@ async def _lags(admin: Admin, group: str) -> list[dict[str, Any]]:
         for partition, offset in sorted(committed.items())
         if partition in ends
     ]
-

@@ -113,7 +113,9 @@ def down(data: Path) -> None:
     deadline = time.monotonic() + 120
     while state.running:
         if time.monotonic() > deadline:
-            raise TidegateError(f"process {state.pid} has not ended within 120 s of SIGTERM; its logs are in {data}/logs")
+            raise TidegateError(
+                f"process {state.pid} has not ended within 120 s of SIGTERM; its logs are in {data}/logs"
+            )
         time.sleep(0.05)
 
 
@@ -160,5 +162,3 @@ def _memory_mb(pid: int | None) -> float:
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     return round(total / 1e6, 1)
-
-

@@ -95,13 +95,13 @@ class Connect:
 
 def records_held(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
     """Records in each topic by its first and end offsets, over its partitions; 0 for one that does not exist."""
-    from broker.client import Admin, ClientConfig
+    from broker.client import Admin, ClientConfig, TopicPartition
 
     async def ask() -> dict[str, int]:
         async with Admin(ClientConfig(bootstrap_servers)) as admin:
             there = [name for name in topics if name in await admin.list_topics()]
             described = await admin.describe_topics(there)
-            partitions = [(name, p.partition) for name in there for p in described[name].partitions]
+            partitions = [TopicPartition(name, p.partition) for name in there for p in described[name].partitions]
             starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
         found = dict.fromkeys(topics, 0)
         for partition, end in ends.items():

@@ -173,7 +173,7 @@ def _tables_to_topics(demo: Demo) -> None:
     for topic, rows in wanted.items():
         counted = {"by offsets": ends[topic]}
         if topic == "nyc_flights":
-            until("the source's offset", lambda: _incrementing(demo) == rows)
+            until("the source's offset", lambda rows=rows: _incrementing(demo) == rows)
             counted["connector offset"] = _incrementing(demo)
         demo.ledger.count(f"topic {topic}", rows, counted)
     demo.ledger.moved("database", "Avro topics (JDBC source)", sum(wanted.values()), seconds)
@@ -263,7 +263,10 @@ def _topics_to_parquet(demo: Demo) -> None:
 
     until("all rows in Parquet", arrived, check=healthy, every_s=0.2)
     demo.progress.update(spark, total=flights, completed=flights, note="")
-    counted = {"Parquet rows": _parquet_rows(demo.output / "flights"), "committed offsets": _sink_position(demo, "flights-parquet")}
+    counted = {
+        "Parquet rows": _parquet_rows(demo.output / "flights"),
+        "committed offsets": _sink_position(demo, "flights-parquet"),
+    }
     demo.ledger.count("Parquet flights, by month", flights, counted)
     for topic, rows in small.items():
         demo.ledger.count(f"Parquet {topic}", rows, {"Parquet rows": _parquet_rows(demo.output / "tables" / topic)})
@@ -311,7 +314,9 @@ def _change(demo: Demo) -> None:
         demo.progress.update(bar, completed=arrived)
         return arrived >= changed
 
-    until("the changes in the topic", in_topic, check=lambda: demo.connect.require_healthy("flights-source"), every_s=0.05)
+    until(
+        "the changes in the topic", in_topic, check=lambda: demo.connect.require_healthy("flights-source"), every_s=0.05
+    )
     demo.progress.update(bar, note=f"after {time.monotonic() - began:.1f} s")
     loaded = _bar(demo.progress, "3 inserts, 2 updates: in Parquet", changed)
 

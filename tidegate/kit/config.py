@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import re
 import types
 import typing
@@ -187,7 +188,7 @@ def key(
     absent value with ``default=None``). Give ``type`` for what an annotation cannot say: SHORT, INT (an ``int`` is
     LONG otherwise), CLASS.
     """
-    arguments = {name_: value for name_, value in locals().items()}
+    arguments = dict(locals())
     for name_ in ("aliases", "recommended", "dependents"):
         arguments[name_] = tuple(arguments[name_])
     return _Declared(arguments)
@@ -214,7 +215,7 @@ def config(cls: type[C]) -> type[C]:
     for base in reversed(cls.__mro__[1:]):
         keys.update(base.__dict__.get("__config_keys__", {}))
         families.update(base.__dict__.get("__config_families__", {}))
-    for attribute in list(cls.__dict__.get("__annotations__", {})):
+    for attribute in list(inspect.get_annotations(cls)):
         declared = cls.__dict__.get(attribute)
         if isinstance(declared, _Declared):
             made = _make_key(attribute, hints[attribute], declared.arguments)

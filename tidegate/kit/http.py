@@ -154,7 +154,7 @@ class _Edge:
             if scope.get(_TOLD):
                 return  # answered and logged; Starlette raises it again for servers that log on their own
             if status:
-                log.error("an answer broke off", path=scope["path"], exc_info=error)
+                log.exception("an answer broke off", path=scope["path"])
                 raise
             response = await self._on_error(Request(scope), error)
             await response(scope, receive, noted_send)
@@ -174,7 +174,9 @@ def listen(host: str, port: int) -> socket.socket:
         sock.listen(2048)
     except OSError as error:
         sock.close()
-        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another address") from error
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another address"
+        ) from error
     sock.setblocking(False)
     return sock
 

@@ -106,7 +106,9 @@ class Supervisor:
             if self._stopping:
                 return
             if not first.done():
-                first.set_exception(ChildFailed(f"{state.spec.name} {_ending(status)} at its start: {self._last_words(state)}"))
+                first.set_exception(
+                    ChildFailed(f"{state.spec.name} {_ending(status)} at its start: {self._last_words(state)}")
+                )
                 return
             backoff = _FIRST_BACKOFF_S if time.monotonic() - began > _STABLE_S else min(backoff * 2, _LAST_BACKOFF_S)
             state.restarts += 1

@@ -68,7 +68,12 @@ def test_a_message_on_a_topic_creates_an_account(salesforce):
     sink, context = task()
     sink.put([batch({"Name": "Acme", "Founded__c": datetime.date(1999, 1, 2)}, {"Name": "Umbrella"})])
     records = sent(salesforce)["records"]
-    assert records[0] == {"attributes": {"type": "Account"}, "Name": "Acme", "Founded__c": "1999-01-02", "Revenue__c": None}
+    assert records[0] == {
+        "attributes": {"type": "Account"},
+        "Name": "Acme",
+        "Founded__c": "1999-01-02",
+        "Revenue__c": None,
+    }
     assert [r["Name"] for r in records] == ["Acme", "Umbrella"]
     assert salesforce.calls[1].request.headers["Authorization"] == "Bearer 00D!token"
     assert context.errant == []
@@ -82,7 +87,10 @@ def test_a_message_without_a_schema_works_as_well(salesforce):
 
 
 def test_a_refused_record_goes_to_the_errant_reporter_alone(salesforce):
-    salesforce.post(RECORDS, json=[*ok("001A"), *refused("REQUIRED_FIELD_MISSING", "Required fields are missing: [Name]"), *ok("001C")])
+    salesforce.post(
+        RECORDS,
+        json=[*ok("001A"), *refused("REQUIRED_FIELD_MISSING", "Required fields are missing: [Name]"), *ok("001C")],
+    )
     sink, context = task()
     sink.put([batch({"Name": "a"}, {"Name": "b"}, {"Name": "c"})])
     ((record, error),) = context.errant
@@ -99,7 +107,9 @@ def test_a_passing_refusal_is_retriable(salesforce, code):
 
 
 def test_a_session_that_expired_is_renewed_once(salesforce):
-    salesforce.post(RECORDS, status=401, json=[{"errorCode": "INVALID_SESSION_ID", "message": "Session expired or invalid"}])
+    salesforce.post(
+        RECORDS, status=401, json=[{"errorCode": "INVALID_SESSION_ID", "message": "Session expired or invalid"}]
+    )
     salesforce.post(RECORDS, json=ok("001A"))
     sink, _ = task()
     sink.put([batch({"Name": "a"})])

@@ -20,7 +20,11 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 OLD = {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}, {"name": "month", "type": "int"}]}
 NEW = OLD | {"fields": [*OLD["fields"], {"name": "carrier", "type": ["null", "string"], "default": None}]}
-CARRIER = {"type": "record", "name": "Carrier", "fields": [{"name": "code", "type": "string"}, {"name": "name", "type": "string"}]}
+CARRIER = {
+    "type": "record",
+    "name": "Carrier",
+    "fields": [{"name": "code", "type": "string"}, {"name": "name", "type": "string"}],
+}
 
 
 def framed(schema_id, schema, value):
@@ -40,8 +44,19 @@ def fill(bootstrap, topic, values, partitions=2):
 
 def make_job(bootstrap, inputs, path, **changes):
     job = dict(
-        identity="abc", name="test", inputs=inputs, sql=None, path=str(path), format="parquet", partition_by=[], files=0,
-        metadata_columns=False, master="local[2]", jars=[], conf={}, kafka={"bootstrap.servers": bootstrap},
+        identity="abc",
+        name="test",
+        inputs=inputs,
+        sql=None,
+        path=str(path),
+        format="parquet",
+        partition_by=[],
+        files=0,
+        metadata_columns=False,
+        master="local[2]",
+        jars=[],
+        conf={},
+        kafka={"bootstrap.servers": bootstrap},
     )
     return Job(**(job | changes))
 
@@ -66,7 +81,9 @@ def flights(apache_kafka):
     )
 
 
-def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(apache_kafka, flights, tmp_path):
+def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
+    apache_kafka, flights, tmp_path
+):
     job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out", partition_by=["month"])
     done, said = run(job)
     assert done["rows"] == {flights[0].topic: 200}

@@ -45,12 +45,24 @@ class Sink(Shared):
     ("given", "problem"),
     [
         ({}, 'Missing required configuration "http.url" which has no default value.'),
-        ({"http.url": "x", "batch.max": "many"}, "Invalid value many for configuration batch.max: Not a number of type INT"),
+        (
+            {"http.url": "x", "batch.max": "many"},
+            "Invalid value many for configuration batch.max: Not a number of type INT",
+        ),
         ({"http.url": "x", "batch.max": "0"}, "Invalid value 0 for configuration batch.max: Value must be at least 1"),
-        ({"http.url": "x", "batch.max": str(2**31)}, f"Invalid value {2**31} for configuration batch.max: Not a number of type INT"),
-        ({"http.url": "x", "mode": "slow"}, "Invalid value slow for configuration mode: String must be one of: fast, safe"),
+        (
+            {"http.url": "x", "batch.max": str(2**31)},
+            f"Invalid value {2**31} for configuration batch.max: Not a number of type INT",
+        ),
+        (
+            {"http.url": "x", "mode": "slow"},
+            "Invalid value slow for configuration mode: String must be one of: fast, safe",
+        ),
         ({"http.url": "x", "ratio": "2"}, "Invalid value 2 for configuration ratio: Value must be no more than 1"),
-        ({"http.url": "x", "deep": "yes"}, "Invalid value yes for configuration deep: Expected value to be either true or false"),
+        (
+            {"http.url": "x", "deep": "yes"},
+            "Invalid value yes for configuration deep: Expected value to be either true or false",
+        ),
         ({"http.url": "x", "mode": "safe"}, "names is needed in mode safe"),
         ({"http.url": None}, "Invalid value null for configuration http.url: must not be null"),
     ],
@@ -68,7 +80,14 @@ def test_every_problem_is_reported_at_once():
 
 
 def test_values_are_read_as_kafka_reads_them():
-    given = {"http.url": " x ", "names": "a, b,c", "deep": "TRUE", "ratio": 1, "producer.override.linger.ms": 5, "http.mode": "safe"}
+    given = {
+        "http.url": " x ",
+        "names": "a, b,c",
+        "deep": "TRUE",
+        "ratio": 1,
+        "producer.override.linger.ms": 5,
+        "http.mode": "safe",
+    }
     parsed = parse(Sink, given)
     assert (parsed.url, parsed.names, parsed.deep, parsed.ratio) == ("x", ["a", "b", "c"], True, 1.0)
     assert parsed.overrides == {"linger.ms": "5"}
@@ -96,6 +115,8 @@ def test_parents_keys_come_first_and_validate_never_raises():
 
 
 def test_unknown_keys_are_found_with_the_nearest_known_one():
-    assert unknown_keys(["http.url", "bach.max", "producer.override.x"], keys_of(Sink), ["producer.override."]) == ["bach.max"]
+    assert unknown_keys(["http.url", "bach.max", "producer.override.x"], keys_of(Sink), ["producer.override."]) == [
+        "bach.max"
+    ]
     assert nearest_key("bach.max", keys_of(Sink)) == "batch.max"
     assert nearest_key("zzz", keys_of(Sink)) is None

@@ -23,7 +23,9 @@ async def fail(request):
 
 def render(request, error):
     status = error.status_code if isinstance(error, HTTPException) else error.http_status
-    return json_response({"error_code": status, "message": error.detail if isinstance(error, HTTPException) else error.message}, status)
+    return json_response(
+        {"error_code": status, "message": error.detail if isinstance(error, HTTPException) else error.message}, status
+    )
 
 
 def ask(*requests, **options):
@@ -44,7 +46,10 @@ def ask(*requests, **options):
 def test_a_body_that_is_not_json_is_told_where_it_stops_being_json():
     (answer,) = ask(("POST", "/echo", {"content": b'{"a": }'}))
     assert answer.status_code == 400
-    assert answer.json() == {"error_code": 400, "message": "The request body is not valid JSON: Expecting value: line 1 column 7 (char 6)"}
+    assert answer.json() == {
+        "error_code": 400,
+        "message": "The request body is not valid JSON: Expecting value: line 1 column 7 (char 6)",
+    }
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000])
