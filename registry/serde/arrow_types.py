@@ -20,14 +20,39 @@ from registry.serde.logical import branch_names, decimal_of, logical_of, value_b
 __all__ = ["UnsupportedSchema", "arrow_type", "avro_schema", "type_to_arrow"]
 
 
+MAX_COLUMNS = 10_000
+
+
 class UnsupportedSchema(SerializationError):
-    """A schema that has no columns: recursive, or decimals of more than 76 digits."""
+    """A schema that has no columns: recursive, too many of them, or decimals of more than 76 digits."""
 
 
 @lru_cache(maxsize=1000)
 def arrow_type(schema: AvroSchema) -> pa.DataType:
     """The Arrow type of a schema's values; raises UnsupportedSchema."""
+    columns = _columns(schema.type, {})
+    if columns > MAX_COLUMNS:
+        raise UnsupportedSchema(
+            f"the schema has {columns} columns once its records are written out, more than {MAX_COLUMNS}"
+        )
     return type_to_arrow(schema.type)
+
+
+def _columns(type_: AvroType, known: dict[int, int]) -> int:
+    """How many columns a type needs, nested ones counted; a record used often counts as often."""
+    match type_:
+        case RecordType():
+            if id(type_) not in known:
+                known[id(type_)] = 0
+                known[id(type_)] = 1 + sum(_columns(field.type, known) for field in type_.fields)
+            return known[id(type_)]
+        case ArrayType():
+            return 1 + _columns(type_.items, known)
+        case MapType():
+            return 2 + _columns(type_.values, known)
+        case UnionType():
+            return 1 + sum(_columns(branch, known) for branch in type_.branches)
+    return 1
 
 
 def type_to_arrow(type_: AvroType, path: str = "", within: tuple[int, ...] = ()) -> pa.DataType:

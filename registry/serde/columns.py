@@ -88,6 +88,7 @@ def _decoded(
     """The rows of one schema id, nulls among them, decoded together however many runs they form."""
     chosen = np.flatnonzero(here & valid)
     part = values if len(chosen) == len(values) else values.take(pa.array(chosen))
+    arrow_type(writer)  # raises for a schema that columns cannot hold, before it costs anything
     try:
         decoded = decode_bodies(writer.type, part, HEADER_SIZE)
         if reader is not None:

@@ -15,7 +15,7 @@ from fastavro.types import Schema
 from registry.formats.avro.schema import AvroSchema
 from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
 from registry.serde.framing import header, unframe
-from registry.serde.walk import SIZELESS, Budget, has_sizeless_items, walk
+from registry.serde.walk import SIZELESS, Budget, must_be_walked, walk
 
 __all__ = ["decode_record", "encode_record"]
 
@@ -40,8 +40,8 @@ def decode_record(data: bytes, resolve: Resolve, reader: AvroSchema | None = Non
     writer = resolve(schema_id)
     source = io.BytesIO(body)
     with _border(CorruptRecord):
-        if _announces(writer):
-            # fastavro takes any number of nulls on the word of a few bytes.
+        if _suspect(writer):
+            # fastavro takes any number of nulls on the word of a few bytes, and dies of 20,000 nested records.
             walk(writer.type, body, 0, len(body), Budget(SIZELESS))
         value = fastavro.schemaless_reader(source, _prepared(writer), _prepared(reader) if reader is not None else None)
     if source.tell() != len(body):
@@ -50,8 +50,8 @@ def decode_record(data: bytes, resolve: Resolve, reader: AvroSchema | None = Non
 
 
 @lru_cache(maxsize=1000)
-def _announces(schema: AvroSchema) -> bool:
-    return has_sizeless_items(schema.type)
+def _suspect(schema: AvroSchema) -> bool:
+    return must_be_walked(schema.type)
 
 
 @lru_cache(maxsize=1000)

@@ -7,7 +7,7 @@ from typing import Final
 
 from registry.formats.avro.model import ArrayType, AvroType, FixedType, MapType, PrimitiveType, RecordType, UnionType
 
-__all__ = ["SIZELESS", "Budget", "has_sizeless_items", "smallest", "walk", "walk_blocks"]
+__all__ = ["SIZELESS", "Budget", "must_be_walked", "smallest", "walk", "walk_blocks"]
 
 _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _STRING: Final = PrimitiveType("string")
@@ -15,11 +15,16 @@ SIZELESS: Final = 1 << 20
 """Items of no bytes that a batch, or a single record, may have."""
 
 
+MAX_DEPTH: Final = 300
+"""Types within types that a walk goes down."""
+
+
 class Budget:
-    """How many items of no bytes (null) may still come in a batch: nothing else bounds what a few bytes announce."""
+    """What bytes may still ask for: items of no bytes (null), which nothing else bounds, and depth."""
 
     def __init__(self, items: int) -> None:
         self.left = items
+        self.depth = 0
 
     def spend(self, items: int) -> None:
         """Raises ValueError when there is not enough left."""
@@ -28,38 +33,36 @@ class Budget:
         self.left -= items
 
 
-def smallest(type_: AvroType, within: tuple[int, ...] = ()) -> int:
+def smallest(type_: AvroType, known: dict[int, int] | None = None) -> int:
     """The fewest bytes a value can have: 0 or 1, which is all that matters."""
     if isinstance(type_, RecordType):
-        if id(type_) in within:
+        known = {} if known is None else known
+        if id(type_) not in known:
             # A record that holds itself without a union or a list between has no values at all.
-            return 0
-        return int(any(smallest(field.type, (*within, id(type_))) for field in type_.fields))
+            known[id(type_)] = 0
+            known[id(type_)] = max((smallest(field.type, known) for field in type_.fields), default=0)
+        return known[id(type_)]
     if isinstance(type_, FixedType):
         return min(type_.size, 1)
     return min(_WIDTHS.get(type_.kind, 1), 1)
 
 
-def has_sizeless_items(root: AvroType) -> bool:
-    """Whether a list within the type has items of no bytes."""
-    seen: set[int] = set()
-    pending = [root]
-    while pending:
-        type_ = pending.pop()
-        if id(type_) in seen:
-            continue
-        seen.add(id(type_))
-        match type_:
-            case ArrayType():
-                if not smallest(type_.items):
-                    return True
-                pending.append(type_.items)
-            case MapType():
-                pending.append(type_.values)
-            case UnionType():
-                pending.extend(type_.branches)
-            case RecordType():
-                pending.extend(field.type for field in type_.fields)
+def must_be_walked(type_: AvroType, known: dict[int, bool] | None = None) -> bool:
+    """Whether few bytes can ask for much: a list of items of no bytes, or a record that holds itself."""
+    known = {} if known is None else known
+    match type_:
+        case ArrayType():
+            return not smallest(type_.items) or must_be_walked(type_.items, known)
+        case MapType():
+            return must_be_walked(type_.values, known)
+        case UnionType():
+            return any(must_be_walked(branch, known) for branch in type_.branches)
+        case RecordType():
+            if id(type_) not in known:
+                # Met again while it is being looked at, it holds itself.
+                known[id(type_)] = True
+                known[id(type_)] = any(must_be_walked(field.type, known) for field in type_.fields)
+            return known[id(type_)]
     return False
 
 
@@ -123,7 +126,11 @@ def walk(type_: AvroType, data: memoryview, position: int, end: int, budget: Bud
             raise ValueError(f"a length of {length}")
         position += length
     else:
+        budget.depth += 1
+        if budget.depth > MAX_DEPTH:
+            raise ValueError(f"nested deeper than {MAX_DEPTH} types")
         position = _step_into(type_, data, position, end, budget)
+        budget.depth -= 1
     if position > end:
         raise ValueError("the record ends within a value")
     return position

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from registry.formats.avro.model import (
     ArrayType,
@@ -53,7 +54,8 @@ def incompatibilities(reader: AvroType, writer: AvroType) -> list[Incompatibilit
     return _Checker().check("", reader, writer, [])
 
 
-_PROMOTIONS = {
+_MAX_REASONS: Final = 1000
+_PROMOTIONS: Final = {
     "long": {"int"},
     "float": {"int", "long"},
     "double": {"int", "long", "float"},
@@ -73,7 +75,8 @@ class _Checker:
             return self._judged[pair] or []
         self._judged[pair] = None
         location.append(token)
-        result = self._judge(reader, writer, location)
+        # Types used twice at every level double the reasons with each; nobody reads the thousandth.
+        result = self._judge(reader, writer, location)[:_MAX_REASONS]
         location.pop()
         self._judged[pair] = result
         return result

@@ -74,6 +74,7 @@ class _Parser:
     def __init__(self, names: dict[str, NamedType], strict: bool) -> None:
         self._names = names
         self._strict = strict
+        self._fitting: dict[int, bool] = {}
 
     def parse(self, value: Any, namespace: str | None, depth: int) -> AvroType:
         if depth > MAX_DEPTH:
@@ -150,7 +151,7 @@ class _Parser:
         record.props = _props(value, _SCHEMA_RESERVED)
         if self._strict:
             for field in record.fields:
-                if field.has_default and not _fits(field.type, field.default):
+                if field.has_default and not self._default_fits(field):
                     raise SchemaParseError(
                         f"Invalid default for field {field.name}: {_shown(field.default)} "
                         f"not a {_described(field.type)}"
@@ -209,6 +210,30 @@ class _Parser:
         fixed = FixedType("fixed", name, space, size, doc=_doc(value), aliases=_type_aliases(value, space), props=props)
         self._define(fixed)
         return fixed
+
+    def _fits(self, type_: AvroType, value: Any) -> bool:
+        """Whether ``value`` is a default for ``type_`` (Java's ``isValidDefault``: a union takes any branch's)."""
+        match type_:
+            case UnionType():
+                return any(self._fits(branch, value) for branch in type_.branches)
+            case ArrayType():
+                return isinstance(value, list) and all(self._fits(type_.items, item) for item in value)
+            case MapType():
+                return isinstance(value, dict) and all(self._fits(type_.values, item) for item in value.values())
+            case RecordType():
+                return isinstance(value, dict) and all(
+                    self._fits(field.type, value[field.name]) if field.name in value else self._default_fits(field)
+                    for field in type_.fields
+                )
+        return _fits_scalar(type_.kind, value)
+
+    def _default_fits(self, field: Field) -> bool:
+        """Whether a field that a default leaves out has a good one itself; judged once, and never by itself."""
+        known = self._fitting.get(id(field))
+        if known is None:
+            self._fitting[id(field)] = False
+            known = self._fitting[id(field)] = field.has_default and self._fits(field.type, field.default)
+        return known
 
     def _name(self, value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
         """Name and namespace; a dot in the name wins over ``namespace``, the empty namespace is none."""
@@ -269,25 +294,6 @@ def _type_aliases(value: dict[str, Any], namespace: str | None) -> tuple[str, ..
 
 def _described(type_: AvroType) -> str:
     return type_.full_name if isinstance(type_, NamedType) else type_.kind
-
-
-def _fits(type_: AvroType, value: Any) -> bool:
-    """Whether ``value`` is a default for ``type_`` (Java's ``isValidDefault``: a union takes any branch's)."""
-    match type_:
-        case UnionType():
-            return any(_fits(branch, value) for branch in type_.branches)
-        case ArrayType():
-            return isinstance(value, list) and all(_fits(type_.items, item) for item in value)
-        case MapType():
-            return isinstance(value, dict) and all(_fits(type_.values, item) for item in value.values())
-        case RecordType():
-            return isinstance(value, dict) and all(
-                _fits(field.type, value[field.name])
-                if field.name in value
-                else field.has_default and _fits(field.type, field.default)
-                for field in type_.fields
-            )
-    return _fits_scalar(type_.kind, value)
 
 
 def _fits_scalar(kind: str, value: Any) -> bool:

@@ -36,7 +36,7 @@ class AvroSchema:
         except SchemaParseError as error:
             raise InvalidSchema(f"Invalid schema of type AVRO, details: {error}") from error
         except RecursionError:
-            raise InvalidSchema("Invalid schema of type AVRO, details: a default value would hold itself") from None
+            raise InvalidSchema("Invalid schema of type AVRO, details: nested too deep") from None
 
     @cached_property
     def canonical(self) -> str:

@@ -481,6 +481,18 @@ def test_a_recursive_schema_has_no_columns() -> None:
         arrow_type(schema)
 
 
+def test_a_schema_of_endless_columns_is_refused() -> None:
+    inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "a", "type": "null"}]}
+    for level in range(1, 60):
+        fields = [{"name": "a", "type": inner}, {"name": "b", "type": f"R{level - 1}"}]
+        inner = {"type": "record", "name": f"R{level}", "fields": fields}
+    schema = AvroSchema.parse(json.dumps(inner))
+    with pytest.raises(UnsupportedSchema, match="columns once its records are written out"):
+        decode_columns(pa.array([b"\0\0\0\0\1"]), lambda _: schema)
+    with pytest.raises(UnsupportedSchema, match="columns once its records are written out"):
+        arrow_type(schema)
+
+
 @settings(max_examples=100, deadline=None)
 @given(tables())
 def test_an_arrow_type_has_a_schema_that_takes_its_values(table: tuple[AvroSchema, list[Any]]) -> None:

@@ -80,6 +80,8 @@ def test_a_recursive_record_comes_back() -> None:
     schema = AvroSchema.parse('{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}')
     value = {"next": {"next": {"next": None}}}
     assert decode_record(encode_record(schema, value, 1), lambda _: schema)[2] == value
+    with pytest.raises(CorruptRecord, match="nested deeper than 300"):
+        decode_record(b"\0\0\0\0\1" + b"\x02" * 1_000_000 + b"\0", lambda _: schema)
 
 
 def test_subjects_by_strategy() -> None:

@@ -77,7 +77,7 @@ def test_written_json_is_json(value: Any) -> None:
         (
             '{"type":"record","name":"R","fields":[{"name":"r","default":{},"type":{"type":"record","name":"S",'
             '"fields":[{"name":"s","type":"S","default":{}}]}}]}',
-            "would hold itself",
+            "Invalid default for field s",
         ),
     ],
 )
@@ -109,6 +109,24 @@ def test_any_text_is_a_schema_or_a_clear_error(text: str) -> None:
         except InvalidSchema:
             continue
         assert AvroSchema.parse(schema.canonical, strict=False) == schema
+
+
+def test_types_used_twice_at_every_level_cost_no_more_than_their_text() -> None:
+    def doubling(last: str) -> AvroSchema:
+        inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "a", "type": last}]}
+        for level in range(1, 60):
+            fields = [{"name": "a", "type": inner}, {"name": "b", "type": f"R{level - 1}"}]
+            inner = {"type": "record", "name": f"R{level}", "fields": fields}
+        return AvroSchema.parse(json.dumps(inner))
+
+    new, old = doubling("int"), doubling("string")
+    assert new.normalized().canonical == new.canonical
+    assert 0 < len(new.reading_problems(old)) <= 1000
+    inner: Any = {"type": "record", "name": "D0", "fields": [{"name": "a", "type": "int", "default": 1}]}
+    for level in range(1, 60):
+        fields = [{"name": "a", "type": inner, "default": {}}, {"name": "b", "type": f"D{level - 1}", "default": {}}]
+        inner = {"type": "record", "name": f"D{level}", "fields": fields}
+    assert AvroSchema.parse(json.dumps(inner)).canonical
 
 
 def test_a_bare_primitive_is_a_schema() -> None:
