@@ -185,7 +185,7 @@ class SqliteDialect(Dialect):
     def instant(self, expression: str) -> str:
         return f"CASE typeof({expression}) WHEN 'text' THEN {_julian_millis(expression)} ELSE {expression} END"
 
-    def literal(self, epoch_micros: int, *, zoned: bool) -> str:  # noqa: ARG002 - no zones there
+    def literal(self, epoch_micros: int, *, zoned: bool) -> str:
         wall = self.local(epoch_micros).replace(tzinfo=UTC)
         return str((wall - _EPOCH) // timedelta(milliseconds=1))
 
