@@ -33,7 +33,7 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 Part = bytes | bytearray | FileSlice
 
 
-class ConnectionRefusal(Exception):  # noqa: N818 - an end, not a mistake
+class ConnectionRefusal(Exception):
     """This connection cannot go on; the text is the reason, for one line in the log."""
 
 

@@ -134,21 +134,21 @@ class BrokerError(TidegateError):
         super().__init__(message or type(self).__doc__)
 
 
-class Retry(BrokerError, RetriableError):  # noqa: N818 - a branch, not an error to raise
+class Retry(BrokerError, RetriableError):
     """The same request may succeed later."""
 
 
-class Refused(BrokerError, UsageError):  # noqa: N818 - a branch, not an error to raise
+class Refused(BrokerError, UsageError):
     """The request has to change before it can succeed."""
 
 
-class Fenced(BrokerError, UsageError):  # noqa: N818 - a branch, not an error to raise
+class Fenced(BrokerError, UsageError):
     """The caller has to begin again: with a new member id, epoch or generation."""
 
     http_status = 409
 
 
-class Failed(BrokerError, FatalError):  # noqa: N818 - a branch, not an error to raise
+class Failed(BrokerError, FatalError):
     """Nothing the caller can do."""
 
 

@@ -53,7 +53,7 @@ _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 
 
-class MalformedMessage(ValueError):  # noqa: N818 - an adjective names it better
+class MalformedMessage(ValueError):
     """Bytes that cannot be the message they should be."""
 
 
