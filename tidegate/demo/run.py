@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import subprocess
 import sys
@@ -173,10 +174,14 @@ def _tables_to_topics(demo: Demo) -> None:
     for topic, rows in wanted.items():
         counted = {"by offsets": ends[topic]}
         if topic == "nyc_flights":
-            until("the source's offset", lambda rows=rows: _incrementing(demo) == rows)
+            until("the source's offset", functools.partial(_read_up_to, demo, rows))
             counted["connector offset"] = _incrementing(demo)
         demo.ledger.count(f"topic {topic}", rows, counted)
     demo.ledger.moved("database", "Avro topics (JDBC source)", sum(wanted.values()), seconds)
+
+
+def _read_up_to(demo: Demo, rows: int) -> bool:
+    return _incrementing(demo) == rows
 
 
 def _incrementing(demo: Demo) -> int:
