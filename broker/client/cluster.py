@@ -13,7 +13,7 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.api import Request
 
 from broker.client.config import ClientConfig
-from broker.client.errors import IllegalUse, translated
+from broker.client.errors import IllegalUse, NotReachable, translated
 from broker.client.reach import first_connection
 from broker.errors import NONE, UnknownTopicOrPartition, error_for
 from tidegate.kit.errors import TidegateError
@@ -94,6 +94,8 @@ class Cluster:
     async def ask_coordinator(self, group_id: str, request: Request[Any], *, about: str = "") -> Any:
         """One request to the coordinator of a group, over a connection of its own, so that fetches do not delay it."""
         client = self._running
+        if client.get_random_node() is None:
+            raise NotReachable(f"{about}: no broker is in the metadata")
         try:
             node = await client.coordinator_lookup(CoordinationType.GROUP, group_id)
             return await client.send(node, request, group=ConnectionGroup.COORDINATION)

@@ -103,19 +103,19 @@ __all__ = [
 ]
 
 
-class ClientTimeout(RetriableError):  # noqa: N818 - named as the broker's errors are
+class ClientTimeout(RetriableError):
     """The cluster did not answer in time."""
 
 
-class NotReachable(RetriableError):  # noqa: N818 - named as the broker's errors are
+class NotReachable(RetriableError):
     """No broker could be reached."""
 
 
-class ClientClosed(TidegateError):  # noqa: N818 - named as the broker's errors are
+class ClientClosed(TidegateError):
     """The client was stopped and takes nothing more."""
 
 
-class IllegalUse(UsageError):  # noqa: N818 - named as the broker's errors are
+class IllegalUse(UsageError):
     """The calls came in an order that cannot work."""
 
 

@@ -14,14 +14,24 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from broker.client.cluster import Cluster, check
 from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout
-from broker.errors import IllegalGeneration, MemberIdRequired, RebalanceInProgress, UnknownMemberId
-from tidegate.kit.errors import TidegateError
+from broker.errors import (
+    FencedInstanceId,
+    GroupAuthorizationFailed,
+    IllegalGeneration,
+    MemberIdRequired,
+    RebalanceInProgress,
+    SaslAuthenticationFailed,
+    UnknownMemberId,
+)
+from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.logs import logger
 
 __all__ = ["Generation", "GroupBehaviour", "GroupMember"]
 
 log = logger(__name__)
 
+_FINAL: Final = (UsageError, FencedInstanceId, GroupAuthorizationFailed, SaslAuthenticationFailed)
+"""What no further attempt helps. A broker that starts or stops answers with odd errors: those are tried again."""
 _GRACE_MS: Final = 5_000
 """How much longer than the rebalance timeout an answer to a join may take."""
 
@@ -159,7 +169,7 @@ class GroupMember:
         except TimeoutError:
             log.warning("no answer to a join in time", group=self._group_id)  # the wait was pause enough
         except TidegateError as error:
-            if not error.retriable:
+            if isinstance(error, _FINAL):
                 raise
             log.info("joining a group, trying again", group=self._group_id, error=str(error))
             await asyncio.sleep(self._retry_s)

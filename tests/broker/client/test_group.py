@@ -129,7 +129,12 @@ async def test_a_member_comes_back_after_a_crash_of_the_broker(crashing: KafkaBr
     await asyncio.to_thread(crashing.start)
     behaviour.letters = "xyz"
     one.rejoin()
-    assert (await behaviour.settled(b"xyz")).is_leader
+    settling, failing = asyncio.create_task(behaviour.settled(b"xyz")), asyncio.create_task(one.wait_failed())
+    await asyncio.wait({settling, failing}, return_when=asyncio.FIRST_COMPLETED)
+    if failing.done():
+        failing.result()
+    failing.cancel()
+    assert settling.result().is_leader
     await one.stop()
 
 
