@@ -56,7 +56,7 @@ class Dispatcher:
         context = Context(self._broker, version, header.client_id or "", connection.peer, connection.listener)
         self._answer(connection, route, header, context, request, began)
 
-    def _answer(  # noqa: PLR0917 - the parts of one request
+    def _answer(
         self, connection: Connection, route: Route, header: RequestHeader, context: Context, request: Any, began: float
     ) -> None:
         counts = self.counts[route.key]

@@ -60,7 +60,7 @@ def _read_all(context: Context, request: FetchRequest) -> _Found:
     return _Found(FetchResponse(topics), size, failed, partitions)
 
 
-def _read(  # noqa: PLR0917 - one call per partition on the hot path
+def _read(
     context: Context, request: FetchRequest, topic: str | uuid.UUID, wanted: FetchPartition, left: int, first: bool
 ) -> tuple[PartitionFetched, PartitionLog | None]:
     """What one partition gives; no partition beside it where it gives an error."""
