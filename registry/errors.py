@@ -15,7 +15,6 @@ from tidegate.kit.errors import TidegateError
 
 __all__ = [
     "ConfigNotConfigured",
-    "IdDoesNotMatch",
     "Incompatible",
     "InvalidCompatibilityLevel",
     "InvalidMode",
@@ -179,10 +178,6 @@ class ReferenceExists(Unprocessable):
 
     def __init__(self, subject: str, version: int) -> None:
         super().__init__(f"One or more references exist to the schema {{subject={subject},version={version}}}.")
-
-
-class IdDoesNotMatch(Unprocessable):
-    error_code = 42207
 
 
 class InvalidSubject(Unprocessable):
