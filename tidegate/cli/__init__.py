@@ -20,7 +20,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "status": ("tidegate.cli.up:status", "Show what runs, where, and how much memory it takes."),
     "serve": ("tidegate.cli.serve:serve", "Run one component alone."),
     "topics": ("tidegate.cli.topics:topics", "List, describe, create, alter and delete topics."),
-    "groups": ("tidegate.cli.groups:groups", "List and describe consumer groups and their lag."),
+    "groups": ("tidegate.cli.topics:groups", "List and describe consumer groups and their lag."),
     "produce": ("tidegate.cli.records:produce", "Write JSON lines to a topic."),
     "consume": ("tidegate.cli.records:consume", "Read a topic as JSON lines."),
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check and compare schemas."),
