@@ -7,8 +7,9 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 import pyarrow as pa
+import sqlalchemy
 
-from connectors.sql.engines import database_errors
+from connectors.sql.engines import database_errors, open_engine
 from connectors.sql.urls import Database
 
 __all__ = ["RowReader", "Rows"]
@@ -39,12 +40,14 @@ class Rows:
 
 
 class RowReader:
-    """A connection for reading, in autocommit so that no transaction outlives a statement."""
+    """A connection for reading, in autocommit so that no transaction outlives a statement, and beside it one through
+    SQLAlchemy that tables are described over."""
 
     def __init__(self, database: Database, *, isolation: str = "DEFAULT", chunk_rows: int = 10_000) -> None:
         self._database = database
         self._chunk_rows = chunk_rows
         self._reading = False
+        self._describing: sqlalchemy.Connection | None = None
         with database_errors(database, "cannot connect to"):
             self._connection = self._connect()
             if isolation != "DEFAULT" and database.kind == "postgresql":
@@ -63,6 +66,14 @@ class RowReader:
     def _run(self, statement: str) -> None:
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(statement)
+
+    @property
+    def describing(self) -> sqlalchemy.Connection:
+        """SQLAlchemy's connection, opened when first asked for."""
+        if self._describing is None:
+            with database_errors(self._database, "cannot connect to"):
+                self._describing = open_engine(self._database).connect()
+        return self._describing
 
     def value(self, statement: str) -> Any:
         """The one value that a statement delivers."""
@@ -101,7 +112,10 @@ class RowReader:
                 self._connection.adbc_cancel()
 
     def close(self) -> None:
-        self._connection.close()
+        for connection in (self._describing, self._connection):
+            if connection is not None:
+                with suppress(Exception):  # one that was lost cannot say goodbye
+                    connection.close()
 
 
 class _WithoutFirstRow:

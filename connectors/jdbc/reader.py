@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
 from connect.api import RecordBatch
 from connectors.jdbc.batches import Chunk, cut
@@ -13,7 +12,7 @@ from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.offsets import Position
 from connectors.jdbc.queries import Plan, Source, plan
 from connectors.sql.dialects import Dialect
-from connectors.sql.engines import database_errors, open_engine
+from connectors.sql.engines import database_errors
 from connectors.sql.urls import Database
 from tidegate.kit.logs import logger
 
@@ -69,9 +68,8 @@ class SourceReader:
             rows.close()
 
     def _begin(self, connection: RowReader) -> None:
-        engine = open_engine(self._database)
-        with database_errors(self._database, "describing tables of"), closing(engine.connect()) as described:
-            self._plan = plan(self._config, self._dialect, described, self.source)
+        with database_errors(self._database, "describing tables of"):
+            self._plan = plan(self._config, self._dialect, connection.describing, self.source)
         self._tell_skipped(self._plan)
         if self._position == Position():
             self._position = self._initial(connection)

@@ -68,8 +68,10 @@ registry.register("sqlite.adbc", __name__, "AdbcSqliteDialect")
 def open_engine(database: Database, *, timeout_s: int = 10) -> sqlalchemy.Engine:
     """An engine without a pool. Nothing is connected yet."""
     arguments: dict[str, Any] = {}
-    if database.kind == "postgresql" and "connect_timeout" not in database.parameters:
-        arguments = {"connect_args": {"connect_timeout": timeout_s}}
+    if database.kind == "postgresql":
+        arguments["isolation_level"] = "AUTOCOMMIT"  # a connection that waits for the next look holds no snapshot
+        if "connect_timeout" not in database.parameters:
+            arguments["connect_args"] = {"connect_timeout": timeout_s}
     return sqlalchemy.create_engine(database.sqlalchemy_url(), poolclass=NullPool, **arguments)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,22 @@ def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
     path.write_text("1\n")
     with pytest.raises(ConnectError, match="has 2 bytes, but 8 of it were read"):
         task.poll()
+
+
+def test_without_a_file_it_is_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        task = source_task(FileStreamSourceConnector, {"topic": "lines"})
+        assert task.poll() == []
+        os.write(writing, b"one\ntw")
+        (batch,) = task.poll()
+        assert rows([batch]) == ["one"] and batch.source_partition is None and batch.source_offset is None
+        os.write(writing, b"o\n")
+        assert rows(task.poll()) == ["two"]
+        os.close(writing)
+        assert task.poll() == []
+        task.stop()
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:

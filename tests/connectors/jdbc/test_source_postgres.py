@@ -234,6 +234,18 @@ def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
     assert [row["id"] for row in rows(seen)] == list(range(1, 30001))
 
 
+def test_a_server_that_closed_all_connections_is_connected_to_again(place: Place) -> None:
+    place.execute("CREATE TABLE t (id serial); INSERT INTO t DEFAULT VALUES")
+    task = place.task(poll_interval_ms="1")
+    assert len(rows(drain(task))) == 1
+    place.execute("INSERT INTO t DEFAULT VALUES")
+    place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'tidegate'")
+    with pytest.raises(RetriableConnectError):
+        task.poll()
+    assert rows(drain(task)) == [{"id": 2}]
+    task.stop()
+
+
 def test_a_running_statement_is_cancelled_by_stop(place: Place) -> None:
     import threading
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from connect.api import ConnectError, DataError, Schema, SchemaType
+from connect.api import ConnectError, DataError, RetriableConnectError, Schema, SchemaType
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.support.connect import FakeContext, drain, rows, source_task
@@ -345,3 +345,16 @@ def test_keys_that_exclude_one_another_are_told_together() -> None:
     }
     wrong = {judged.key.name for judged in validate(JdbcSourceConfig, given) if judged.errors}
     assert wrong == {"timestamp.column.name", "table.blacklist", "query", "topic.prefix"}
+
+
+def test_a_file_locked_by_a_writer_is_tried_again(database: Writer, tmp_path: Path) -> None:
+    numbers(database, 1, 2)
+    task = started(properties(tmp_path))
+    database.execute("PRAGMA locking_mode = EXCLUSIVE")
+    numbers(database, 3)  # takes the lock and keeps it
+    with pytest.raises(RetriableConnectError, match="database is locked"):
+        task.poll()
+    database.execute("PRAGMA locking_mode = NORMAL")
+    numbers(database, 4)
+    assert [row["id"] for row in rows(drain(task))] == [1, 2, 3, 4]
+    task.stop()
