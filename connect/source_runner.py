@@ -11,6 +11,7 @@ from connect.api import RetriableConnectError, SourceTask
 from connect.context import RunningSourceContext
 from connect.control import TaskControl
 from connect.error_policy import ErrorPolicy
+from connect.merging import merged
 from connect.source_offsets import SubmittedBatches
 from connect.source_pipeline import InFlight, SourcePipeline, Stopped
 from tidegate.kit.logs import logger
@@ -101,7 +102,7 @@ class SourceRunner:
             self._in_flight.check()
             self._control.stopping.wait(_IDLE_S)
             return
-        for batch in batches:
+        for batch in merged(batches):
             self._polled_batches += 1
             self._polled_records += len(batch)
             futures = self._policy.retried(lambda batch=batch: self._pipeline.send(batch))  # type: ignore[misc]
