@@ -27,6 +27,7 @@ log = logger(__name__)
 
 _FIRST_RETRY_S: Final = 0.2
 _LONGEST_RETRY_S: Final = 60.0
+_LAST_WORDS_S: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -84,8 +85,12 @@ class Herder:
         await asyncio.gather(*self._reconciling.values(), return_exceptions=True)
         await self._worker.stop()
         if self._started:
-            await self._tell_unassigned()
-            await asyncio.gather(*self._writes, return_exceptions=True)
+            try:
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await self._tell_unassigned()
+                    await asyncio.gather(*self._writes, return_exceptions=True)
+            except (TimeoutError, TidegateError) as error:
+                log.warning("the log did not take the last statuses", error=str(error))
 
     async def _tell_unassigned(self) -> None:
         gone = Status(State.UNASSIGNED, self.worker_id)

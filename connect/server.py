@@ -35,6 +35,8 @@ __all__ = ["ConnectServer"]
 log = logger(__name__)
 
 _RETRY_S: Final = 0.5
+_PRODUCER: Final = {"client.id": "connect-worker", "acks": "all", "delivery.timeout.ms": "10000"}
+"""A request that the log does not take within this time is answered with an error; nobody waits for longer."""
 
 
 class ConnectServer:
@@ -109,7 +111,8 @@ class ConnectServer:
             try:
                 self._admin = await admin.start()
                 self._cluster_id = await admin.cluster_id()
-                self._producer = await BatchProducer(worker_client(self._properties, "producer")).start()
+                producer = worker_client(self._properties, "producer").with_properties(_PRODUCER)
+                self._producer = await BatchProducer(producer).start()
                 break
             except RetriableError as error:
                 await admin.stop()
@@ -134,6 +137,9 @@ class ConnectServer:
         return configs, offsets, statuses
 
     def _health(self) -> tuple[int, str, str]:
+        for store in self._stores:
+            if store.failure is not None:
+                return 500, "unhealthy", f"Worker cannot follow its internal topics: {store.failure}"
         return 200, "healthy", "Worker has completed startup and is ready to handle requests."
 
 

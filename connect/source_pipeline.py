@@ -22,7 +22,7 @@ __all__ = ["InFlight", "Sender", "SourcePipeline", "Stopped"]
 _BYTES: Final = Schema(SchemaType.BYTES, optional=True)
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: the task is to stop while its pipeline is full
+class Stopped(Exception):
     """Raised out of ``send`` when the task is told to stop while it waits for room."""
 
 

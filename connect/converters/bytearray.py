@@ -34,5 +34,5 @@ class ByteArrayConverter(Converter):
             raise DataError(f"ByteArrayConverter got a column of {values.type} for topic {topic}; use bytes")
         return values
 
-    def to_connect(self, topic: str, data: pa.Array) -> Sequence[Converted]:  # noqa: ARG002
+    def to_connect(self, topic: str, data: pa.Array) -> Sequence[Converted]:
         return [Converted(Schema(SchemaType.BYTES, optional=True), data)]

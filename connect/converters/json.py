@@ -66,7 +66,7 @@ class JsonConverter(Converter):
         self._schemas: dict[bytes, Schema | None] = {}
         self._numeric = self.config.decimal_format.upper() == "NUMERIC"
 
-    def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:  # noqa: ARG002
+    def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -42,7 +42,7 @@ class StringConverter(Converter):
     def _is_utf8(self) -> bool:
         return codecs.lookup(self.config.encoding).name in ("utf-8", "ascii")
 
-    def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:  # noqa: ARG002
+    def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:
         import pyarrow as pa
 
         if schema is None or schema.type is SchemaType.STRING:

@@ -56,6 +56,11 @@ class ConfigStore:
     async def stop(self) -> None:
         await self._topic.stop()
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the topic is not followed any more; None while it is."""
+        return self._topic.failure
+
     async def put_connector(self, name: str, config: Mapping[str, str]) -> None:
         await self._topic.write(f"connector-{name}".encode(), encoded({"properties": dict(config)}))
 

@@ -52,6 +52,11 @@ class OffsetStore:
     async def stop(self) -> None:
         await self._topic.stop()
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the topic is not followed any more; None while it is."""
+        return self._topic.failure
+
     async def read(self, connector: str) -> list[SourceOffset]:
         """All positions of a connector that are in the log now."""
         await self._topic.read_to_end()

@@ -63,6 +63,11 @@ class StatusStore:
     async def stop(self) -> None:
         await self._topic.stop()
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the topic is not followed any more; None while it is."""
+        return self._topic.failure
+
     async def put_connector(self, name: str, status: Status | None) -> None:
         """Returns when it is applied; None forgets."""
         await self._topic.write(f"status-connector-{name}".encode(), _status_bytes(status))
@@ -117,10 +122,11 @@ def _keep(known: dict[Any, Status], name: Any, value: dict[str, Any] | None) -> 
     if value is None or state is State.DESTROYED:
         known.pop(name, None)
         return
+    generation, trace, version = value.get("generation"), value.get("trace"), value.get("version")
     known[name] = Status(
         state,
         str(value.get("worker_id", "")),
-        int(value.get("generation") or 0),
-        value.get("trace"),
-        value.get("version"),
+        generation if isinstance(generation, int) else 0,
+        str(trace) if trace else None,
+        str(version) if version else None,
     )

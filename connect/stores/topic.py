@@ -69,6 +69,13 @@ class CompactedTopic:
         if self._consumer is not None:
             await self._consumer.stop()
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the topic is not followed any more; None while it is."""
+        if self._following is None or not self._following.done() or self._following.cancelled():
+            return None
+        return self._following.exception()
+
     async def write(self, key: bytes, value: bytes | None) -> None:
         """Returns when the log has it and it has been applied here. Raises what the producer raises."""
         await self._clients.producer.send(self.name, key, value)

@@ -42,7 +42,7 @@ class BenchContext(RunningSinkContext):
     def report(self, record: Record, error: Exception) -> None:
         self.errant.append((record, error))
 
-    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:  # noqa: ARG002
+    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         self.progress_told.append((done, total))
 
 

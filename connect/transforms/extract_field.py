@@ -43,7 +43,7 @@ class _ExtractField(SideTransformation):
             )
         return pc.struct_field(column, self.config.field), schema.field(self.config.field).schema
 
-    def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:  # noqa: ARG002
+    def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         import pyarrow as pa
 
         texts: list[str | None] = []

@@ -61,13 +61,13 @@ class _ReplaceField(SideTransformation):
     def _keeps(self, name: str) -> bool:
         return name not in self.config.exclude and (not self.config.include or name in self.config.include)
 
-    def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:  # noqa: ARG002
+    def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         columns = struct_columns(schema, column, _PURPOSE)
         kept = [(member, part) for member, part in zip(schema.fields, columns, strict=True) if self._keeps(member.name)]
         fields = [Field(self._renames.get(member.name, member.name), member.schema) for member, _ in kept]
         return struct_of(schema, fields, [part for _, part in kept], column)
 
-    def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:  # noqa: ARG002
+    def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         def replace(value: dict[str, Any], row: int) -> dict[str, Any]:  # noqa: ARG001
             return {self._renames.get(name, name): item for name, item in value.items() if self._keeps(name)}
 

@@ -25,7 +25,13 @@ def test_neighbours_become_one_with_the_last_position():
 
 def test_what_differs_stays_apart():
     other = Schema(SchemaType.INT64, optional=True)
-    given = [batch(1), batch(2, topic="u"), batch(3, topic="u", partition="q"), batch(4, keys=True), batch(5, schema=other)]
+    given = [
+        batch(1),
+        batch(2, topic="u"),
+        batch(3, topic="u", partition="q"),
+        batch(4, keys=True),
+        batch(5, schema=other),
+    ]
     assert rows(merged(given)) == [[1], [2], [3], [4], [5]]
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.servers.process import wait_until
+from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.worker import ConnectWorker
 
 NUMBERS, ROWS, RANGES = "org.toys.NumbersConnector", "org.toys.RowsConnector", "org.toys.RangesConnector"
@@ -192,3 +193,24 @@ def test_no_connector_is_imported_where_the_herder_runs(worker):
 
 def _maps_arrow(process: psutil.Process) -> bool:
     return any("libarrow" in Path(region.path).name for region in process.memory_maps())
+
+
+def test_a_broker_that_is_killed_and_comes_back_is_waited_for(tmp_path):
+    broker = TidegateBroker(tmp_path / "broker")
+    broker.start()
+    worker = ConnectWorker(tmp_path / "worker", broker.bootstrap_servers)
+    worker.start()
+    try:
+        name, out = topic(), tmp_path / "out"
+        worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="2000", batch="10", pause_ms="5")
+        worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
+        wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 2000, "the source in mid-work")
+        broker.kill()
+        broker.start()
+        wait_until(lambda: committed(worker, f"{name}-numbers") == 2000, "the source at its end")
+        wait_until(lambda: set(numbers(out)) == set(range(2000)), "all rows in the sink")
+        states = {"connector": "RUNNING", 0: "RUNNING"}
+        assert worker.state(f"{name}-numbers") == states and worker.state(f"{name}-rows") == states
+    finally:
+        worker.stop()
+        broker.stop()

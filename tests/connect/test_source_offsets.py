@@ -1,0 +1,50 @@
+from concurrent.futures import Future
+
+import pytest
+
+from connect.api import ConnectError
+from connect.source_offsets import SubmittedBatches
+
+
+def sent(count=1):
+    return [Future() for _ in range(count)]
+
+
+def test_a_position_is_safe_when_all_before_it_is():
+    submitted = SubmittedBatches("c", {})
+    first, second, third = sent(2), sent(), sent()
+    for n, futures in enumerate((first, second, third)):
+        submitted.add({"p": 1}, {"n": n}, futures)
+    second[0].set_result(None)
+    first[0].set_result(None)
+    assert submitted.take_safe() == []
+    first[1].set_result(None)
+    assert submitted.take_safe() == [({"p": 1}, {"n": 1})]
+    assert submitted.take_safe() == [] and submitted.pending == third
+
+
+def test_partitions_do_not_wait_for_each_other():
+    submitted = SubmittedBatches("c", {})
+    submitted.add({"p": 1}, {"n": 1}, sent())
+    submitted.add({"p": 2}, {"n": 2}, [])
+    assert submitted.take_safe() == [({"p": 2}, {"n": 2})]
+
+
+def test_what_failed_is_never_safe():
+    submitted = SubmittedBatches("c", {})
+    (future,) = sent()
+    submitted.add({"p": 1}, {"n": 1}, [future])
+    submitted.add({"p": 1}, {"n": 2}, [])
+    future.set_exception(OSError("gone"))
+    assert submitted.take_safe() == []
+
+
+def test_a_key_that_is_in_the_topic_is_written_again_byte_for_byte():
+    submitted = SubmittedBatches("c", {'{"a":1,"b":2}': '["c",{"b":2,"a":1}]'})
+    assert submitted.key({"a": 1, "b": 2}) == b'["c",{"b":2,"a":1}]'
+    assert submitted.key({"x": "é"}) == '["c",{"x":"é"}]'.encode()
+
+
+def test_positions_hold_scalars_only():
+    with pytest.raises(ConnectError, match="'n'"):
+        SubmittedBatches("c", {}).add({"p": 1}, {"n": [1]}, [])
