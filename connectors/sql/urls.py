@@ -78,7 +78,7 @@ _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+adbc", 
 
 
 def parse_jdbc_url(url: str, user: str | None = None, password: Password | None = None) -> Database:
-    """Take a ``jdbc:`` URL apart. ``user`` and ``password`` win over those in the URL.
+    """Take a ``jdbc:`` URL apart. ``user`` and ``password`` win over those in the URL unless they are empty.
 
     Raises ConnectError for what is not one, or names a kind of database that is not known.
     """
@@ -117,7 +117,7 @@ def _postgresql(rest: str, user: str | None, password: Password | None) -> Datab
         parameters["options"] = f"-csearch_path={lowered['currentschema']}"
     if lowered.get("targetservertype") in _TARGETS:
         parameters["target_session_attrs"] = _TARGETS[lowered["targetservertype"]]
-    user = user if user is not None else lowered.get("user")
+    user = user or lowered.get("user")
     name = name or user or "postgres"
     return Database("postgresql", name, address, user, _secret(password, lowered), parameters)
 
@@ -126,7 +126,7 @@ def _mysql(rest: str, user: str | None, password: Password | None) -> Database:
     address, name, given = _server(rest, 3306)
     lowered = {key.lower(): value for key, value in given}
     parameters = {"charset": "utf8mb4"}
-    user = user if user is not None else lowered.get("user")
+    user = user or lowered.get("user")
     return Database("mysql", name, address, user, _secret(password, lowered), parameters)
 
 
@@ -154,7 +154,7 @@ _TARGETS: Final = {"primary": "read-write", "master": "read-write", "secondary":
 
 
 def _secret(password: Password | None, parameters: Mapping[str, str]) -> Password | None:
-    if password is not None:
+    if password:
         return password
     return Password(parameters["password"]) if "password" in parameters else None
 
