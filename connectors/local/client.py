@@ -17,6 +17,8 @@ __all__ = ["LocalStore"]
 class LocalStore(RenamingStore):
     """Files below ``root``; what is renamed was synced before."""
 
+    temporary_dir = "_tmp"  # readers of folders leave out what begins so
+
     def __init__(self, root: Path, topics_dir: str, logs_dir: str) -> None:
         super().__init__(topics_dir, logs_dir)
         self._root = root

@@ -18,12 +18,12 @@ class LocalSinkConfig(ObjectSinkConfig):
 
     url: str = key(
         "store.url",
-        doc="The folder to write to: file:///path or a path. It is made when it is missing.",
+        doc="The folder to write to: file:///path or an absolute path. It is made when it is missing.",
         importance="high",
         group="Storage",
     )
     logs_dir: str = key(
-        "logs.dir", default="+logs", doc="Folder below store.url for what makes commits whole.", group="Storage"
+        "logs.dir", default="_logs", doc="Folder below store.url for what makes commits whole.", group="Storage"
     )
 
     @property

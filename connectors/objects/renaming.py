@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from connect.api import ConnectError, TopicPartition
-from connectors.objects.store import Finished, Store
+from connectors.objects.store import Finished, Mark, Store
 
 __all__ = ["RenamingStore"]
 
@@ -25,6 +25,9 @@ _NAME: Final = re.compile(r"([a-zA-Z0-9._-]+)\+(\d+)\+(\d+)\+(\d+)(\.\w+)*")
 
 class RenamingStore(Store):
     """``topics_dir`` and ``logs_dir`` are below the store's root; all paths are relative to that."""
+
+    temporary_dir = "+tmp"
+    """Where files are before a commit, below ``topics_dir``."""
 
     def __init__(self, topics_dir: str, logs_dir: str) -> None:
         self._topics_dir = topics_dir.strip("/")
@@ -50,25 +53,25 @@ class RenamingStore(Store):
     def _names(self, folder: str) -> Iterable[str]:
         """Names, without folders, of all files in a folder and below it; none where it is not there."""
 
-    def commit(self, partition: TopicPartition, files: Sequence[Finished], next_offset: int) -> None:
+    def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
         moves = [(self._temporary(finished.name), self._inside(finished.name)) for finished in files]
         for finished, (temporary, _) in zip(files, moves, strict=True):
             if finished.path.exists():  # an earlier attempt may have moved it
                 self._bring(finished.path, temporary)
         log = self._log(partition)
-        self._write(f"{log}.new", json.dumps({"format": 1, "next_offset": next_offset, "files": moves}).encode())
+        self._write(f"{log}.new", _written(mark, moves))
         self._rename(f"{log}.new", log)
         self._finish(moves)
 
-    def recover(self, partition: TopicPartition) -> int | None:
+    def recover(self, partition: TopicPartition) -> Mark | None:
         log = self._log(partition)
         content = self._read(log)
         if content is None:
-            return self._offset_by_names(partition)
+            offset = self._offset_by_names(partition)
+            return Mark(offset) if offset is not None else None
         logged = _parsed(log, content)
         self._finish(logged["files"])
-        next_offset: int = logged["next_offset"]
-        return next_offset
+        return Mark(logged["next_offset"], logged["last_timestamp_ms"])
 
     def _finish(self, moves: Iterable[Sequence[str]]) -> None:
         for temporary, name in moves:
@@ -91,7 +94,7 @@ class RenamingStore(Store):
 
     def _temporary(self, name: str) -> str:
         below = self._inside(name).removeprefix(f"{self._topics_dir}/")
-        return "/".join(filter(None, [self._topics_dir, "+tmp", f"{below}_tmp"]))
+        return "/".join(filter(None, [self._topics_dir, self.temporary_dir, f"{below}_tmp"]))
 
     def _inside(self, name: str) -> str:
         """The name as a path below the root. Raises ConnectError for one that leads out of it."""
@@ -101,11 +104,16 @@ class RenamingStore(Store):
         return str(path)
 
 
+def _written(mark: Mark, moves: Sequence[Sequence[str]]) -> bytes:
+    logged = {"format": 1, "next_offset": mark.next_offset, "last_timestamp_ms": mark.last_timestamp_ms, "files": moves}
+    return json.dumps(logged).encode()
+
+
 def _parsed(log: str, content: bytes) -> Any:
     try:
         logged = json.loads(content)
-        if logged["format"] == 1 and isinstance(logged["next_offset"], int):
-            return logged
+        if logged["format"] == 1 and isinstance(logged["next_offset"], int) and isinstance(logged["files"], list):
+            return {"last_timestamp_ms": None, **logged}
         shown = f"format {logged['format']}"
     except (ValueError, KeyError, TypeError) as error:
         shown = str(error)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from connect.api import DataError, Problem, RecordBatch, SinkTask, TopicPartition
+from connect.api import ConnectError, DataError, Problem, RecordBatch, SinkTask, TopicPartition
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import format_of
-from connectors.objects.store import Store
+from connectors.objects.store import Mark, Store
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             now_ms=self.now_ms,
         )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._marks: dict[TopicPartition, Mark] = {}
 
     @abstractmethod
     def make_store(self) -> Store: ...
@@ -55,29 +56,35 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         return time.time_ns() // 1_000_000
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
+        """Where the store knows how far a partition is stored, go on there: at the last record stored, to see that it is
+        still the one that was."""
         for partition in partitions:
-            offset = self._store.recover(partition)
-            if offset is not None:
-                self.context.rewind({partition: offset})
+            mark = self._store.recover(partition)
+            if mark is not None:
+                self._marks[partition] = mark
+                known = mark.last_timestamp_ms is not None
+                self.context.rewind({partition: mark.next_offset - 1 if known else mark.next_offset})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Open files are given up: whoever gets the partition makes them again from the committed offset."""
         for partition in partitions:
+            self._marks.pop(partition, None)
             if (writer := self._writers.pop(partition, None)) is not None:
                 writer.discard()
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         for batch in batches:
-            self._writer(batch).put(self._without_nulls(batch))
+            partition = _partition_of(batch)
+            if partition in self._marks and len(batch):
+                batch = _after(self._marks[partition], partition, batch)
+                del self._marks[partition]
+            self._writer(partition).put(self._without_nulls(batch))
         for writer in self._writers.values():
             writer.tick()
 
-    def _writer(self, batch: RecordBatch) -> PartitionWriter:
+    def _writer(self, partition: TopicPartition) -> PartitionWriter:
         from connectors.objects.writer import PartitionWriter
 
-        if batch.origin is None or batch.offsets is None:
-            raise DataError(f"a batch of {batch.topic!r} came without the partition and offsets that name its files")
-        partition = TopicPartition(batch.origin.topic, batch.origin.partition)
         if partition not in self._writers:
             self._writers[partition] = PartitionWriter(self._parts, partition)
         return self._writers[partition]
@@ -109,6 +116,30 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             writer.discard()
         self._store.close()
         shutil.rmtree(self._staging, ignore_errors=True)
+
+
+def _partition_of(batch: RecordBatch) -> TopicPartition:
+    if batch.origin is None or batch.offsets is None:
+        raise DataError(f"a batch of {batch.topic!r} came without the partition and offsets that name its files")
+    return TopicPartition(batch.origin.topic, batch.origin.partition)
+
+
+def _after(mark: Mark, partition: TopicPartition, batch: RecordBatch) -> RecordBatch:
+    """What of the first batch after a start is not stored yet. Raises ConnectError where the topic is not the one that
+    was stored."""
+    import numpy as np
+
+    assert batch.offsets is not None
+    last = mark.next_offset - 1
+    seen = int(np.searchsorted(batch.offsets.to_numpy(), last))
+    there = seen < len(batch) and batch.offsets[seen].as_py() == last
+    stamp = batch.timestamps_ms[seen].as_py() if there and batch.timestamps_ms is not None else None
+    if mark.last_timestamp_ms is not None and (seen == len(batch) or (there and stamp != mark.last_timestamp_ms)):
+        raise ConnectError(
+            f"{partition} was stored up to offset {last}, but now holds other records there: the topic was made anew. "
+            "Write to another folder, or remove the topic's folder below logs.dir to store it from its start"
+        )
+    return batch.slice(seen + 1 if there else seen)
 
 
 def store_problems(store: Store, key: str) -> Iterable[Problem]:

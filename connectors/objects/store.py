@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connect.api import TopicPartition
 
-__all__ = ["Finished", "Store"]
+__all__ = ["Finished", "Mark", "Store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,15 @@ class Finished:
 
     path: Path
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a topic partition is stored: every record before ``next_offset``. ``last_timestamp_ms`` is that of the
+    last of them; by it a topic that was made anew under the same name is noticed."""
+
+    next_offset: int
+    last_timestamp_ms: int | None = None
 
 
 class Store(ABC):
@@ -30,11 +39,12 @@ class Store(ABC):
     """Whether file names hold the last record's offset too."""
 
     @abstractmethod
-    def commit(self, partition: TopicPartition, files: Sequence[Finished], next_offset: int) -> None:
-        """Make files visible that end before ``next_offset``. After a failure it is called again with the same."""
+    def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
+        """Make files visible that hold what is new up to ``mark``. After a failure it is called again with the same."""
 
-    def recover(self, partition: TopicPartition) -> int | None:
-        """Finish what an interrupted commit left, and say at which offset to go on; None to trust the group's."""
+    def recover(self, partition: TopicPartition) -> Mark | None:
+        """Finish what an interrupted commit left, and say how far the partition is stored; None to trust the group's
+        offset."""
         del partition
         return None
 

@@ -23,7 +23,7 @@ from connectors.objects.formats import FileFormat, OpenFile
 from connectors.objects.partitioners import Partitioner
 from connectors.objects.rotation import Rotation
 from connectors.objects.schemas import must_rotate, project
-from connectors.objects.store import Finished, Store
+from connectors.objects.store import Finished, Mark, Store
 from connectors.objects.timestamps import Millis, timestamps_of
 
 __all__ = ["PartitionWriter", "WriterParts"]
@@ -85,6 +85,7 @@ class PartitionWriter:
         self._schema: Schema | None = None
         self._key_schema: Schema | None = None
         self._next = -1
+        self._last_ms: int | None = None
         self._waiting: list[Finished] = []
         self._made = 0
 
@@ -172,6 +173,7 @@ class PartitionWriter:
             for code in present:
                 self._append(folders[code], rows.filter(pa.array(codes == code)) if len(present) > 1 else rows)
         self._next = rows.offsets[-1].as_py() + 1
+        self._last_ms = rows.timestamps_ms[-1].as_py() if rows.timestamps_ms is not None else None
 
     def _append(self, folder: str, rows: RecordBatch) -> None:
         if folder not in self._open:
@@ -212,7 +214,7 @@ class PartitionWriter:
     def _commit(self) -> None:
         if not self._waiting:
             return
-        self._parts.store.commit(self._partition, self._waiting, self._next)
+        self._parts.store.commit(self._partition, self._waiting, Mark(self._next, self._last_ms))
         for finished in self._waiting:
             finished.path.unlink(missing_ok=True)
         self._waiting = []

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from connect.api import ConnectError, RetriableConnectError, TopicPartition
-from connectors.objects.store import Finished, Store
+from connectors.objects.store import Finished, Mark, Store
 from connectors.s3.config import S3SinkConfig
 
 __all__ = ["S3Store"]
@@ -29,8 +29,8 @@ class S3Store(Store):
         self._config = config
         self._files = _file_system(config)
 
-    def commit(self, partition: TopicPartition, files: Sequence[Finished], next_offset: int) -> None:
-        del partition, next_offset  # names hold them; the group has the offset
+    def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
+        del partition, mark  # names hold them; the group has the offset
         for finished in files:
             self._upload(finished)
 
