@@ -12,9 +12,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from connect.api import PluginType
+from connect.api import Plugin, PluginType
 from connect.errors import HostDied
-from connect.plugins import PluginRegistry
+from connect.plugins import CONNECTORS, PluginRegistry
 from connect.stores import ConfigStore, OffsetStore, State, Status, StatusStore, TargetState
 from connect.stores.configs import StoredConnector
 from connect.worker import TaskId, Worker
@@ -194,7 +194,8 @@ class Herder:
     async def _plan(self, name: str, stored: StoredConnector, running: _Running) -> None:
         running.planned, running.plan_due = True, False
         try:
-            planned = [_task_config(task, stored) for task in await self._worker.plan(name)]
+            plugin = self._plugins.find(stored.config.get("connector.class", ""), *CONNECTORS)
+            planned = [_task_config(task, stored, plugin) for task in await self._worker.plan(name)]
         except TidegateError as error:
             await self._failed(name, running, error)
             return
@@ -326,7 +327,11 @@ class Herder:
             log.error("a status could not be written", error=str(error))
 
 
-def _task_config(planned: Mapping[str, str], stored: StoredConnector) -> dict[str, str]:
-    """A task's properties as they are stored: a sink's topics are part of them, as in Kafka Connect."""
-    copied: dict[str, str] = {name: stored.config[name] for name in ("topics", "topics.regex") if name in stored.config}
-    return copied | dict(planned)
+def _task_config(planned: Mapping[str, str], stored: StoredConnector, plugin: Plugin | None) -> dict[str, str]:
+    """A task's properties as they are stored, with what Kafka Connect keeps there: a sink's topics and the task's class.
+
+    Its class is named as the original's connectors name theirs, for the day when Kafka Connect takes the topics over.
+    """
+    kept: dict[str, str] = {name: stored.config[name] for name in ("topics", "topics.regex") if name in stored.config}
+    name = plugin.name if plugin is not None else stored.config.get("connector.class", "")
+    return {**kept, "task.class": name.removesuffix("Connector") + "Task", **planned}

@@ -22,7 +22,7 @@ from connect.routes.root import RootRoutes
 from connect.stores import ConfigStore, OffsetStore, StatusStore, TopicClients
 from connect.worker import Worker
 from tidegate.kit.config import parse
-from tidegate.kit.errors import RetriableError
+from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import HttpServer, face
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import Metrics
@@ -114,9 +114,11 @@ class ConnectServer:
                 producer = worker_client(self._properties, "producer").with_properties(_PRODUCER)
                 self._producer = await BatchProducer(producer).start()
                 break
-            except RetriableError as error:
+            except TidegateError as error:
                 await admin.stop()
                 self._admin = None
+                if not error.retriable:
+                    raise
                 log.warning("the log cannot be reached; trying again", error=str(error))
                 await asyncio.sleep(_RETRY_S)
         consumer = worker_client(self._properties, "consumer").with_properties({"isolation.level": "read_committed"})

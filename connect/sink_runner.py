@@ -14,7 +14,7 @@ from connect.control import TaskControl
 from connect.dead_letters import DeadLetters
 from connect.error_policy import ErrorPolicy
 from connect.sink_pipeline import SinkPipeline
-from tidegate.kit.errors import RetriableError
+from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ class SinkRunner:
                 self._fetching = None
                 try:
                     fetched: list[FetchedBatches] = what.result()
-                except RetriableError as error:
+                except TidegateError as error:
+                    if not error.retriable:
+                        raise
                     log.warning("fetch will be repeated", connector=self._context.connector, error=str(error))
                     self._control.stopping.wait(_RETRY_S)
                     return []
@@ -161,7 +163,7 @@ class SinkRunner:
         for topic in {partition.topic for partition in positions} - self._topics:
             self._topics.add(topic)
             self._on_topic(topic)
-        batches = self._policy.retried(lambda: self._pipeline.receive(fetched)) if fetched else []
+        batches = self._pipeline.receive(fetched) if fetched else []
         self._put(batches, positions)
 
     def _put(self, batches: list[RecordBatch], positions: Mapping[TopicPartition, int]) -> None:
@@ -233,10 +235,22 @@ class SinkRunner:
             for partition, offset in safe.items()
             if self._committed.get(partition) != offset and offset <= self._delivered.get(partition, -1)
         }
-        if fresh:
-            self._consumer.commit(fresh)
+        if fresh and self._commit(fresh):
             self._committed.update(fresh)
             self._commits += 1
+
+    def _commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Whether the group's coordinator took them. After a rebalance it does not: the partitions' owner reads them again."""
+        from broker.client.errors import FencedInstanceId, IllegalGeneration, UnknownMemberId
+
+        try:
+            self._consumer.commit(offsets)
+        except TidegateError as error:
+            if not error.retriable and not isinstance(error, IllegalGeneration | UnknownMemberId | FencedInstanceId):
+                raise
+            log.warning("offsets not committed", connector=self._context.connector, error=str(error))
+            return False
+        return True
 
     def _go_back(self) -> None:
         for partition in list(self._delivered):

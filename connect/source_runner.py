@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import wait
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from connect.api import RetriableConnectError, SourceTask
@@ -12,8 +13,10 @@ from connect.context import RunningSourceContext
 from connect.control import TaskControl
 from connect.error_policy import ErrorPolicy
 from connect.merging import merged
-from connect.source_offsets import SubmittedBatches
+from connect.source_offsets import SourcePosition, SubmittedBatches
 from connect.source_pipeline import InFlight, SourcePipeline, Stopped
+from connect.stores.offsets import canonical
+from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
 __all__ = ["OffsetWriter", "SourceRunner"]
@@ -55,6 +58,7 @@ class SourceRunner:
         self._submitted, self._offsets = submitted, offsets
         self._flush_interval_s, self._flush_timeout_s = flush_interval_ms / 1000, flush_timeout_ms / 1000
         self._on_paused, self._close = on_paused, close
+        self._uncommitted: dict[str, SourcePosition] = {}
         self._polled_records = self._polled_batches = self._commits = 0
         self._next_commit = time.monotonic() + self._flush_interval_s
 
@@ -63,8 +67,12 @@ class SourceRunner:
             self._task.start()
             try:
                 self._loop()
-            finally:
-                self._finish()
+            except BaseException:
+                # What was sent before counts all the same; but the first failure is the one to show.
+                with suppress(TidegateError):
+                    self._finish()
+                raise
+            self._finish()
         finally:
             try:
                 self._task.stop()
@@ -105,16 +113,25 @@ class SourceRunner:
         for batch in merged(batches):
             self._polled_batches += 1
             self._polled_records += len(batch)
-            futures = self._policy.retried(lambda batch=batch: self._pipeline.send(batch))  # type: ignore[misc]
-            self._submitted.add(batch.source_partition, batch.source_offset, futures)
+            self._submitted.add(batch.source_partition, batch.source_offset, self._pipeline.send(batch))
 
     def commit(self) -> None:
         """Write the positions that are safe, then tell the task."""
         self._next_commit = time.monotonic() + self._flush_interval_s
-        safe = self._submitted.take_safe()
-        if not safe:
+        self._uncommitted |= {
+            canonical(partition): (partition, offset) for partition, offset in self._submitted.take_safe()
+        }
+        if not self._uncommitted:
             return
-        self._offsets.write({self._submitted.key(partition): offset for partition, offset in safe})
+        safe = list(self._uncommitted.values())
+        try:
+            self._offsets.write({self._submitted.key(partition): offset for partition, offset in safe})
+        except TidegateError as error:
+            if not error.retriable:
+                raise
+            log.warning("offsets will be committed later", connector=self._context.connector, error=str(error))
+            return
+        self._uncommitted.clear()
         self._commits += 1
         for partition, offset in safe:
             self._context.remember(partition, offset)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from connect.topics import create_topic
-from tidegate.kit.errors import RetriableError
+from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ class CompactedTopic:
         while True:
             try:
                 fetched = await self._consumer.fetch(max_wait_ms=1000)
-            except RetriableError as error:
+            except TidegateError as error:
+                if not error.retriable:
+                    raise
                 log.warning("cannot read an internal topic; trying again", topic=self.name, error=str(error))
                 await asyncio.sleep(_PAUSE_S)
                 continue

@@ -18,9 +18,17 @@ def ask(url, method, path, body=None):
     return answer.json() if answer.status_code == 200 else None
 
 
-def states(url, name):
-    shown = ask(url, "GET", f"/connectors/{name}/status")
-    return shown and [shown["connector"]["state"], *(task["state"] for task in shown["tasks"])]
+def wait_for(url, name, *expected):
+    """Wait for the states of a connector and its tasks."""
+
+    def states():
+        shown = ask(url, "GET", f"/connectors/{name}/status")
+        return shown and [shown["connector"]["state"], *(task["state"] for task in shown["tasks"])]
+
+    try:
+        wait_until(lambda: states() == list(expected), f"{name} {expected}", 30)
+    except TimeoutError as error:
+        raise AssertionError(f"{error}; it is {states()}") from None
 
 
 def position(url, name="source"):
@@ -66,9 +74,9 @@ def test_connectors_states_and_offsets_are_handed_over_and_back(apache_kafka, tm
 
     theirs.start()
     try:
-        wait_until(lambda: states(theirs.url, "source") == ["RUNNING", "RUNNING"], "their source again")
-        wait_until(lambda: states(theirs.url, "sink") == ["PAUSED", "PAUSED"], "their sink paused")
-        wait_until(lambda: states(theirs.url, "resting") == ["STOPPED"], "their stopped one")
+        wait_for(theirs.url, "source", "RUNNING", "RUNNING")
+        wait_for(theirs.url, "sink", "PAUSED", "PAUSED")
+        wait_for(theirs.url, "resting", "STOPPED")
         assert position(theirs.url) == 8
         with lines.open("a") as more:
             more.write("three\n")
