@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from connect.api import RecordBatch, RetriableConnectError, SinkTask, TopicPartition
+from connect.api import Origin, RecordBatch, RetriableConnectError, SinkTask, TopicPartition
 from connect.context import RunningSinkContext
 from connect.control import TaskControl
 from connect.dead_letters import DeadLetters
@@ -25,6 +25,7 @@ __all__ = ["SinkConsumer", "SinkRunner"]
 log = logger(__name__)
 
 _WAIT_MS: Final = 500
+_POLL_MS: Final = 1
 _MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
 _RETRY_S: Final = 0.5
 
@@ -70,6 +71,7 @@ class SinkRunner:
         self._delivered: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._held: list[RecordBatch] | None = None
+        self._arrived: list[FetchedBatches] = []
         self._held_positions: dict[TopicPartition, int] = {}
         self._fetching: Future[list[FetchedBatches]] | None = None
         self._next_commit = time.monotonic() + self._flush_interval_s
@@ -102,7 +104,8 @@ class SinkRunner:
         if self._held is not None:
             self._redeliver()
         else:
-            self._deliver(self._next_fetch(0 if self._is_paused else _WAIT_MS))
+            arrived, self._arrived = self._arrived, []
+            self._deliver(arrived or self._next_fetch(_WAIT_MS))
         due = time.monotonic() >= self._next_commit or self._context.commit_requested
         if due and self._held is None:
             self.commit()
@@ -110,7 +113,7 @@ class SinkRunner:
     def _next_fetch(self, max_wait_ms: int) -> list[FetchedBatches]:
         """What a fetch brings; handles what happens to the group in the meantime."""
         if self._fetching is None:
-            self._fetching = self._consumer.start_fetch(max_wait_ms or _WAIT_MS, _MAX_FETCH_BYTES)
+            self._fetching = self._consumer.start_fetch(max_wait_ms, _MAX_FETCH_BYTES)
         while True:
             kind, what, done = self._consumer.events.get()
             if kind == "fetched":
@@ -155,8 +158,10 @@ class SinkRunner:
             self._committed.pop(partition, None)
             self._context.rewinds.pop(partition, None)
             self._context.paused.discard(partition)
+            self._forget(partition)
         self._context.assigned = self._context.assigned.difference(leaving)
-        self._held = None
+        if not self._context.assigned:
+            self._held = None
 
     def _deliver(self, fetched: list[FetchedBatches]) -> None:
         positions = {TopicPartition(part.topic, part.partition): part.next_offset for part in fetched}
@@ -184,7 +189,8 @@ class SinkRunner:
     def _redeliver(self) -> None:
         """Give the same batches again after a pause, in which the group hears from us."""
         self._control.stopping.wait(_RETRY_S)
-        self._next_fetch(0)
+        # A fetch that was under way when partitions were paused may bring something: its turn comes later.
+        self._arrived += self._next_fetch(_POLL_MS)
         if self._held is not None and not self._control.stopping.is_set():
             self._put(self._held, self._held_positions)
 
@@ -213,7 +219,14 @@ class SinkRunner:
         for partition, offset in rewinds.items():
             self._consumer.seek(partition, offset)
             self._delivered[partition] = offset
-            self._held = None
+            self._forget(partition)
+
+    def _forget(self, partition: TopicPartition) -> None:
+        """Leave out what is at hand of a partition and not delivered yet."""
+        self._arrived = [part for part in self._arrived if (part.topic, part.partition) != partition]
+        if self._held is not None:
+            self._held = [batch for batch in self._held if batch.origin != Origin(*partition)]
+            self._held_positions.pop(partition, None)
 
     def commit(self, *, final: bool = False) -> None:
         """Commit what the task says is safe. Where it cannot say, go back to what was committed last."""

@@ -1,0 +1,191 @@
+"""The sink runner's own rules, over a consumer whose news a test decides."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+
+import pyarrow as pa
+import pytest
+
+from broker.client import FetchedBatches
+from broker.client.columns import encode_batches
+from connect.api import ConverterContext, RetriableConnectError, SinkTask, TopicPartition
+from connect.connector_config import SinkConfig
+from connect.context import RunningSinkContext
+from connect.control import TaskControl
+from connect.converters.string import StringConfig, StringConverter
+from connect.error_policy import ErrorPolicy
+from connect.sink_pipeline import SinkPipeline
+from connect.sink_runner import SinkRunner
+from connect.transforms.chain import TransformChain
+from tidegate.kit.config import parse
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def fetched(partition, start, *values):
+    from broker.client.batches import split
+
+    (encoded,) = encode_batches(None, pa.array([v.encode() for v in values], pa.binary()))
+    data = bytearray(encoded.stamp(-1, -1, -1, transactional=False))
+    data[:8] = start.to_bytes(8, "big")
+    stop = start + len(values)
+    batches = tuple(split(memoryview(bytes(data)), check_crc=False, where="t"))
+    return FetchedBatches(partition.topic, partition.partition, start, stop, stop, batches)
+
+
+class Script:
+    """A consumer that plays a list of events; at its end it has the task stopped."""
+
+    def __init__(self, control, *events):
+        self.events = queue.Queue()
+        self._control, self._script = control, list(events)
+        self.committed_offsets, self.sought, self.is_paused = [], [], set()
+
+    def start_fetch(self, max_wait_ms, max_bytes):
+        done = Future()
+        while self._script:
+            event = self._script.pop(0)
+            if isinstance(event, tuple):
+                self.events.put((*event, Future()))
+                continue
+            break
+        else:
+            event = []
+            self._control.stop()
+        done.set_result(event)
+        self.events.put(("fetched", done, None))
+        return done
+
+    def seek(self, partition, offset):
+        self.sought.append((partition, offset))
+
+    def pause(self, *partitions):
+        self.is_paused.update(partitions)
+
+    def resume(self, *partitions):
+        self.is_paused.difference_update(partitions)
+
+    def commit(self, offsets):
+        self.committed_offsets.append(dict(offsets))
+
+    def committed(self, partition):
+        return None
+
+    def stop(self):
+        pass
+
+
+class Task(SinkTask):
+    """Notes what it is called with; ``do`` may interfere with a put."""
+
+    def __init__(self, context, do=lambda task, values: None):
+        super().__init__(None, context)
+        self.do, self.log, self.threads = do, [], set()
+
+    def open(self, partitions):
+        self.log.append(("open", list(partitions)))
+
+    def close(self, partitions):
+        self.log.append(("close", list(partitions)))
+
+    def put(self, batches):
+        self.threads.add(threading.get_ident())
+        values = [(b.origin.partition, v) for b in batches for v in b.values.to_pylist()]
+        self.do(self, values)
+        if values:
+            self.log.append(("put", values))
+
+    def stop(self):
+        self.log.append("stop")
+
+
+@pytest.fixture
+def run():
+    def play(*events, do=lambda task, values: None):
+        control = TaskControl()
+        config = parse(SinkConfig, {"name": "c", "connector.class": "x", "topics": "t"})
+        policy = ErrorPolicy(config, "c", 0, control.stopping)
+        string = StringConverter(parse(StringConfig, {}), ConverterContext(is_key=False))
+        context = RunningSinkContext("c", 0, {}, stopping=control.stopping, kafka=None, errant_records=None)
+        consumer = Script(control, *events)
+        task = Task(context, do)
+        SinkRunner(
+            task, context, control, pipeline=SinkPipeline(TransformChain(), string, string, policy), policy=policy,
+            consumer=consumer, dead_letters=None, flush_interval_ms=10**9, on_paused=lambda paused: None,
+            on_topic=lambda topic: None, close=lambda: None,
+        ).run()  # fmt: skip
+        return task, consumer
+
+    return play
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr("connect.sink_runner._RETRY_S", 0.001)
+
+
+def puts(task):
+    return [value for entry in task.log if entry[0] == "put" for value in entry[1]]
+
+
+def test_what_was_put_is_committed_when_partitions_leave(run):
+    task, consumer = run(
+        ("assigned", frozenset({A, B})), [fetched(A, 0, "a0", "a1"), fetched(B, 5, "b5")],
+        ("revoked", frozenset({A, B})), ("assigned", frozenset({B})), [fetched(B, 6, "b6")],
+    )  # fmt: skip
+    assert task.log == [
+        ("open", [A, B]), ("put", [(0, "a0"), (0, "a1"), (1, "b5")]), ("close", [A, B]),
+        ("open", [B]), ("put", [(1, "b6")]), ("close", [B]), "stop",
+    ]  # fmt: skip
+    assert consumer.committed_offsets == [{A: 2, B: 6}, {B: 7}]
+    assert len(task.threads) == 1
+
+
+def test_what_a_fetch_brought_of_a_lost_partition_is_its_new_owner_s(run):
+    task, _ = run(
+        ("assigned", frozenset({A})), ("revoked", frozenset({A})), ("assigned", frozenset({B})), [fetched(A, 0, "x")]
+    )
+    assert puts(task) == []
+
+
+def test_a_put_is_repeated_and_what_came_meanwhile_waits_its_turn(run):
+    tries = []
+
+    def busy(task, values):
+        if values and len(tries) < 2:
+            tries.append(values)
+            raise RetriableConnectError("busy")
+
+    task, consumer = run(("assigned", frozenset({A})), [fetched(A, 0, "a0")], [fetched(A, 1, "a1")], [], do=busy)
+    assert tries == [[(0, "a0")], [(0, "a0")]]
+    assert puts(task) == [(0, "a0"), (0, "a1")]
+    assert consumer.is_paused == set() and consumer.committed_offsets == [{A: 2}]
+
+
+def test_a_rewind_leaves_the_other_partitions_alone(run):
+    def rewinding(task, values):
+        if values and not task.log[-1:] == ["rewound"]:
+            task.context.rewind({A: 0})
+            task.log.append("rewound")
+            raise RetriableConnectError("busy")
+
+    both = [fetched(A, 0, "a0"), fetched(B, 0, "b0")]
+    task, consumer = run(("assigned", frozenset({A, B})), both, [], do=rewinding)
+    assert consumer.sought == [(A, 0)]
+    assert puts(task) == [(1, "b0")]
+    assert consumer.committed_offsets == [{A: 0, B: 1}] and consumer.is_paused == set()
+
+
+def test_a_failed_put_fails_the_task_which_is_stopped_and_commits_nothing(run):
+    def fail(task, values):
+        if values:
+            task_log.append(task)
+            raise ValueError("no")
+
+    task_log = []
+    with pytest.raises(ValueError, match="no"):
+        run(("assigned", frozenset({A})), [fetched(A, 0, "a0")], do=fail)
+    assert task_log[0].log[-1] == "stop"
