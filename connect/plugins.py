@@ -146,7 +146,7 @@ def _by_path(name: str) -> Plugin | None:
     module, colon, attribute = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), attribute)):
         return None
-    from connect.api.connector import SourceConnector
+    from connect.api.connector import Connector, SourceConnector
 
     try:
         found = getattr(importlib.import_module(module), attribute)
@@ -154,5 +154,7 @@ def _by_path(name: str) -> Plugin | None:
         raise
     except Exception as error:
         raise UnknownPlugin(f"connector {name} cannot be imported: {type(error).__name__}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Connector)):
+        raise UnknownPlugin(f"{name} is no connector: it has to be a class below connect.api.Connector")
     kind = PluginType.SOURCE if issubclass(found, SourceConnector) else PluginType.SINK
     return Plugin(kind, name, (name,), getattr(found, "version", "0"))

@@ -54,6 +54,12 @@ def test_a_path_that_cannot_be_imported_is_explained():
         PluginRegistry([]).connector("no_such_module:Thing")
 
 
+@pytest.mark.parametrize("name", ["os:system", "os:PathLike", "os:no_such_thing"])
+def test_what_is_no_connector_is_refused(name):
+    with pytest.raises(UnknownPlugin):
+        PluginRegistry([]).connector(name)
+
+
 def test_a_missing_package_is_named_with_its_extra():
     plugin = source("x.Y", needs=("no_such_package",), extra="toys")
     assert "pip install 'tidegate[toys]'" in str(plugin.missing())
