@@ -110,9 +110,11 @@ class State:
 
     @property
     def running(self) -> bool:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(self.pid, 0)
-            return True
+        """Whether that very process is alive: after a crash or a reboot its id may be another program's."""
+        import psutil
+
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).create_time() <= self.started + 1
         return False
 
 

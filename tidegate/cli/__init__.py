@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -58,6 +59,8 @@ def main() -> None:
     """The entry point: errors are one line on standard error, with status 1 (2 for wrong usage)."""
     from tidegate.cli.shadows import refuse_shadowed_packages
 
+    # What a Kafka library has to say of a connection is in the error that follows: one line is enough.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         refuse_shadowed_packages()
         status = tidegate(standalone_mode=False)  # what a command gave to click.exceptions.Exit, else None

@@ -59,7 +59,10 @@ def read_connector(path: Path) -> tuple[str, dict[str, Any]]:
     name = config.get("name")
     if isinstance(config.get("config"), dict):
         config = config["config"]
-    return str(name or config.get("name") or path.stem), config
+    name = name or config.get("name") or (path.stem if str(path) != "-" else None)
+    if not name:
+        raise UsageError("standard input holds a connector without a name: add one")
+    return str(name), config
 
 
 @connectors.command()

@@ -64,7 +64,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
-    """A table as wide as the terminal; numbers stand to the right."""
+    """A table as wide as the terminal, or as its rows where the output is no terminal; numbers stand to the right."""
     from rich.console import Console
     from rich.table import Table
 
@@ -76,7 +76,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width: what is cut in two cannot be searched for
+        console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
+    console.print(table)
 
 
 def _cell(value: Any) -> str:

@@ -8,6 +8,7 @@ import click
 
 from tidegate.cli.kafka import client_config, kafka_options, key_values, with_admin
 from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from broker.client import Admin
@@ -179,6 +180,8 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
 
     async def ask(admin: Admin) -> dict[str, Any]:
         description = await admin.describe_group(group)
+        if description.state == "Dead":  # what Kafka says of a group that it does not know
+            raise UsageError(f"there is no group {group}; `tidegate groups list` shows those there are")
         members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
         return {"group": group, "state": description.state, "members": members, "offsets": await _lags(admin, group)}
 

@@ -67,7 +67,8 @@ def _detach(data: Path) -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
     logs = data / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with (logs / "up.log").open("w") as log:
+    with (logs / "up.log").open("a") as log:  # another one that runs on this data may be writing to it
+        before = log.tell()
         process = subprocess.Popen(
             [sys.executable, "-m", "tidegate.cli", *arguments],
             stdin=subprocess.DEVNULL,
@@ -81,7 +82,10 @@ def _detach(data: Path) -> None:
             _announce(state, data)
             return
         time.sleep(0.02)
-    raise TidegateError((logs / "up.log").read_text().strip().removeprefix("error: ") or "it ended without a word")
+    raise TidegateError(
+        (logs / "up.log").read_bytes()[before:].decode(errors="replace").strip().removeprefix("error: ")
+        or "it ended without a word"
+    )
 
 
 def _all_ready(state: State) -> bool:
@@ -130,7 +134,14 @@ def status(data: Path, as_json: bool) -> None:
         print_json({**vars(state), "components": components, "addresses": state.addresses})
         return
     rows = [
-        [name, "ready" if c["ready"] else "starting", c["pid"], c["restarts"], f"{c['memory_mb']:.0f} MB", address]
+        [
+            name,
+            "ready" if c["ready"] else "starting",
+            str(c["pid"] or "-"),
+            c["restarts"],
+            f"{c['memory_mb']:.0f} MB",
+            address,
+        ]
         for name, c in components.items()
         for address in [", ".join(a for n, a in c["addresses"].items() if n != "ca")]
     ]

@@ -1,0 +1,44 @@
+"""What the command line says to people: tables that can be searched, errors of one line that name the thing."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from tests.support.platform import tidegate
+from tidegate.cli.options import print_table
+from tidegate.platform import State
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_its_rows(capsys):
+    name = "io.example." + "x" * 200
+    print_table(["class", "offsets"], [[name, 1234567]])
+    assert capsys.readouterr().out.splitlines()[1].split() == [name, "1,234,567"]
+
+
+def test_a_broker_that_is_not_there_is_one_line():
+    failed = tidegate("topics", "list", "--bootstrap-servers", "127.0.0.1:9", check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1 and failed.stderr.startswith("error: no broker can be reached at 127.0.0.1:9")
+
+
+def test_a_group_that_is_not_there_is_named(tidegate_broker):
+    where = ("--bootstrap-servers", tidegate_broker.bootstrap_servers)
+    failed = tidegate("groups", "describe", "nobody", *where, check=False)
+    assert (failed.returncode, failed.stderr.splitlines()[0]) == (
+        1,
+        "error: there is no group nobody; `tidegate groups list` shows those there are",
+    )
+
+
+def test_a_connector_from_standard_input_needs_a_name():
+    config = json.dumps({"connector.class": "FileStreamSource", "topic": "t"})
+    command = [sys.executable, "-m", "tidegate.cli", "connectors", "apply", "-", "--connect", "http://127.0.0.1:9"]
+    done = subprocess.run(command, input=config, capture_output=True, text=True, timeout=60)
+    assert done.stderr == "error: standard input holds a connector without a name: add one\n"
+
+
+def test_another_program_with_the_process_id_of_a_platform_that_crashed_is_not_it():
+    assert State(os.getpid(), time.time(), "").running
+    assert not State(os.getpid(), time.time() - 86_400 * 365, "").running
