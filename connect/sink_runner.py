@@ -126,10 +126,10 @@ class SinkRunner:
                     log.warning("fetch will be repeated", connector=self._context.connector, error=str(error))
                     self._control.stopping.wait(_RETRY_S)
                     return []
-                # What was fetched of a partition that has been taken away since belongs to its new owner.
-                return [
-                    part for part in fetched if TopicPartition(part.topic, part.partition) in self._context.assigned
-                ]
+                # What was fetched of a partition that has been taken away since belongs to its new owner, and what was
+                # fetched before the task asked for other positions (it may have on opening) is not what it wants.
+                wanted = self._context.assigned - self._context.rewinds.keys()
+                return [part for part in fetched if TopicPartition(part.topic, part.partition) in wanted]
             assert done is not None
             try:
                 if kind == "revoked":

@@ -76,8 +76,8 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         for batch in batches:
             partition = _partition_of(batch)
             if partition in self._marks and len(batch):
-                batch = _after(self._marks[partition], partition, batch)
-                del self._marks[partition]
+                _recognize(self._marks[partition], partition, batch)
+                self._writer(partition).pass_over(self._marks.pop(partition).next_offset)
             self._writer(partition).put(self._without_nulls(batch))
         for writer in self._writers.values():
             writer.tick()
@@ -124,22 +124,22 @@ def _partition_of(batch: RecordBatch) -> TopicPartition:
     return TopicPartition(batch.origin.topic, batch.origin.partition)
 
 
-def _after(mark: Mark, partition: TopicPartition, batch: RecordBatch) -> RecordBatch:
-    """What of the first batch after a start is not stored yet. Raises ConnectError where the topic is not the one that
-    was stored."""
+def _recognize(mark: Mark, partition: TopicPartition, batch: RecordBatch) -> None:
+    """Raise ConnectError where the first batch after a start shows that the topic is not the one that was stored."""
     import numpy as np
 
     assert batch.offsets is not None
+    if mark.last_timestamp_ms is None:
+        return
     last = mark.next_offset - 1
-    seen = int(np.searchsorted(batch.offsets.to_numpy(), last))
-    there = seen < len(batch) and batch.offsets[seen].as_py() == last
-    stamp = batch.timestamps_ms[seen].as_py() if there and batch.timestamps_ms is not None else None
-    if mark.last_timestamp_ms is not None and (seen == len(batch) or (there and stamp != mark.last_timestamp_ms)):
+    row = int(np.searchsorted(batch.offsets.to_numpy(), last))
+    there = row < len(batch) and batch.offsets[row].as_py() == last
+    stamp = batch.timestamps_ms[row].as_py() if there and batch.timestamps_ms is not None else None
+    if row == len(batch) or (there and stamp != mark.last_timestamp_ms):
         raise ConnectError(
             f"{partition} was stored up to offset {last}, but now holds other records there: the topic was made anew. "
             "Write to another folder, or remove the topic's folder below logs.dir to store it from its start"
         )
-    return batch.slice(seen + 1 if there else seen)
 
 
 def store_problems(store: Store, key: str) -> Iterable[Problem]:

@@ -109,6 +109,10 @@ class PartitionWriter:
             self._schema, self._key_schema = left.value_schema, left.key_schema
         self._write(project(left, self._schema))
 
+    def pass_over(self, next_offset: int) -> None:
+        """Records before ``next_offset`` are in the store already."""
+        self._next = max(self._next, next_offset)
+
     def tick(self) -> None:
         """Close files whose time is over."""
         if self._rotation.due:

@@ -373,6 +373,7 @@ def test_a_restart_goes_on_behind_what_is_stored(tmp_path: Path) -> None:
     context = FakeContext()
     again = started(tmp_path, context)
     assert context.rewound == {P0: 5}  # the last record stored, to be recognized
+    again.put([batch([row(5)], 5)])
     again.put([batch([row(n) for n in range(5, 9)], 5)])
     again.stop()
     ids = [each["id"] for name in files_below(tmp_path) for each in read_file(tmp_path / name)]
