@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Problem, config, family, key, non_empty, one_of
+from connect.api import Problem, at_least, config, family, key, non_empty, one_of
 
 __all__ = ["SparkSinkConfig"]
 
@@ -15,7 +15,7 @@ class SparkSinkConfig:
 
     path: str = key(
         "spark.output.path",
-        doc="Folder to write to, as Spark takes it: a local path, file:, hdfs: or s3a: URI. ${topic} stands for the topic.",
+        doc="Folder to write to, as Spark takes it: an absolute path, file:, hdfs: or s3a: URI. ${topic} stands for the topic.",
         importance="high",
         check=non_empty,
         group="Output",
@@ -85,9 +85,21 @@ class SparkSinkConfig:
         doc="Further jars for the job (the ones for Kafka and Avro come by themselves).",
         group="Spark",
     )
+    idle_timeout_ms: int = key(
+        "spark.idle.timeout.ms",
+        default=60_000,
+        check=at_least(0),
+        doc="How long a Spark session stays for the next job before it is given back.",
+        group="Spark",
+    )
     conf: dict[str, str] = family("spark.conf.", doc="Passed to Spark's configuration, prefix removed.")
 
     def problems(self) -> Iterable[Problem]:
+        if not self.path.startswith("/") and ":" not in self.path.partition("/")[0]:
+            yield Problem(
+                "spark.output.path",
+                f"spark.output.path is {self.path!r}, and a job has no folder of its own: give an absolute path or a URI",
+            )
         if self.value_format == "json" and not self.value_schema:
             yield Problem(
                 "spark.value.schema",
