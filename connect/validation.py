@@ -136,7 +136,7 @@ def validate_connector(
     infos = ConfigInfos(class_name, plugin.type)
     infos.add(validate(SourceConfig if plugin.type is PluginType.SOURCE else SinkConfig, properties))
     _judge_plugin_keys(plugins, infos, given)
-    _show_defaults(infos, plugin, worker or {})
+    _show_defaults(plugins, infos, plugin, worker or {})
     if plugin.type is PluginType.SOURCE:
         _judge_topic_groups(infos, given)
     connector = _load(plugin, infos)
@@ -151,7 +151,7 @@ def validate_connector(
     return infos
 
 
-def _show_defaults(infos: ConfigInfos, plugin: Plugin, worker: Mapping[str, str]) -> None:
+def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, worker: Mapping[str, str]) -> None:
     """Defaults that are the worker's and the plugin's."""
     defaults = {
         "connector.plugin.version": plugin.version,
@@ -159,6 +159,10 @@ def _show_defaults(infos: ConfigInfos, plugin: Plugin, worker: Mapping[str, str]
         "value.converter": worker.get("value.converter"),
         "header.converter": worker.get("header.converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter"),
     }
+    for name in ("key.converter", "value.converter", "header.converter"):
+        kind = PluginType.HEADER_CONVERTER if name == "header.converter" else PluginType.CONVERTER
+        found = plugins.find(infos.entries[name].value or defaults[name] or "", kind)
+        defaults[f"{name}.plugin.version"] = found.version if found is not None else None
     for name, default in defaults.items():
         entry = infos.entries[name]
         entry.key = replace(entry.key, default=default)
