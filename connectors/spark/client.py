@@ -1,14 +1,15 @@
-"""Runs a Spark driver in a process of its own, follows its progress and can cancel it."""
+"""Runs Spark jobs in a driver process of its own, follows their progress and can cancel them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from connectors.spark.driver import Job
 from connectors.spark.jars import fetch_jars
 from connectors.spark.java import find_java
 
-__all__ = ["Cancelled", "run_job"]
+__all__ = ["Cancelled", "SparkDriver"]
 
 _CANCEL_GRACE_S: Final = 3
 
@@ -26,79 +27,144 @@ class Cancelled(ConnectError):
     """The job was cancelled before it was done; nothing of it counts."""
 
 
-def run_job(
-    job: Job, *, stopping: threading.Event, on_progress: Callable[[Mapping[str, Any]], None]
-) -> Mapping[str, Any]:
-    """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``).
+class SparkDriver:
+    """A driver that is started with the first job and stays for the next ones until ``close`` or ``idle_s`` without one.
 
-    Blocks. Raises Cancelled soon after ``stopping`` is set, and ConnectError with Spark's words when the job failed.
+    ``run`` is called by one thread at a time; ``close`` may come from another.
     """
-    with tempfile.TemporaryDirectory(prefix="tidegate-spark-") as folder:
-        scratch = Path(folder)
-        java_home = find_java(scratch)
-        on_progress({"done": 0, "total": None, "unit": "tasks", "note": "starting Spark"})
-        jars = [str(jar) for jar in fetch_jars(java_home, scratch)]
-        description = scratch / "job.json"
-        Job(**(vars(job) | {"jars": [*jars, *job.jars]})).save(description)
-        with (scratch / "spark.log").open("w+") as log, _start(description, java_home, scratch, log) as driver:
-            return _follow(driver, log, stopping, on_progress)
 
+    def __init__(self, *, stopping: threading.Event, idle_s: float) -> None:
+        self._stopping, self._idle_s = stopping, idle_s
+        self._process: subprocess.Popen[str] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._jars: list[str] = []
+        self._idle: threading.Timer | None = None
+        self._lock = threading.Lock()
 
-def _start(description: Path, java_home: Path, scratch: Path, log: Any) -> subprocess.Popen[str]:
-    environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
-    environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
-    return subprocess.Popen(
-        [sys.executable, "-m", "connectors.spark.driver", str(description)],
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        env=environment,
-        cwd=scratch,
-        start_new_session=True,
-    )
+    def run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``).
 
-
-def _follow(
-    process: subprocess.Popen[str],
-    log: Any,
-    stopping: threading.Event,
-    on_progress: Callable[[Mapping[str, Any]], None],
-) -> Mapping[str, Any]:
-    ended = threading.Event()
-    canceller = threading.Thread(target=_cancel_when, args=(process, stopping, ended), daemon=True)
-    canceller.start()
-    last: dict[str, Any] = {}
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
+        Blocks. Raises Cancelled soon after ``stopping`` is set, and ConnectError with Spark's words when the job failed;
+        the driver is gone after either.
+        """
+        with self._lock:
+            if self._idle is not None:
+                self._idle.cancel()
             try:
-                said = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # a library that prints to standard output is not the driver speaking
+                with self._cancelling():
+                    said = self._run(job, on_progress)
+            except BaseException:
+                self._end()
+                raise
+            self._idle = threading.Timer(self._idle_s, self.close)
+            self._idle.daemon = True
+            self._idle.start()
+            return said
+
+    def close(self) -> None:
+        """Let the driver end, when no job is running."""
+        with self._lock:
+            self._end()
+
+    def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+        process, scratch = self._started(on_progress)
+        description = scratch / "job.json"
+        Job(**(vars(job) | {"jars": [*self._jars, *job.jars]})).save(description)
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
+            process.stdin.write(f"{description}\n")
+            process.stdin.flush()
+        for line in process.stdout:
+            said = _said(line)
             if said.get("event") == "progress":
                 on_progress(said)
-            else:
-                last = said
+            elif said.get("event") == "done":
+                return said
+            elif said.get("event") == "failed":
+                raise ConnectError(f"the Spark job failed: {said['message']}")
         status = process.wait()
-    finally:
-        ended.set()
-        canceller.join()
-    if last.get("event") == "done" and status == 0:
-        return last
-    if stopping.is_set():
-        raise Cancelled("the Spark job was cancelled")
-    log.seek(0)
-    words = last.get("message") or "".join(log.readlines()[-5:]).strip() or f"the driver ended with status {status}"
-    raise ConnectError(f"the Spark job failed: {words}")
+        if self._stopping.is_set():
+            raise Cancelled("the Spark job was cancelled")
+        last_words = "".join((scratch / "spark.log").read_text(errors="replace").splitlines(keepends=True)[-5:]).strip()
+        raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
+
+    def _started(self, on_progress: Callable[[Mapping[str, Any]], None]) -> tuple[subprocess.Popen[str], Path]:
+        if self._process is not None and self._folder is not None and self._process.poll() is None:
+            return self._process, Path(self._folder.name)
+        self._end()
+        self._folder = tempfile.TemporaryDirectory(prefix="tidegate-spark-")
+        scratch = Path(self._folder.name)
+        on_progress({"done": 0, "total": None, "unit": "tasks", "note": "starting Spark"})
+        java_home = find_java(scratch)
+        self._jars = [str(jar) for jar in fetch_jars(java_home, scratch)]
+        environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+        environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
+        with (scratch / "spark.log").open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "connectors.spark.driver"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+                cwd=scratch,
+                start_new_session=True,
+            )
+        return self._process, scratch
+
+    def _end(self) -> None:
+        """End the driver, if there is one, and its JVM with it."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end_process(process)
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    @contextlib.contextmanager
+    def _cancelling(self) -> Iterator[None]:
+        """While a job runs: SIGTERM to the driver when asked to stop, SIGKILL when that does not help in time."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.1):
+                process = self._process
+                if self._stopping.is_set() and process is not None:
+                    process.terminate()
+                    try:
+                        process.wait(_CANCEL_GRACE_S)
+                    except subprocess.TimeoutExpired:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(process.pid, 9)
+                    return
+
+        watcher = threading.Thread(target=watch, name="spark canceller", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
 
 
-def _cancel_when(process: subprocess.Popen[str], stopping: threading.Event, ended: threading.Event) -> None:
-    """SIGTERM when asked to stop, SIGKILL to the driver and its JVM when that does not help in time."""
-    while not ended.is_set():
-        if stopping.wait(0.2):
-            process.terminate()
-            try:
-                process.wait(_CANCEL_GRACE_S)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-            return
+def _end_process(process: subprocess.Popen[str]) -> None:
+    """Close its standard input, which ends it; kill it and its JVM when it has not ended in time."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_CANCEL_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.wait()
+    process.stdout.close()
+
+
+def _said(line: str) -> Mapping[str, Any]:
+    """What the driver said; nothing where a library printed to standard output."""
+    try:
+        said = json.loads(line)
+    except json.JSONDecodeError:
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,13 +1,15 @@
-"""The Spark driver of one bulk load, run in a process of its own: reads a job description, prints progress as JSON lines.
+"""The Spark driver of bulk loads, run in a process of its own: reads jobs, prints progress, both as JSON lines.
 
-``python -m connectors.spark.driver JOB.json``, where JOB.json is a ``Job``. Standard output carries one JSON object a
-line: ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, then
+``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
+master and configuration make the session, which the others share. Standard output carries one JSON object a line:
+``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
 ``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "..."}``; Spark's own words go
-to standard error. SIGTERM cancels the job.
+to standard error. The driver ends with its standard input; SIGTERM cancels the job first.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -73,29 +75,37 @@ class Job:
         return cls(**found)
 
 
-def main(arguments: list[str]) -> int:
-    """Run the job; exit status 0 when its result is in place."""
-    job = Job.load(Path(arguments[0]))
-    spark = _session(job)
-    signal.signal(signal.SIGTERM, lambda *_: _cancel(spark))
-    watching = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, watching), daemon=True)
+def main() -> int:
+    """Run jobs until standard input ends."""
+    spark: SparkSession | None = None
+    for line in sys.stdin:
+        job = Job.load(Path(line.strip()))
+        if spark is None:
+            spark = _session(job)
+            signal.signal(signal.SIGTERM, functools.partial(_cancel, spark))
+        _run_and_say(spark, job)
+    if spark is not None:
+        spark.stop()
+    return 0
+
+
+def _run_and_say(spark: SparkSession, job: Job) -> None:
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
     watcher.start()
     try:
         rows, files = _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
-        _say(event="failed", message=_first_words(error))
         print(error, file=sys.stderr)
-        return 1
-    finally:
-        watching.set()
-        watcher.join()
-    _say(event="done", rows=rows, files=files)
-    spark.stop()
-    return 0
+        said: dict[str, Any] = {"event": "failed", "message": _first_words(error)}
+    else:
+        said = {"event": "done", "rows": rows, "files": files}
+    ended.set()
+    watcher.join()
+    _say(**said)
 
 
-def _cancel(spark: SparkSession) -> None:
+def _cancel(spark: SparkSession, *_: object) -> None:
     """End the jobs, also on a cluster, and leave at once: nothing of them counts, and a slow goodbye helps nobody."""
     spark.sparkContext.cancelAllJobs()
     os._exit(143)
@@ -267,4 +277,4 @@ def _files(system: Any, folder: Any) -> list[Any]:
 
 if __name__ == "__main__":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

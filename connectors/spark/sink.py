@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from connect.api import ConnectError, JobTask, OffsetRange, SinkConnector
-from connectors.spark.client import run_job
+from connectors.spark.client import SparkDriver
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.driver import Input, Job
 
@@ -17,10 +17,16 @@ __all__ = ["SparkSinkConnector", "SparkSinkTask"]
 class SparkSinkTask(JobTask[SparkSinkConfig]):
     """Hands each job to Spark and waits for it."""
 
+    def start(self) -> None:
+        self._driver = SparkDriver(stopping=self.context.stopping, idle_s=self.config.idle_timeout_ms / 1000)
+
+    def stop(self) -> None:
+        self._driver.close()
+
     def run(self, ranges: Sequence[OffsetRange]) -> None:
         inputs = [self._input(topic, of_topic) for topic, of_topic in _by_topic(ranges).items()]
         inputs += [self._lookup(topic) for topic in self.config.lookup_topics]
-        done = run_job(self._job(inputs, ranges), stopping=self.context.stopping, on_progress=self._tell)
+        done = self._driver.run(self._job(inputs, ranges), self._tell)
         rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
         self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files")
 

@@ -16,7 +16,8 @@ from tidegate.kit.errors import TidegateError
 
 __all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "records_held", "until"]
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 600.0
+"""Far above what anything takes: a wait ends earlier when what it waits for has failed."""
 
 
 class DemoFailed(TidegateError):

@@ -13,8 +13,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.api import ConnectError
-from connectors.spark.client import run_job
+from connectors.spark.client import SparkDriver
 from connectors.spark.driver import Input, Job
+from tests.support.platform import until
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
@@ -61,10 +62,16 @@ def make_job(bootstrap, inputs, path, **changes):
     return Job(**(job | changes))
 
 
-def run(job, stopping=None):
+@pytest.fixture(scope="module")
+def driver():
+    driver = SparkDriver(stopping=threading.Event(), idle_s=60)
+    yield driver
+    driver.close()
+
+
+def run(driver, job):
     said = []
-    done = run_job(job, stopping=stopping or threading.Event(), on_progress=said.append)
-    return done, said
+    return driver.run(job, said.append), said
 
 
 @pytest.fixture(scope="module")
@@ -82,40 +89,43 @@ def flights(apache_kafka):
 
 
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
-    apache_kafka, flights, tmp_path
+    driver, apache_kafka, flights, tmp_path
 ):
     job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out", partition_by=["month"])
-    done, said = run(job)
+    done, said = run(driver, job)
     assert done["rows"] == {flights[0].topic: 200}
-    run(job)
+    run(driver, job)
     table = ds.dataset(tmp_path / "out", partitioning="hive", format="parquet").to_table()
     assert sorted(table["id"].to_pylist()) == list(range(200))
     assert table["carrier"].to_pylist().count("AA") == 100
     assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
-    assert said[0]["note"] == "starting Spark"
 
 
-def test_sql_joins_a_lookup_topic(apache_kafka, flights, tmp_path):
+def test_sql_joins_a_lookup_topic(driver, apache_kafka, flights, tmp_path):
     views = [given.view for given in flights]
     sql = f"SELECT c.name, count(*) AS n FROM {views[0]} f JOIN {views[1]} c ON f.carrier = c.code GROUP BY c.name"
-    run(make_job(apache_kafka.bootstrap_servers, list(flights), tmp_path / "out", sql=sql))
+    run(driver, make_job(apache_kafka.bootstrap_servers, list(flights), tmp_path / "out", sql=sql))
     assert ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist() == [{"name": "American", "n": 100}]
 
 
-def test_an_unknown_schema_id_fails_the_job_and_names_the_record(apache_kafka, flights, tmp_path):
+def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, apache_kafka, flights, tmp_path):
     known = Input(**(vars(flights[0]) | {"writer_schemas": [flights[0].writer_schemas[0]]}))
     with pytest.raises(ConnectError, match=r"offset \d+: schema id 9 is not among"):
-        run(make_job(apache_kafka.bootstrap_servers, [known], tmp_path / "out"))
+        run(driver, make_job(apache_kafka.bootstrap_servers, [known], tmp_path / "out"))
     assert not list((tmp_path / "out").glob("part-*"))
 
 
 def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights, tmp_path):
     stopping = threading.Event()
-    job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out")
-
-    def stop_early(said):
-        stopping.set()
-
+    driver = SparkDriver(stopping=stopping, idle_s=60)
     with pytest.raises(ConnectError, match="cancelled"):
-        run_job(job, stopping=stopping, on_progress=stop_early)
+        driver.run(
+            make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"), lambda said: stopping.set()
+        )
     assert not list((tmp_path / "out").glob("part-*"))
+
+
+def test_a_driver_ends_when_it_is_idle(apache_kafka, flights, tmp_path):
+    driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
+    run(driver, make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"))
+    until(lambda: driver._process is None, "the driver gone")
