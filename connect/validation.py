@@ -101,6 +101,13 @@ class ConfigInfos:
             if declared.group and declared.group not in self.groups:
                 self.groups.append(declared.group)
 
+    def hide(self, name: str, value: str, shown: str) -> None:
+        """Show ``shown`` (a placeholder) instead of a key's value, in the errors too."""
+        entry = self.entries.get(name)
+        if entry is not None:
+            entry.value = shown if entry.value is not None and not entry.key.secret else entry.value
+            entry.errors = [error.replace(value, shown) if value else error for error in entry.errors]
+
     def blame(self, problem: Problem) -> None:
         """Add a problem to its key, or to ``connector.class`` where the answer has no such key."""
         found = problem.key in self.entries

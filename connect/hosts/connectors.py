@@ -22,8 +22,17 @@ log = logger(__name__)
 class HostedConnector:
     """Made, started, asked for its plan, stopped."""
 
-    def __init__(self, cls: type[Connector[Any]], name: str, properties: Mapping[str, str], link: ThreadedLink) -> None:
+    def __init__(
+        self,
+        cls: type[Connector[Any]],
+        name: str,
+        properties: Mapping[str, str],
+        stored: Mapping[str, str],
+        link: ThreadedLink,
+    ) -> None:
+        """``properties`` have their placeholders replaced, ``stored`` still have them."""
         self._name, self._properties, self._link = name, dict(properties), link
+        self._placeholders = {key: text for key, text in stored.items() if properties[key] != text}
         self._common = parse(CommonConfig, properties)
         self._connector = cls(parse(cls.config_class, properties), self._properties, self)
 
@@ -49,7 +58,10 @@ class HostedConnector:
         self._connector.start()
 
     def plan(self) -> list[dict[str, str]]:
-        """Raises ConnectError where there are more tasks than ``tasks.max`` and that is enforced."""
+        """The tasks' properties, with the placeholders that the connector's have: they will be stored.
+
+        Raises ConnectError where there are more tasks than ``tasks.max`` and that is enforced.
+        """
         limit = self._common.tasks_max
         planned = [dict(properties) for properties in self._connector.task_properties(limit)]
         if len(planned) > limit:
@@ -58,7 +70,7 @@ class HostedConnector:
             if self._common.tasks_max_enforce:
                 raise ConnectError(text)
             log.warning(text)
-        return planned
+        return [task | {key: text for key, text in self._placeholders.items() if key in task} for task in planned]
 
     def stop(self) -> None:
         self._connector.stop()

@@ -15,6 +15,7 @@ from connect.hosts.connectors import HostedConnector
 from connect.hosts.link import ThreadedLink
 from connect.hosts.tasks import HostedTask, TaskSetup
 from connect.plugins import PluginRegistry, load_plugins
+from connect.providers import resolved
 from connect.validation import key_infos, validate_connector
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
@@ -63,7 +64,11 @@ class TaskHost:
 
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration; ``type`` and ``errors`` beside them are for the worker."""
-        infos = validate_connector(self._plugins, properties, worker=self._worker)
+        given = resolved(self._worker, {name: value for name, value in properties.items() if value is not None})
+        infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
+        for name, value in given.items():
+            if value != properties[name]:
+                infos.hide(name, value, str(properties[name]))
         return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors}
 
     def plugin_keys(self, name: str) -> list[dict[str, Any]]:
@@ -74,9 +79,10 @@ class TaskHost:
 
     def start_connector(self, name: str, properties: dict[str, str]) -> dict[str, Any]:
         """Start a connector; returns its type and version."""
-        plugin = self._plugins.connector(properties.get("connector.class", ""))
+        given = resolved(self._worker, properties)
+        plugin = self._plugins.connector(given.get("connector.class", ""))
         cls: type[Connector[Any]] = plugin.load()
-        hosted = HostedConnector(cls, name, properties, self._link)
+        hosted = HostedConnector(cls, name, given, properties, self._link)
         hosted.start()
         self._connectors[name] = hosted
         return {"type": plugin.type.value, "version": plugin.version}
@@ -113,8 +119,8 @@ class TaskHost:
             task=task,
             attempt=attempt,
             plugin=plugin,
-            config=config,
-            properties=properties,
+            config=resolved(self._worker, config),
+            properties=resolved(self._worker, properties),
             offsets=offsets if plugin.type is PluginType.SOURCE else [],
             worker=self._worker,
         )

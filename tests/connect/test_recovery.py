@@ -214,3 +214,26 @@ def test_a_broker_that_is_killed_and_comes_back_is_waited_for(tmp_path):
     finally:
         worker.stop()
         broker.stop()
+
+
+def test_secrets_stay_placeholders_in_what_is_stored_and_shown(tidegate_broker, tmp_path):
+    (tmp_path / "secrets").write_text(f"topic=secret-{topic()}\ntotal=x\n")
+    settings = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    worker = ConnectWorker(tmp_path / "w", tidegate_broker.bootstrap_servers, settings, name=topic())
+    worker.start()
+    try:
+        name, secret = topic(), f"${{file:{tmp_path}/secrets:topic}}"
+        worker.create(name, connector_class=NUMBERS, topic=secret, total="50")
+        wait_until(lambda: committed(worker, name) == 50, "the source at work")
+        found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"][0]["partition"]["numbers"]
+        assert found.startswith("secret-")
+        assert worker.ask("GET", f"/connectors/{name}")["config"]["topic"] == secret
+        assert worker.ask("GET", f"/connectors/{name}/tasks")[0]["config"]["topic"] == secret
+        wrong = {"connector.class": NUMBERS, "topic": secret, "total": f"${{file:{tmp_path}/secrets:total}}"}
+        shown = json.dumps(worker.ask("PUT", "/connector-plugins/Numbers/config/validate", wrong))
+        assert "secret-" not in shown and "Invalid value ${file" in shown
+    finally:
+        worker.stop()
