@@ -5,34 +5,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from tidegate.kit.addresses import host_port, valid_address
 from tidegate.kit.config import Password, at_least, between, config, family, key
 from tidegate.kit.errors import Problem
 
-__all__ = ["DEFAULT_PASSWORD", "EventsConfig", "host_port"]
+__all__ = ["DEFAULT_PASSWORD", "EventsConfig"]
 
 DEFAULT_PASSWORD = "tidegate-dev"
-
-
-def host_port(value: str) -> tuple[str, int]:
-    """``host:port`` or ``[v6]:port`` taken apart; raises ValueError saying what would be right."""
-    host, colon, port = value.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{value!r} is not an address: give HOST:PORT, for example 127.0.0.1:0")
-    return host, int(port)
-
-
-def _address(value: Any) -> str | None:
-    try:
-        host_port(value)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-_address.valid = "HOST:PORT"  # type: ignore[attr-defined]
 
 
 def _is_loopback(host: str) -> bool:
@@ -65,19 +45,19 @@ class EventsConfig:
         importance="high",
     )
     http_listen: str = key(
-        "http.listen", default="127.0.0.1:8090", check=_address, doc="REST, SOAP login, OAuth and CometD, plain."
+        "http.listen", default="127.0.0.1:8090", check=valid_address, doc="REST, SOAP login, OAuth and CometD, plain."
     )
     https_listen: str = key(
         "https.listen",
         default="127.0.0.1:8443",
-        check=_address,
+        check=valid_address,
         doc="The same over TLS, for clients that insist on it.",
     )
     pubsub_listen: str = key(
-        "pubsub.listen", default="127.0.0.1:7443", check=_address, doc="The Pub/Sub API (gRPC) over TLS."
+        "pubsub.listen", default="127.0.0.1:7443", check=valid_address, doc="The Pub/Sub API (gRPC) over TLS."
     )
     pubsub_plain_listen: str = key(
-        "pubsub.plain.listen", default="127.0.0.1:7080", check=_address, doc="The Pub/Sub API (gRPC), plain."
+        "pubsub.plain.listen", default="127.0.0.1:7080", check=valid_address, doc="The Pub/Sub API (gRPC), plain."
     )
     user: str = key("events.user", default="developer@tidegate.local", doc="The name of the one user.")
     password: Password = key("events.password", default=DEFAULT_PASSWORD, doc="The password of the one user.")

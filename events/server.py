@@ -14,7 +14,7 @@ from broker.client import ClientConfig
 from events.access import Access
 from events.bus import EventBus
 from events.catalog import Catalog, SchemaStore, TopicStore
-from events.config import EventsConfig, host_port
+from events.config import EventsConfig
 from events.errors import BusUnavailable
 from events.fronts.cometd import CometdFront
 from events.fronts.definitions import DefinitionsFront
@@ -29,6 +29,7 @@ from events.publishing import Publisher
 from events.registration import RegistrySchemas
 from events.tls import CA_FILE, certificates
 from registry.client import RegistryClient
+from tidegate.kit.addresses import host_port
 from tidegate.kit.http import HttpServer, TlsFiles
 from tidegate.kit.logs import logger
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from events.access import Access, long_id
-from events.config import EventsConfig, host_port
+from events.config import EventsConfig
 from events.errors import InvalidClient, InvalidLogin, InvalidSession
 from tests.support.events import PASSWORD, USER, events_config
+from tidegate.kit.addresses import host_port
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 
@@ -26,7 +27,9 @@ def clock() -> Clock:
 
 @pytest.fixture
 def access(tmp_path: Path, clock: Clock) -> Access:
-    return Access(events_config(tmp_path, **{"events.security.token": "TOKEN", "events.session.timeout.ms": 60_000}), clock)
+    return Access(
+        events_config(tmp_path, **{"events.security.token": "TOKEN", "events.session.timeout.ms": 60_000}), clock
+    )
 
 
 def test_a_login_gives_a_session_that_names_the_organization(access: Access) -> None:
@@ -62,7 +65,19 @@ def test_a_forged_session_is_refused(access: Access) -> None:
     good = access.login(USER, PASSWORD).id
     org, _, signed = good.partition("!")
     content, _, signature = signed.partition(".")
-    for forged in ("", "!", ".", org, f"{org}!", f"{org}!{content}", f"{org}!{content}.", f"{org}!A{content}.{signature}", f"00DXX!{signed}", good + "x", f"{org}!ü.ü"):
+    for forged in (
+        "",
+        "!",
+        ".",
+        org,
+        f"{org}!",
+        f"{org}!{content}",
+        f"{org}!{content}.",
+        f"{org}!A{content}.{signature}",
+        f"00DXX!{signed}",
+        good + "x",
+        f"{org}!ü.ü",
+    ):
         with pytest.raises(InvalidSession):
             access.session(forged)
 
@@ -77,7 +92,9 @@ def test_a_revoked_session_stays_so_over_a_restart(access: Access, tmp_path: Pat
     assert (tmp_path / "session.key").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(("short", "wanted"), [("00D000000000062", "00D000000000062EAA"), ("001D000000IqhSL", "001D000000IqhSLIAZ")])
+@pytest.mark.parametrize(
+    ("short", "wanted"), [("00D000000000062", "00D000000000062EAA"), ("001D000000IqhSL", "001D000000IqhSLIAZ")]
+)
 def test_long_ids_have_salesforces_suffix(short: str, wanted: str) -> None:
     assert long_id(short) == wanted
     assert long_id(wanted) == wanted

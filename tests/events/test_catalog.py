@@ -52,7 +52,9 @@ async def test_an_event_that_is_not_defined_is_unknown(catalog: Catalog, name: s
         await catalog.find(name)
 
 
-async def test_a_definition_made_elsewhere_is_seen_after_a_moment(catalog: Catalog, schemas: Flaky, clock: Clock) -> None:
+async def test_a_definition_made_elsewhere_is_seen_after_a_moment(
+    catalog: Catalog, schemas: Flaky, clock: Clock
+) -> None:
     first = await catalog.define(ORDER_SHIPPED, retention_ms=-1)
     assert await catalog.find("Order_Shipped__e") is first
     schemas.register("Order_Shipped__e-value", first.text.replace('"label":"Order Shipped"', '"label":"Sent"'))
@@ -62,7 +64,9 @@ async def test_a_definition_made_elsewhere_is_seen_after_a_moment(catalog: Catal
     assert (await catalog.schema(first.id)).definition.label == "Order Shipped"
 
 
-async def test_a_known_definition_outlives_an_absence_of_the_registry(catalog: Catalog, schemas: Flaky, clock: Clock) -> None:
+async def test_a_known_definition_outlives_an_absence_of_the_registry(
+    catalog: Catalog, schemas: Flaky, clock: Clock
+) -> None:
     await catalog.define(ORDER_SHIPPED, retention_ms=-1)
     await catalog.find("Order_Shipped__e")
     schemas.away = True

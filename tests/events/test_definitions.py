@@ -125,11 +125,38 @@ def test_a_plain_record_is_read() -> None:
         ({"type": "record", "name": "A", "fields": []}, "Event name 'A'"),
         ({"type": "record", "name": "A__e", "fields": [{"name": "b", "type": "string"}]}, "Field name 'b'"),
         ({"type": "record", "name": "A__e", "fields": [7]}, "not an Avro field"),
-        ({"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": "bytes"}]}, "Field B__c of A__e is Avro bytes"),
-        ({"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": ["int", "string"]}]}, "union of 2 types"),
-        ({"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": "string", "salesforce": {"type": "Number"}}]}, "said to be Number"),
-        ({"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": "string", "salesforce": {"length": 256}}]}, "length 256"),
-        ({"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": "string", "salesforce": {"length": "x"}}]}, "whole number"),
+        (
+            {"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": "bytes"}]},
+            "Field B__c of A__e is Avro bytes",
+        ),
+        (
+            {"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": ["int", "string"]}]},
+            "union of 2 types",
+        ),
+        (
+            {
+                "type": "record",
+                "name": "A__e",
+                "fields": [{"name": "B__c", "type": "string", "salesforce": {"type": "Number"}}],
+            },
+            "said to be Number",
+        ),
+        (
+            {
+                "type": "record",
+                "name": "A__e",
+                "fields": [{"name": "B__c", "type": "string", "salesforce": {"length": 256}}],
+            },
+            "length 256",
+        ),
+        (
+            {
+                "type": "record",
+                "name": "A__e",
+                "fields": [{"name": "B__c", "type": "string", "salesforce": {"length": "x"}}],
+            },
+            "whole number",
+        ),
         ({"type": "record", "name": "A__e", "fields": [{"name": "B__c", "type": "string"}] * 2}, "b__c twice"),
     ],
 )
@@ -139,9 +166,17 @@ def test_what_no_event_could_have_is_refused_by_name(schema: object, message: st
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=10) | st.sampled_from(["record", "string", "null", "A__e", "B__c"]),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(["type", "name", "fields", "doc", "default", "salesforce", "logicalType", "length"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=10)
+    | st.sampled_from(["record", "string", "null", "A__e", "B__c"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["type", "name", "fields", "doc", "default", "salesforce", "logicalType", "length"]), inner
+        )
+    ),
     max_leaves=20,
 )
 

@@ -108,8 +108,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 PIECES = st.sampled_from(
-    [b"<CustomObject>", b"</CustomObject>", b"<fields>", b"</fields>", b"<type>Text</type>", b"<fullName>A__c</fullName>"]
-    + [b"<eventType>HighVolume</eventType>", b"<!DOCTYPE a>", b"&amp;", b"&x;", b"<![CDATA[x]]>", b"<!-- c -->", b"<?p i?>"]
+    [
+        b"<CustomObject>",
+        b"</CustomObject>",
+        b"<fields>",
+        b"</fields>",
+        b"<type>Text</type>",
+        b"<fullName>A__c</fullName>",
+    ]
+    + [
+        b"<eventType>HighVolume</eventType>",
+        b"<!DOCTYPE a>",
+        b"&amp;",
+        b"&x;",
+        b"<![CDATA[x]]>",
+        b"<!-- c -->",
+        b"<?p i?>",
+    ]
 )
 
 

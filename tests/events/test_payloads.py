@@ -71,7 +71,9 @@ def test_a_number_that_is_none_is_refused(value: Any) -> None:
 
 
 def test_the_avro_body_is_what_the_schema_says() -> None:
-    record = fastavro.schemaless_reader(io.BytesIO(encode(Due__c="1970-01-02")), fastavro.parse_schema(to_avro(ORDER_SHIPPED)), None)
+    record = fastavro.schemaless_reader(
+        io.BytesIO(encode(Due__c="1970-01-02")), fastavro.parse_schema(to_avro(ORDER_SHIPPED)), None
+    )
     assert record["Due__c"] == 86_400_000
 
 
@@ -85,7 +87,12 @@ def test_a_finished_body_is_checked_as_json_is() -> None:
         return out.getvalue()
 
     SCHEMA.check(body())
-    for more in ({"Order_Number__c": "x" * 41}, {"Amount__c": float("nan")}, {"Shipped_At__c": 1 << 62}, {"CreatedDate": 1 << 62}):
+    for more in (
+        {"Order_Number__c": "x" * 41},
+        {"Amount__c": float("nan")},
+        {"Shipped_At__c": 1 << 62},
+        {"CreatedDate": 1 << 62},
+    ):
         with pytest.raises(BadEvent):
             SCHEMA.check(body(**more))
 
@@ -100,11 +107,17 @@ def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
         assert str(error)
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i, max_size=3) | st.dictionaries(st.text(), i, max_size=3), max_leaves=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda i: st.lists(i, max_size=3) | st.dictionaries(st.text(), i, max_size=3),
+    max_leaves=5,
+)
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.sampled_from([field.name for field in ORDER_SHIPPED.fields] + ["attributes", "Id", "x"]), JSON))
+@given(
+    st.dictionaries(st.sampled_from([field.name for field in ORDER_SHIPPED.fields] + ["attributes", "Id", "x"]), JSON)
+)
 def test_any_json_object_is_encoded_or_refused(body: dict[str, Any]) -> None:
     try:
         SCHEMA.to_json(SCHEMA.encode_json(body, created_ms=0, created_by="005"), timestamp_ms=0)

@@ -96,7 +96,11 @@ class Follower:
         self._service, self._channel = service, f"/event/{name}"
         handshake = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
         self._id = self._send(handshake)[0]["clientId"]
-        subscribe = {"channel": "/meta/subscribe", "subscription": self._channel, "ext": {"replay": {self._channel: replay}}}
+        subscribe = {
+            "channel": "/meta/subscribe",
+            "subscription": self._channel,
+            "ext": {"replay": {self._channel: replay}},
+        }
         self.subscribed = self._send(subscribe | {"clientId": self._id})[0]
 
     def _send(self, message: dict[str, Any]) -> Any:
@@ -144,7 +148,9 @@ def test_a_definition_lands_in_the_registry_and_its_events_are_an_ordinary_avro_
         assert found[0]["Carrier__c"] == "UA"
 
 
-def test_replay_goes_on_over_a_restart_of_the_service(apache_kafka: KafkaBroker, registry_url: str, tmp_path: Path) -> None:
+def test_replay_goes_on_over_a_restart_of_the_service(
+    apache_kafka: KafkaBroker, registry_url: str, tmp_path: Path
+) -> None:
     name = "Restarted__e"
     with start(apache_kafka, registry_url, tmp_path) as service:
         define(service, name)
@@ -159,7 +165,11 @@ def test_replay_goes_on_over_a_restart_of_the_service(apache_kafka: KafkaBroker,
         live = Follower(service, name, -1)
         publish(service, name, 5)
         assert minutes(live.receive(1)) == [5]
-        assert Follower(service, name, 99).subscribed["error"].startswith("400::The replayId {99} you provided was invalid")
+        assert (
+            Follower(service, name, 99)
+            .subscribed["error"]
+            .startswith("400::The replayId {99} you provided was invalid")
+        )
 
 
 def test_a_change_that_breaks_readers_is_refused(apache_kafka: KafkaBroker, registry_url: str, tmp_path: Path) -> None:
@@ -167,10 +177,18 @@ def test_a_change_that_breaks_readers_is_refused(apache_kafka: KafkaBroker, regi
     with start(apache_kafka, registry_url, tmp_path) as service:
         assert define(service, name).status_code == 201
         again = define(service, name)
-        more = XML.replace("<label>Flight", "<fields><fullName>Gate__c</fullName><type>Text</type></fields><label>Flight")
+        more = XML.replace(
+            "<label>Flight", "<fields><fullName>Gate__c</fullName><type>Text</type></fields><label>Flight"
+        )
         wider = define(service, name, more)
         assert wider.json()["schemaId"] != again.json()["schemaId"]
-        fewer = define(service, name, more.replace("Gate__c", "Pier__c").replace("<type>Text</type></fields><label>", "<type>Text</type><required>true</required></fields><label>"))
+        fewer = define(
+            service,
+            name,
+            more.replace("Gate__c", "Pier__c").replace(
+                "<type>Text</type></fields><label>", "<type>Text</type><required>true</required></fields><label>"
+            ),
+        )
         assert (fewer.status_code, fewer.json()[0]["errorCode"]) == (409, "INCOMPATIBLE_DEFINITION")
         publish(service, name, 7)
         assert minutes(Follower(service, name, -2).receive(1)) == [7]
@@ -236,4 +254,6 @@ def test_no_acknowledged_event_is_lost_when_the_broker_is_killed(tmp_path: Path)
 def test_the_service_loads_no_heavy_library() -> None:
     heavy = ("numpy", "pyarrow", "pandas", "sqlalchemy", "pyspark", "simple_salesforce")
     code = f"import sys, events.server, events.fronts.pubsub, events.grpc_server; print([n for n in {heavy} if n in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

@@ -28,7 +28,13 @@ class TokenAuthenticator(AuthenticatorBase):
         self._url = url
 
     async def _authenticate(self) -> tuple[int, dict[str, Any]]:
-        form = {"grant_type": "password", "client_id": "x", "client_secret": "y", "username": USER, "password": PASSWORD}
+        form = {
+            "grant_type": "password",
+            "client_id": "x",
+            "client_secret": "y",
+            "username": USER,
+            "password": PASSWORD,
+        }
         async with aiohttp.ClientSession() as session:
             answer = await session.post(f"{self._url}/services/oauth2/token", data=form)
             return answer.status, await answer.json()
@@ -117,7 +123,9 @@ class Bayeux:
     def __init__(self, service: EventsThread, token: str | None = None) -> None:
         self._url = f"{service.url}/cometd/60.0"
         self._headers = {"Authorization": f"OAuth {token or service.token()}"}
-        (reply,) = self.send({"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]})
+        (reply,) = self.send(
+            {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
+        )
         self.handshake, self.id = reply, reply.get("clientId")
 
     def send(self, *messages: Any, raw: bytes | None = None) -> list[dict[str, Any]]:
@@ -136,7 +144,12 @@ class Bayeux:
 
 def test_the_first_connect_is_answered_at_once_and_the_next_waits(service: EventsThread) -> None:
     client = Bayeux(service)
-    assert client.connect()[-1]["advice"] == {"reconnect": "retry", "interval": 0, "timeout": 5000, "maxInterval": 40000}
+    assert client.connect()[-1]["advice"] == {
+        "reconnect": "retry",
+        "interval": 0,
+        "timeout": 5000,
+        "maxInterval": 40000,
+    }
     assert client.subscribe()["successful"] is True
     assert [message["channel"] for message in client.connect(timeout_ms=50)] == ["/meta/connect"]
     publish(service, "w-1")
@@ -147,7 +160,12 @@ def test_the_first_connect_is_answered_at_once_and_the_next_waits(service: Event
 @pytest.mark.parametrize("replay", ["one", 1.5, True, -3, 10**6, 10**30, None])
 def test_an_invalid_replay_id_is_refused_in_salesforces_words(service: EventsThread, replay: Any) -> None:
     client = Bayeux(service)
-    message = {"channel": "/meta/subscribe", "clientId": client.id, "subscription": CHANNEL, "ext": {"replay": {CHANNEL: replay}}}
+    message = {
+        "channel": "/meta/subscribe",
+        "clientId": client.id,
+        "subscription": CHANNEL,
+        "ext": {"replay": {CHANNEL: replay}},
+    }
     (reply,) = client.send(message)
     assert reply["successful"] is False
     assert reply["error"].startswith("400::The replayId {")
@@ -188,7 +206,12 @@ def test_a_client_that_hangs_up_loses_nothing(service: EventsThread) -> None:
     with pytest.raises(requests.ReadTimeout):
         message = {"channel": "/meta/connect", "clientId": client.id, "connectionType": "long-polling"}
         requests.post(client._url, json=message, headers=client._headers, timeout=0.2)
-    _until(lambda: next(iter(_client(service, client).subscriptions.values())).wake.is_set() or _client(service, client).waiting == 0)
+    _until(
+        lambda: (
+            next(iter(_client(service, client).subscriptions.values())).wake.is_set()
+            or _client(service, client).waiting == 0
+        )
+    )
     publish(service, "h-1")
     assert numbers(client.connect()[:-1]) == ["h-1"]
 
@@ -246,7 +269,9 @@ def test_publishing_over_cometd_is_refused(service: EventsThread) -> None:
 
 def test_an_unsupported_version_is_refused(service: EventsThread) -> None:
     headers = {"Authorization": f"Bearer {service.token()}"}
-    answer = requests.post(f"{service.url}/cometd/9.0/handshake", json=[{"channel": "/meta/handshake"}], headers=headers, timeout=10)
+    answer = requests.post(
+        f"{service.url}/cometd/9.0/handshake", json=[{"channel": "/meta/handshake"}], headers=headers, timeout=10
+    )
     assert answer.json()[0]["error"].startswith("400::")
 
 
@@ -255,7 +280,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=10,
 )
-META = st.sampled_from(["/meta/handshake", "/meta/connect", "/meta/subscribe", "/meta/unsubscribe", "/meta/disconnect", CHANNEL])
+META = st.sampled_from(
+    ["/meta/handshake", "/meta/connect", "/meta/subscribe", "/meta/unsubscribe", "/meta/disconnect", CHANNEL]
+)
 MESSAGE = st.fixed_dictionaries(
     {"channel": META | JSON},
     optional={

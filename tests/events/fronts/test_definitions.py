@@ -8,7 +8,9 @@ import requests
 from tests.support.events import EventsThread
 
 
-def call(service: EventsThread, method: str, path: str, kind: str = "application/json", **more: Any) -> requests.Response:
+def call(
+    service: EventsThread, method: str, path: str, kind: str = "application/json", **more: Any
+) -> requests.Response:
     headers = {"Authorization": f"Bearer {service.token()}", "Content-Type": kind}
     return requests.request(method, f"{service.url}/tidegate/v1/events{path}", headers=headers, timeout=10, **more)
 
@@ -42,7 +44,9 @@ def test_an_event_is_defined_from_metadata_xml(service: EventsThread) -> None:
         ("text/plain", "x", 415, "UNSUPPORTED_MEDIA_TYPE"),
     ],
 )
-def test_what_is_no_definition_is_refused(service: EventsThread, kind: str, body: str | bytes, status: int, code: str) -> None:
+def test_what_is_no_definition_is_refused(
+    service: EventsThread, kind: str, body: str | bytes, status: int, code: str
+) -> None:
     answer = call(service, "POST", "", kind, data=body)
     assert (answer.status_code, answer.json()[0]["errorCode"]) == (status, code)
 

@@ -63,7 +63,9 @@ def test_a_form_that_is_none_is_refused(service: EventsThread, body: bytes) -> N
 def test_a_broken_basic_header_is_refused(service: EventsThread) -> None:
     headers = {"Authorization": "Basic !!!"}
     form = {"grant_type": "client_credentials"}
-    assert requests.post(f"{service.url}/services/oauth2/token", data=form, headers=headers, timeout=10).status_code == 401
+    assert (
+        requests.post(f"{service.url}/services/oauth2/token", data=form, headers=headers, timeout=10).status_code == 401
+    )
 
 
 @pytest.mark.parametrize("by", ["get", "post"])

@@ -31,7 +31,13 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleT
     target = tmp_path_factory.mktemp("stubs")
     source = Path(generate.__file__).parent
     assert not protoc.main(
-        ["protoc", f"-I{source}", f"--python_out={target}", f"--grpc_python_out={target}", str(source / "pubsub_api.proto")]
+        [
+            "protoc",
+            f"-I{source}",
+            f"--python_out={target}",
+            f"--grpc_python_out={target}",
+            str(source / "pubsub_api.proto"),
+        ]
     )
     loaded = []
     for name in ("pubsub_api_pb2", "pubsub_api_pb2_grpc"):
@@ -72,7 +78,9 @@ class Client:
         out = io.BytesIO()
         record = {"CreatedDate": 1_700_000_000_000, "CreatedById": "005", "Express__c": False, **fields}
         fastavro.schemaless_writer(out, self.schema(topic.schema_id), record)
-        return self.pb.ProducerEvent(id=fields.get("Order_Number__c"), schema_id=topic.schema_id, payload=out.getvalue())
+        return self.pb.ProducerEvent(
+            id=fields.get("Order_Number__c"), schema_id=topic.schema_id, payload=out.getvalue()
+        )
 
     def publish(self, *numbers: str) -> list[Any]:
         events = [self.encode(Order_Number__c=number) for number in numbers]
@@ -94,7 +102,9 @@ class Client:
         while len(found) < count:
             for event in next(responses).events:
                 source = io.BytesIO(event.event.payload)
-                found.append(fastavro.schemaless_reader(source, self.schema(event.event.schema_id), None)["Order_Number__c"])
+                found.append(
+                    fastavro.schemaless_reader(source, self.schema(event.event.schema_id), None)["Order_Number__c"]
+                )
         return found
 
 
@@ -114,7 +124,12 @@ def refused(call: Any) -> tuple[grpc.StatusCode, str]:
 
 def test_a_topic_says_what_may_be_done_with_it(client: Client) -> None:
     topic = client.stub.GetTopic(client.pb.TopicRequest(topic_name=TOPIC), metadata=client.metadata)
-    assert (topic.topic_name, topic.tenant_guid, topic.can_publish, topic.can_subscribe) == (TOPIC, client.org, True, True)
+    assert (topic.topic_name, topic.tenant_guid, topic.can_publish, topic.can_subscribe) == (
+        TOPIC,
+        client.org,
+        True,
+        True,
+    )
 
 
 def test_events_come_in_order_with_their_ids_over_tls(service: EventsThread, stubs: Any) -> None:
@@ -200,7 +215,9 @@ def test_a_request_over_four_megabytes_is_refused(client: Client) -> None:
 
 def test_a_publish_stream_answers_each_request_in_order(client: Client) -> None:
     requests = [
-        client.pb.PublishRequest(topic_name=TOPIC if number == 0 else "", events=[client.encode(Order_Number__c=f"s-{number}")])
+        client.pb.PublishRequest(
+            topic_name=TOPIC if number == 0 else "", events=[client.encode(Order_Number__c=f"s-{number}")]
+        )
         for number in range(20)
     ]
     answers = list(client.stub.PublishStream(iter(requests), metadata=client.metadata))
@@ -208,7 +225,9 @@ def test_a_publish_stream_answers_each_request_in_order(client: Client) -> None:
 
 
 def test_a_stream_keeps_to_its_topic(client: Client) -> None:
-    responses, asked = client.subscribe(client.fetch(1), client.pb.FetchRequest(topic_name="/event/Other__e", num_requested=1))
+    responses, asked = client.subscribe(
+        client.fetch(1), client.pb.FetchRequest(topic_name="/event/Other__e", num_requested=1)
+    )
     assert refused(lambda: list(responses))[0] is grpc.StatusCode.INVALID_ARGUMENT
     asked.put(None)
 
@@ -222,13 +241,27 @@ def test_a_stream_keeps_to_its_topic(client: Client) -> None:
         ({"topic_name": "Order_Shipped__e"}, "NOT_FOUND", "topic.not.found"),
         ({"topic_name": ""}, "NOT_FOUND", "topic.not.found"),
         ({"replay_preset": 2}, "INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted"),
-        ({"replay_preset": 2, "replay_id": b"12345678x\0"}, "INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted"),
-        ({"replay_preset": 2, "replay_id": b"\x7f" + b"\0" * 7}, "INVALID_ARGUMENT", "subscription.fetch.replayid.validation.failed"),
-        ({"replay_preset": 2, "replay_id": b"\x80" + b"\0" * 7}, "INVALID_ARGUMENT", "subscription.fetch.replayid.validation.failed"),
+        (
+            {"replay_preset": 2, "replay_id": b"12345678x\0"},
+            "INVALID_ARGUMENT",
+            "subscription.fetch.replayid.corrupted",
+        ),
+        (
+            {"replay_preset": 2, "replay_id": b"\x7f" + b"\0" * 7},
+            "INVALID_ARGUMENT",
+            "subscription.fetch.replayid.validation.failed",
+        ),
+        (
+            {"replay_preset": 2, "replay_id": b"\x80" + b"\0" * 7},
+            "INVALID_ARGUMENT",
+            "subscription.fetch.replayid.validation.failed",
+        ),
         ({"replay_preset": 9}, "INVALID_ARGUMENT", "subscription.fetch.replay.preset.invalid"),
     ],
 )
-def test_a_bad_fetch_request_ends_its_stream_with_a_code(client: Client, more: dict[str, Any], code: str, trailer: str) -> None:
+def test_a_bad_fetch_request_ends_its_stream_with_a_code(
+    client: Client, more: dict[str, Any], code: str, trailer: str
+) -> None:
     request = client.pb.FetchRequest(**({"topic_name": TOPIC, "num_requested": 1} | more))
     responses, asked = client.subscribe(request)
     asked.put(None)
@@ -237,7 +270,11 @@ def test_a_bad_fetch_request_ends_its_stream_with_a_code(client: Client, more: d
 
 def test_a_call_without_a_session_is_refused(client: Client) -> None:
     request = client.pb.TopicRequest(topic_name=TOPIC)
-    for metadata in ((), client.with_token("00DTG0000000001!forged.forged"), (*client.metadata[:1], ("tenantid", "00DXX0000000001"))):
+    for metadata in (
+        (),
+        client.with_token("00DTG0000000001!forged.forged"),
+        (*client.metadata[:1], ("tenantid", "00DXX0000000001")),
+    ):
         code, trailer = refused(lambda given=metadata: client.stub.GetTopic(request, metadata=given))
         assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, "service.auth.error")
 
@@ -271,7 +308,9 @@ def test_many_subscribers_each_get_every_event(client: Client) -> None:
     for responses, _ in readers:
         next(responses)
     got: list[list[str]] = []
-    threads = [threading.Thread(target=lambda r=responses: got.append(client.numbers(r, 30))) for responses, _ in readers]
+    threads = [
+        threading.Thread(target=lambda r=responses: got.append(client.numbers(r, 30))) for responses, _ in readers
+    ]
     for thread in threads:
         thread.start()
     client.publish(*[f"m-{number}" for number in range(30)])
@@ -284,8 +323,13 @@ def test_many_subscribers_each_get_every_event(client: Client) -> None:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(body=st.binary(max_size=300), method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe"]))
-def test_random_bytes_end_in_a_status_and_nothing_dies(service: EventsThread, client: Client, body: bytes, method: str) -> None:
+@given(
+    body=st.binary(max_size=300),
+    method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe"]),
+)
+def test_random_bytes_end_in_a_status_and_nothing_dies(
+    service: EventsThread, client: Client, body: bytes, method: str
+) -> None:
     path = f"/eventbus.v1.PubSub/{method}"
     try:
         if method in ("PublishStream", "Subscribe"):
@@ -301,7 +345,9 @@ def test_random_bytes_end_in_a_status_and_nothing_dies(service: EventsThread, cl
 def test_the_generated_messages_are_fresh(tmp_path: Path) -> None:
     generate.generate(tmp_path)
     for name in generate.GENERATED:
-        assert (tmp_path / name).read_text() == (Path(generate.__file__).parent / name).read_text(), f"run {generate.__name__}"
+        assert (tmp_path / name).read_text() == (Path(generate.__file__).parent / name).read_text(), (
+            f"run {generate.__name__}"
+        )
 
 
 def _before(replay_id: bytes) -> bytes:

@@ -77,12 +77,20 @@ def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
     [
         ({}, "REQUIRED_FIELD_MISSING", "Required fields are missing: [Order_Number__c]"),
         ({"Order_Number__c": ""}, "REQUIRED_FIELD_MISSING", "Required fields are missing: [Order_Number__c]"),
-        ({"Order_Number__c": "x" * 41}, "STRING_TOO_LONG", f"Order Number: data value too large: {'x' * 41} (max length=40)"),
+        (
+            {"Order_Number__c": "x" * 41},
+            "STRING_TOO_LONG",
+            f"Order Number: data value too large: {'x' * 41} (max length=40)",
+        ),
         ({"Order_Number__c": {"a": 1}}, "JSON_PARSER_ERROR", "string from VALUE_DICT"),
         ({"Order_Number__c": "a", "Amount__c": "many"}, "JSON_PARSER_ERROR", "double from VALUE_STRING value many"),
         ({"Order_Number__c": "a", "Amount__c": 1e9}, "NUMBER_OUTSIDE_VALID_RANGE", "at most 8 digits"),
         ({"Order_Number__c": "a", "Amount__c": True}, "JSON_PARSER_ERROR", "double"),
-        ({"Order_Number__c": "a", "Shipped_At__c": "soon"}, "JSON_PARSER_ERROR", "datetime from VALUE_STRING value soon"),
+        (
+            {"Order_Number__c": "a", "Shipped_At__c": "soon"},
+            "JSON_PARSER_ERROR",
+            "datetime from VALUE_STRING value soon",
+        ),
         ({"Order_Number__c": "a", "Due__c": "2026-13-01"}, "JSON_PARSER_ERROR", "date from"),
         ({"Order_Number__c": "a", "Express__c": "perhaps"}, "JSON_PARSER_ERROR", "boolean"),
         ({"Order_Number__c": "a", "CreatedById": "005"}, "INVALID_FIELD_FOR_INSERT_UPDATE", "CreatedById"),
@@ -95,7 +103,9 @@ def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
         (b"[" * 100_000, "JSON_PARSER_ERROR", "not valid JSON"),
     ],
 )
-def test_a_bad_event_is_refused_with_salesforces_code(service: EventsThread, body: Any, code: str, message: str) -> None:
+def test_a_bad_event_is_refused_with_salesforces_code(
+    service: EventsThread, body: Any, code: str, message: str
+) -> None:
     before = len(service.memory_log.topics["Order_Shipped__e"])
     answer = call(service, "POST", EVENTS, body)
     assert answer.status_code == 400
@@ -160,7 +170,13 @@ def test_a_collection_answers_for_each_record(service: EventsThread, org: Salesf
     answer = org.restful("composite/sobjects", method="POST", json={"records": records})
     assert [result["success"] for result in answer] == [True, False, False, True, False]
     codes = [result["errors"][0]["statusCode"] for result in answer]
-    assert codes == ["OPERATION_ENQUEUED", "REQUIRED_FIELD_MISSING", "INVALID_TYPE", "OPERATION_ENQUEUED", "INVALID_TYPE"]
+    assert codes == [
+        "OPERATION_ENQUEUED",
+        "REQUIRED_FIELD_MISSING",
+        "INVALID_TYPE",
+        "OPERATION_ENQUEUED",
+        "INVALID_TYPE",
+    ]
 
 
 def test_all_or_none_publishes_nothing_when_one_is_refused(service: EventsThread) -> None:
@@ -206,7 +222,10 @@ def test_metrics_count_what_was_published_and_refused(service: EventsThread) -> 
         lines = requests.get(f"{service.url}/metrics", timeout=10).text.splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
-    published, refused = counted('events_published_total{event="Order_Shipped__e"'), counted('events_refused_total{face="rest"}')
+    published, refused = (
+        counted('events_published_total{event="Order_Shipped__e"'),
+        counted('events_refused_total{face="rest"}'),
+    )
     call(service, "POST", EVENTS, {"Order_Number__c": "M"})
     call(service, "POST", EVENTS, {"Nope__c": 1})
     assert counted('events_published_total{event="Order_Shipped__e"') == published + 1

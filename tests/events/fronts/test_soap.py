@@ -20,7 +20,9 @@ LOGIN = f"<n:login><n:username>{USER}</n:username><n:password>{PASSWORD}</n:pass
 
 def post(service: EventsThread, body: str | bytes, path: str = "/services/Soap/u/60.0") -> requests.Response:
     headers = {"Content-Type": "text/xml; charset=UTF-8", "SOAPAction": '""'}
-    return requests.post(service.url + path, data=body.encode() if isinstance(body, str) else body, headers=headers, timeout=10)
+    return requests.post(
+        service.url + path, data=body.encode() if isinstance(body, str) else body, headers=headers, timeout=10
+    )
 
 
 def fault_code(answer: requests.Response) -> str:
@@ -66,11 +68,25 @@ def test_an_unknown_version_is_a_fault(service: EventsThread) -> None:
     assert fault_code(post(service, envelope(LOGIN), "/services/Soap/u/1.0")) == "NOT_FOUND"
 
 
-PIECES = ["<e:Envelope>", "<Envelope>", "</Envelope>", "<Body>", "</Body>", "<login>", "</login>", "<username>", "</username>", "&lt;", "&a;"]
+PIECES = [
+    "<e:Envelope>",
+    "<Envelope>",
+    "</Envelope>",
+    "<Body>",
+    "</Body>",
+    "<login>",
+    "</login>",
+    "<username>",
+    "</username>",
+    "&lt;",
+    "&a;",
+]
 PIECES += ["<!DOCTYPE x>", "<![CDATA[", "]]>", "<?x?>", "<!--", "-->", "\0", "ü", '<a b="', '"/>']
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.binary(max_size=100) | st.lists(st.sampled_from(PIECES), max_size=10).map(lambda parts: "".join(parts).encode()))
+@given(
+    st.binary(max_size=100) | st.lists(st.sampled_from(PIECES), max_size=10).map(lambda parts: "".join(parts).encode())
+)
 def test_any_body_is_answered_with_a_fault(service: EventsThread, body: bytes) -> None:
     assert fault_code(post(service, body)) in ("MALFORMED_XML", "INVALID_OPERATION", "INVALID_LOGIN")
