@@ -1,0 +1,112 @@
+"""Every example does what its README shows, on a platform of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+import responses
+
+from connect.api import Record, RecordBatch
+from connectors.salesforce.sink import ObjectSink
+from tests.support.connect import sink_task
+from tests.support.pages import ROOT, Shell, blocks, commands
+from tests.support.platform import running_platform
+from tidegate.kit.config import parse
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def follow(tmp_path: Path):
+    """Runs the console blocks of an example's README in a copy of its folder."""
+    shells: list[Shell] = []
+
+    def run(name: str, **environment: str) -> Path:
+        folder = tmp_path / name
+        shutil.copytree(ROOT / "examples" / name, folder, ignore=shutil.ignore_patterns("tidegate-data", "__pycache__"))
+        shell = Shell(folder, environment)
+        shells.append(shell)
+        for block in blocks(ROOT / "examples" / name / "README.md", "console"):
+            for command in commands(block):
+                shell.run(command)
+        return folder
+
+    yield run
+    for shell in shells:
+        shell.stop()
+
+
+def test_jdbc_to_parquet(follow):
+    folder = follow("jdbc-to-parquet")
+    assert {path.name for path in (folder / "parquet/shop_orders").iterdir()} == {
+        "country=de",
+        "country=fr",
+        "country=se",
+    }
+
+
+def test_python_connector(follow, tmp_path):
+    site = tmp_path / "site"  # `pip install .` into a folder of its own; 0 is pip's way to switch isolated builds off
+    follow("python-connector", PIP_TARGET=str(site), PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0", PYTHONPATH=str(site))
+
+
+def test_platform_events(follow):
+    follow("platform-events")
+
+
+@pytest.mark.servers
+def test_spark_bulk_load(follow):
+    folder = follow("spark-bulk-load")
+    assert {path.name for path in (folder / "parquet").iterdir() if path.is_dir()} >= {
+        "station=EWR",
+        "station=JFK",
+        "station=LGA",
+    }
+
+
+ACCOUNTS = ROOT / "examples" / "accounts-from-a-topic"
+ORG = "https://org.example.com"
+
+
+@pytest.fixture
+def accounts_sink(monkeypatch):
+    """The connector as fill.py prints it for some org, one of the texts with a quote in it."""
+    given = {"INSTANCE": "https://127.0.0.1:1", "USERNAME": "u@example.com", "PASSWORD": 'se"cret', "TOKEN": "token"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"SALESFORCE_{name}", value)
+    command = [sys.executable, "fill.py", "accounts-sink.json"]
+    return json.loads(subprocess.run(command, cwd=ACCOUNTS, capture_output=True, text=True, check=True).stdout)
+
+
+def test_accounts_from_a_topic_is_valid_but_for_an_org_that_cannot_be_reached(accounts_sink, tmp_path):
+    with running_platform(tmp_path, "--without", "events") as platform:
+        url = f"{platform.addresses['connect']}/connector-plugins/SalesforceSObjectSinkConnector/config/validate"
+        found = requests.put(url, json=accounts_sink["config"] | {"name": "accounts-sink"}, timeout=60).json()
+    wrong = {entry["value"]["name"]: entry["value"]["errors"] for entry in found["configs"] if entry["value"]["errors"]}
+    assert list(wrong) == ["salesforce.instance"], wrong
+    assert 'se"cret' not in json.dumps(found)
+
+
+def test_accounts_from_a_topic_sends_the_messages_as_accounts(accounts_sink):
+    config = accounts_sink["config"] | {"salesforce.instance": "https://login.salesforce.com"}
+    login = f"<sessionId>00D!token</sessionId><serverUrl>{ORG}/services/Soap/u/60.0</serverUrl>"
+    messages = [json.loads(line) for line in (ACCOUNTS / "accounts.jsonl").read_text().splitlines()]
+    with responses.RequestsMock() as org:
+        org.post("https://login.salesforce.com/services/Soap/u/60.0", body=f"<a>{login}</a>")
+        org.get(f"{ORG}/services/data/v60.0/sobjects/Account/describe", json={"name": "Account"})
+        org.post("https://login.salesforce.com/services/Soap/u/60.0", body=f"<a>{login}</a>")
+        results = [{"id": f"001{n}", "success": True, "errors": []} for n in range(len(messages))]
+        org.post(f"{ORG}/services/data/v60.0/composite/sobjects", json=results)
+        assert list(ObjectSink.check(parse(ObjectSink.config_class, config))) == []
+        task = sink_task(ObjectSink, config)
+        rows = [Record("new-accounts", message, None, offset=n) for n, message in enumerate(messages)]
+        task.put([RecordBatch.from_records(rows)])
+        logged_in, sent = org.calls[0].request.body, json.loads(org.calls[-1].request.body)
+    assert "se&quot;crettoken" in str(logged_in)
+    assert sent["records"] == [{"attributes": {"type": "Account"}, **message} for message in messages]
