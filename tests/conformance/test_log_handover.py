@@ -19,7 +19,7 @@ from broker.protocol.records import Record, encode_batch
 from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
 TOPIC = "handed-over"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import requests
 
 from tests.servers.kafka import KafkaConnect
@@ -36,6 +37,9 @@ def position(url, name="source"):
     return shown["offsets"][0]["offset"]["position"] if shown and shown["offsets"] else 0
 
 
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.timeout(300)
 def test_connectors_states_and_offsets_are_handed_over_and_back(apache_kafka, tmp_path):
     settings = {"group.id": "handover", **TOPICS}
     theirs = KafkaConnect(tmp_path / "theirs", apache_kafka.bootstrap_servers, settings)
