@@ -39,6 +39,7 @@ class ConnectWorker:
             "value.converter.schemas.enable": "false",
             "offset.flush.interval.ms": "300",
             "task.host.processes": "2",
+            "consumer.session.timeout.ms": "6000",
             **(settings or {}),
         }
         self._properties.write_text(json.dumps(self.properties))
