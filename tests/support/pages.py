@@ -87,10 +87,16 @@ class Shell:
     """One shell session in ``folder``, variables and working folder kept from command to command."""
 
     def __init__(
-        self, folder: Path, environment: Mapping[str, str], *, addresses: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        addresses: Mapping[str, str] | None = None,
+        replaced: Mapping[str, str] | None = None,
     ) -> None:
+        """``addresses`` are those of a platform that runs already; ``replaced`` are further texts of the page."""
         self.folder, self._state = folder, folder / ".shell-state"
-        self._moved = _moves(addresses) if addresses else {}
+        self._moved = {**(_moves(addresses) if addresses else {}), **(replaced or {})}
         kept = {
             name: value for name, value in os.environ.items() if name not in ("TIDEGATE_DATA", "REQUESTS_CA_BUNDLE")
         }
@@ -101,13 +107,15 @@ class Shell:
 
     def run(self, command: Command) -> None:
         """Run one command and hold it to what the page says it prints; raises AssertionError."""
-        text = self._here(command.text)
+        text = self.here(command.text)
         if text.startswith("tidegate up "):
             text = text.replace("tidegate up ", "tidegate up --broker-listen 127.0.0.1:0 ", 1)
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             done = self._once(text)
-            wanted = self._here(command.prints).strip()
+            if text.startswith("tidegate up ") and done.returncode == 0:
+                self._move_to_free_ports()
+            wanted = self.here(command.prints).strip()
             fits = done.returncode == 0 and (not wanted or _fits(wanted, done.stdout.strip()))
             if fits or not _LOOKING.match(text) or time.monotonic() > deadline:
                 break
@@ -115,8 +123,6 @@ class Shell:
         shown = f"$ {text}\n{done.stdout}{done.stderr}"
         assert done.returncode == 0, f"exit status {done.returncode}:\n{shown}"
         assert fits, f"the page shows\n{wanted}\nbut it prints\n{shown}"
-        if text.startswith("tidegate up "):
-            self._move_to_free_ports()
 
     def stop(self) -> None:
         """End the platforms that the page left running."""
@@ -146,7 +152,8 @@ class Shell:
             return subprocess.CompletedProcess(text, -9, out, f"{err}\nnot done within {_PATIENCE_S} s")
         return subprocess.CompletedProcess(text, process.returncode, out, err)
 
-    def _here(self, text: str) -> str:
+    def here(self, text: str) -> str:
+        """The page's text with the addresses of this place."""
         return _replaced(text, self._moved)
 
     def _move_to_free_ports(self) -> None:
@@ -155,7 +162,7 @@ class Shell:
         self._moved = _moves({name: address for c in components for name, address in c["addresses"].items()})
         for path in self.folder.rglob("*"):
             if path.suffix in (".py", ".json", ".properties") and "tidegate-data" not in path.parts:
-                path.write_text(self._here(path.read_text()))
+                path.write_text(self.here(path.read_text()))
 
 
 def _moves(addresses: Mapping[str, str]) -> dict[str, str]:

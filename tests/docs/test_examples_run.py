@@ -1,0 +1,157 @@
+"""What pages show as run does run, and prints what they show; their connectors are valid to the worker."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
+from tests.support.platform import RunningPlatform, running_platform, tidegate
+
+pytestmark = pytest.mark.timeout(300)
+
+DOCS = ROOT / "docs"
+HELD_ELSEWHERE = {
+    "writing-connectors.md": "tests/connect/test_writing_connectors.py",
+    "kafka-client.md": "tests/broker/client/test_docs.py",
+}
+"""Pages whose Python has a test of its own."""
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory):
+    with running_platform(tmp_path_factory.mktemp("docs")) as platform:
+        yield platform
+
+
+def follow(page: Path, folder: Path) -> None:
+    shell = Shell(folder, {})
+    try:
+        for block in blocks(page, "console"):
+            for command in commands(block):
+                shell.run(command)
+    finally:
+        shell.stop()
+
+
+@pytest.mark.servers
+def test_getting_started(tmp_path):
+    follow(DOCS / "getting-started.md", tmp_path)
+
+
+def test_operating(tmp_path):
+    follow(DOCS / "operating.md", tmp_path)
+
+
+@pytest.fixture
+def on_platform(platform: RunningPlatform, tmp_path: Path):
+    """A shell beside a running platform, whose data folder is where pages expect it."""
+    (tmp_path / "tidegate-data").symlink_to(platform.data)
+    (tmp_path / "lines").write_text("one\n")
+    return Shell(tmp_path, {}, addresses=platform.addresses, replaced={"/tmp/lines": str(tmp_path / "lines")})
+
+
+@pytest.mark.parametrize("page", ["connect.md", "registry.md"])
+def test_a_page_about_a_component_that_runs(page, on_platform):
+    for block in blocks(DOCS / page, "console"):
+        for command in commands(block):
+            on_platform.run(command)
+
+
+@pytest.mark.parametrize("page", ["events.md", "registry.md"])
+def test_python_beside_a_running_platform(page, on_platform, platform):
+    tidegate(
+        "events", "define", ROOT / "examples/platform-events/Order_Shipped__e.object-meta.xml", "--data", platform.data
+    )
+    before = len(platform.consume("Order_Shipped__e"))
+    for block in blocks(DOCS / page, "python"):
+        (on_platform.folder / "example.py").write_text(on_platform.here(block.text))
+        on_platform.run(Command("python example.py", ""))
+    assert len(platform.consume("Order_Shipped__e")) - before == (1 if page == "events.md" else 0)
+
+
+VALIDATED_ELSEWHERE = {
+    "examples/python-connector/arrivals.json": "its README does, where the plugin is installed",
+    "examples/accounts-from-a-topic/accounts-sink.json": "needs an org; tests/examples looks at every other key",
+}
+
+
+def connectors() -> list[tuple[str, str]]:
+    """Every connector that a page or an example shows, as (place, text)."""
+    found = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in (ROOT / "examples").glob("*/*.json")]
+    found += [(block.id, block.text) for page in pages() for block in blocks(page, "json")]
+    return sorted(
+        (place, text) for place, text in found if "connector.class" in text and place not in VALIDATED_ELSEWHERE
+    )
+
+
+@pytest.fixture
+def at_hand(tmp_path, request):
+    """Makes a connector's text speak of databases and folders that there are."""
+
+    def replace(text: str) -> str:
+        text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
+        if "jdbc:sqlite:" in text:
+            text = text.replace("shop.db", str(tmp_path / "shop.db"))
+            with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+                database.executescript(
+                    "CREATE TABLE customers (id INTEGER PRIMARY KEY); CREATE TABLE orders (id INTEGER PRIMARY KEY)"
+                )
+        if "jdbc:postgresql:" in text:
+            server = request.getfixturevalue("postgres_server")
+            text = text.replace("127.0.0.1:5432", f"127.0.0.1:{server.port}")
+            make_postgres_shop(server)
+        return text
+
+    return replace
+
+
+def make_postgres_shop(server) -> None:
+    """The database and the user of the JDBC page."""
+    with server.connect() as connection:
+        connection.autocommit = True
+        connection.execute("CREATE USER reader PASSWORD 'secret'")
+        connection.execute("CREATE DATABASE shop OWNER reader")
+    with server.connect(dbname="shop", user="reader") as connection:
+        connection.execute("CREATE TABLE orders (id serial PRIMARY KEY, updated_at timestamp NOT NULL)")
+
+
+@pytest.mark.parametrize(("place", "text"), connectors(), ids=[place for place, _ in connectors()])
+def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
+    given = json.loads(at_hand(text))
+    config = {"name": given["name"], **given["config"]}
+    plugin = config["connector.class"].rpartition(".")[2]
+    url = f"{platform.addresses['connect']}/connector-plugins/{plugin}/config/validate"
+    answer = requests.put(url, json=config, timeout=60).json()
+    wrong = {
+        entry["value"]["name"]: entry["value"]["errors"] for entry in answer["configs"] if entry["value"]["errors"]
+    }
+    assert (answer["error_count"], wrong) == (0, {})
+    known = {entry["definition"]["name"] for entry in answer["configs"]}
+    assert set(config) - known == set(), "keys that this connector does not have"
+
+
+def test_every_page_that_shows_commands_is_followed():
+    shown = {str(page.relative_to(ROOT)) for page in pages() if blocks(page, "console")}
+    followed = {"docs/getting-started.md", "docs/operating.md", "docs/connect.md", "docs/registry.md"}
+    examples = {f"examples/{name}/README.md" for name in followed_examples()}
+    assert shown - followed - examples == set()
+
+
+def followed_examples() -> set[str]:
+    text = (ROOT / "tests/examples/test_examples.py").read_text()
+    return {
+        path.parent.name for path in (ROOT / "examples").glob("*/README.md") if f'follow("{path.parent.name}"' in text
+    }
+
+
+def test_python_blocks_have_a_test():
+    for page in pages():
+        if blocks(page, "python") and page.name not in ("events.md", "registry.md"):
+            held = ROOT / HELD_ELSEWHERE[page.name]
+            assert page.name in held.read_text(), f"{held} does not read {page.name}"
