@@ -75,7 +75,9 @@ def _border(kind: type[SerializationError]) -> Iterator[None]:
         StopIteration,
     ) as error:
         raise kind(f"{type(error).__name__}: {error}") from error
-    except (fastavro.validation.ValidationError, fastavro.schema.SchemaParseException) as error:
+    except fastavro.validation.ValidationError as error:
+        raise kind("; ".join(map(str, error.errors))) from error  # its own text is a JSON list over several lines
+    except fastavro.schema.SchemaParseException as error:
         raise kind(str(error)) from error
     except RecursionError:
         raise kind("nested too deep") from None

@@ -164,7 +164,8 @@ def _avro_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes
     return lambda value: encode_record(schema, value, registered.id)
 
 
-def _messages(file: TextIO) -> Iterator[dict[str, Any]]:
+def _messages(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each message with the number of its line."""
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
@@ -173,24 +174,29 @@ def _messages(file: TextIO) -> Iterator[dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise UsageError(f"line {number} is not JSON: {error}") from error
         whole = isinstance(given, dict) and "value" in given and set(given) <= {"key", "value", "headers", "partition"}
-        yield given if whole else {"value": given}
+        yield number, given if whole else {"value": given}
 
 
 async def _produce(
-    config: ClientConfig, topic: str, messages: Iterator[dict[str, Any]], encode: Callable[[Any], bytes]
+    config: ClientConfig, topic: str, messages: Iterator[tuple[int, dict[str, Any]]], encode: Callable[[Any], bytes]
 ) -> int:
     from broker.client import BatchProducer
+    from registry.serde import SerializationError
 
     written = 0
     async with BatchProducer(config) as producer:
         acks = []
-        for message in messages:
-            key, value = message.get("key"), message["value"]
+        for number, message in messages:
+            key = message.get("key")
+            try:
+                value = None if message["value"] is None else encode(message["value"])
+            except SerializationError as error:
+                raise UsageError(f"line {number} does not fit the schema: {error}") from error
             acks.append(
                 await producer.enqueue(
                     topic,
                     None if key is None else key.encode() if isinstance(key, str) else json.dumps(key).encode(),
-                    None if value is None else encode(value),
+                    value,
                     [(name, str(text).encode()) for name, text in (message.get("headers") or {}).items()],
                     partition=message.get("partition"),
                 )

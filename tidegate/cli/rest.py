@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import requests
@@ -36,4 +37,6 @@ def _message(answer: requests.Response) -> str:
         return f"{answer.status_code} {answer.reason}"
     if isinstance(said, list):
         return "; ".join(str(entry.get("message", entry)) for entry in said)
-    return str(said.get("message", said))
+    message = str(said.get("message", said))
+    known = re.findall(r"PluginDesc\{class=([^,]+),", message)  # how Connect lists what it has, in Java's way
+    return message.partition("PluginDesc{")[0] + ", ".join(known) if known else message

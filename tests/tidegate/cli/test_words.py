@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 
-from tests.support.platform import tidegate
+import pytest
+
+from tests.support.platform import running_platform, tidegate
 from tidegate.cli.options import print_table
 from tidegate.platform import State
 
@@ -42,3 +44,28 @@ def test_a_connector_from_standard_input_needs_a_name():
 def test_another_program_with_the_process_id_of_a_platform_that_crashed_is_not_it():
     assert State(os.getpid(), time.time(), "").running
     assert not State(os.getpid(), time.time() - 86_400 * 365, "").running
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory):
+    with running_platform(tmp_path_factory.mktemp("words"), "--without", "events") as platform:
+        yield platform
+
+
+def test_a_line_that_does_not_fit_its_schema_is_named(platform, tmp_path):
+    schema = {"type": "record", "name": "Reading", "fields": [{"name": "station", "type": "string"}]}
+    (tmp_path / "reading.avsc").write_text(json.dumps(schema))
+    (tmp_path / "lines").write_text('{"station": "JFK"}\n{"station": 1}\n')
+    tidegate("schemas", "register", "readings-value", tmp_path / "reading.avsc", "--data", platform.data)
+    command = ("produce", "readings", tmp_path / "lines", "--subject", "readings-value", "--data", platform.data)
+    failed = tidegate(*command, check=False)
+    assert failed.stderr.count("\n") == 1
+    assert failed.stderr.startswith("error: line 2 does not fit the schema: Reading.station is <1>")
+
+
+def test_an_unknown_connector_class_is_answered_with_those_there_are(platform, tmp_path):
+    (tmp_path / "x.json").write_text('{"connector.class": "Nope", "topic": "t"}')
+    failed = tidegate("connectors", "apply", tmp_path / "x.json", "--data", platform.data, check=False)
+    assert failed.returncode == 1
+    assert "matches Nope, available connectors are: " in failed.stderr and "PluginDesc" not in failed.stderr
+    assert "tidegate.local.LocalSinkConnector, " in failed.stderr
