@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import requests
 import responses
 
 from connect.api import Record, RecordBatch
+from connect.providers import resolved
 from connectors.salesforce.sink import ObjectSink
 from tests.support.connect import sink_task
 from tests.support.pages import ROOT, Shell, blocks, commands
@@ -75,26 +75,30 @@ ORG = "https://org.example.com"
 
 
 @pytest.fixture
-def accounts_sink(monkeypatch):
-    """The connector as fill.py prints it for some org, one of the texts with a quote in it."""
+def variables(monkeypatch):
+    """The four variables that say which org, and as whom."""
     given = {"INSTANCE": "https://127.0.0.1:1", "USERNAME": "u@example.com", "PASSWORD": 'se"cret', "TOKEN": "token"}
     for name, value in given.items():
         monkeypatch.setenv(f"SALESFORCE_{name}", value)
-    command = [sys.executable, "fill.py", "accounts-sink.json"]
-    return json.loads(subprocess.run(command, cwd=ACCOUNTS, capture_output=True, text=True, check=True).stdout)
 
 
-def test_accounts_from_a_topic_is_valid_but_for_an_org_that_cannot_be_reached(accounts_sink, tmp_path):
-    with running_platform(tmp_path, "--without", "events") as platform:
+@pytest.mark.usefixtures("variables")
+def test_accounts_from_a_topic_is_valid_but_for_an_org_that_cannot_be_reached(tmp_path):
+    config = json.loads((ACCOUNTS / "accounts-sink.json").read_text())["config"] | {"name": "accounts-sink"}
+    with running_platform(tmp_path, "--without", "events", "--config", str(ACCOUNTS / "tidegate.toml")) as platform:
         url = f"{platform.addresses['connect']}/connector-plugins/SalesforceSObjectSinkConnector/config/validate"
-        found = requests.put(url, json=accounts_sink["config"] | {"name": "accounts-sink"}, timeout=60).json()
+        found = requests.put(url, json=config, timeout=60).json()
     wrong = {entry["value"]["name"]: entry["value"]["errors"] for entry in found["configs"] if entry["value"]["errors"]}
     assert list(wrong) == ["salesforce.instance"], wrong
-    assert 'se"cret' not in json.dumps(found)
+    assert "port=1" in wrong["salesforce.instance"][0]
+    assert "cret" not in json.dumps(found)
 
 
-def test_accounts_from_a_topic_sends_the_messages_as_accounts(accounts_sink):
-    config = accounts_sink["config"] | {"salesforce.instance": "https://login.salesforce.com"}
+@pytest.mark.usefixtures("variables")
+def test_accounts_from_a_topic_sends_the_messages_as_accounts(monkeypatch):
+    monkeypatch.setenv("SALESFORCE_INSTANCE", "https://login.salesforce.com")
+    worker = tomllib.loads((ACCOUNTS / "tidegate.toml").read_text())["connect"]
+    config = resolved(worker, json.loads((ACCOUNTS / "accounts-sink.json").read_text())["config"])
     login = f"<sessionId>00D!token</sessionId><serverUrl>{ORG}/services/Soap/u/60.0</serverUrl>"
     messages = [json.loads(line) for line in (ACCOUNTS / "accounts.jsonl").read_text().splitlines()]
     with responses.RequestsMock() as org:
