@@ -30,5 +30,7 @@ def test_no_name_is_claimed_twice() -> None:
 
 def test_the_list_imports_nothing_heavy() -> None:
     code = "import sys, connectors; print(*{name.partition('.')[0] for name in sys.modules})"
-    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
     assert not loaded & {"pyarrow", "numpy", "sqlalchemy", "adbc_driver_manager", "fastavro", "pyspark", "hdfs_native"}

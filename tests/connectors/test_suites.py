@@ -146,7 +146,12 @@ class TestHdfsSink(SinkSuite):
     def properties(self, hdfs_server: HdfsServer, tmp_path: Path) -> Mapping[str, str]:
         self.http_url = hdfs_server.http_url
         name = f"{tmp_path.parent.name}-{tmp_path.name}"
-        return {"hdfs.url": hdfs_server.url, "topics.dir": f"{name}/topics", "logs.dir": f"{name}/logs", "flush.size": "4"}
+        return {
+            "hdfs.url": hdfs_server.url,
+            "topics.dir": f"{name}/topics",
+            "logs.dir": f"{name}/logs",
+            "flush.size": "4",
+        }
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         base = f"{self.http_url}/webhdfs/v1/{properties['topics.dir']}/{self.topic}/partition=0"

@@ -36,4 +36,8 @@ def test_the_demo_carries_every_flight(database, tmp_path, request, record_prope
 
 def leftovers(folder: Path) -> list[int]:
     state = json.loads((folder / "demo/platform/run/platform.json").read_text())
-    return [pid for pid in (state["pid"], *(c["pid"] for c in state["components"].values())) if pid and os.path.exists(f"/proc/{pid}")]
+    return [
+        pid
+        for pid in (state["pid"], *(c["pid"] for c in state["components"].values()))
+        if pid and os.path.exists(f"/proc/{pid}")
+    ]

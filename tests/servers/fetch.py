@@ -107,7 +107,9 @@ def _node_clients(target: Path, pin: dict[str, str]) -> None:
     if npm is None:
         raise ServerMissing("node-clients needs Node and npm: install Node.js 18 or later")
     packages = [f"{name}@{version}" for name, version in pin.items()]
-    _run([npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", *packages])
+    _run(
+        [npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", *packages]
+    )
 
 
 def _maven(profile: str, target: Path, pin: dict[str, str], prefix: str, *more: str) -> None:

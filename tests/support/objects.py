@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from connect.api import Origin, RecordBatch, Schema, SchemaType
 
 ROW = Schema.struct(
-    {"id": Schema(SchemaType.INT64), "city": Schema(SchemaType.STRING, optional=True), "at": Schema.timestamp()}, name="row"
+    {"id": Schema(SchemaType.INT64), "city": Schema(SchemaType.STRING, optional=True), "at": Schema.timestamp()},
+    name="row",
 )
 EPOCH_MS = 1_704_067_200_000
 """2024-01-01, midnight UTC."""

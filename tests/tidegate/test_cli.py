@@ -16,7 +16,9 @@ def every_command():
         command = tidegate.get_command(context, name)
         yield name, command
         if isinstance(command, click.Group):
-            yield from ((f"{name} {inner}", command.get_command(context, inner)) for inner in command.list_commands(context))
+            yield from (
+                (f"{name} {inner}", command.get_command(context, inner)) for inner in command.list_commands(context)
+            )
 
 
 def test_every_command_has_help():
@@ -25,7 +27,9 @@ def test_every_command_has_help():
 
 
 def run(*arguments, **more):
-    return subprocess.run([sys.executable, "-m", "tidegate.cli", *arguments], capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run(
+        [sys.executable, "-m", "tidegate.cli", *arguments], capture_output=True, text=True, timeout=60, **more
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,10 +37,22 @@ def run(*arguments, **more):
     [
         (["status", "--data", "/nowhere"], 1, "error: no tidegate is up on /nowhere"),
         (["topics", "list", "--bootstrap-servers", "127.0.0.1:1"], 1, "127.0.0.1:1"),
-        (["connectors", "list", "--connect", "http://127.0.0.1:1"], 1, "error: no Connect worker answers at http://127.0.0.1:1"),
-        (["serve", "broker", "/nowhere.properties"], 1, "error: cannot read /nowhere.properties: No such file or directory"),
+        (
+            ["connectors", "list", "--connect", "http://127.0.0.1:1"],
+            1,
+            "error: no Connect worker answers at http://127.0.0.1:1",
+        ),
+        (
+            ["serve", "broker", "/nowhere.properties"],
+            1,
+            "error: cannot read /nowhere.properties: No such file or directory",
+        ),
         (["serve", "broker", "--set", "listeners"], 1, "error: --set 'listeners': give KEY=VALUE"),
-        (["serve", "broker", "--set", "num.partitions=many"], 1, "Invalid value many for configuration num.partitions: Not a number of type INT"),
+        (
+            ["serve", "broker", "--set", "num.partitions=many"],
+            1,
+            "Invalid value many for configuration num.partitions: Not a number of type INT",
+        ),
         (["topics", "create", "x", "--config", "a"], 2, "--config 'a': give KEY=VALUE"),
         (["nonsense"], 2, "No such command 'nonsense'"),
     ],

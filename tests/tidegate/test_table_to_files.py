@@ -66,7 +66,9 @@ def test_files_hold_what_the_topic_holds_though_the_worker_was_killed(
     database.commit()
     database.close()
     until(lambda: len({each["id"] for each in stored(tmp_path / folder)}) == 2 * ROWS)
-    in_topic = sorted(record["value"]["id"] for record in platform.consume(topic))  # the source may repeat, the sink not
+    in_topic = sorted(
+        record["value"]["id"] for record in platform.consume(topic)
+    )  # the source may repeat, the sink not
     until(lambda: len(stored(tmp_path / folder)) >= len(in_topic))
     found = stored(tmp_path / folder)
     assert [each["id"] for each in found] == in_topic

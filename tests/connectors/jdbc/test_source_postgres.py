@@ -196,7 +196,9 @@ def test_a_query_keeps_types_and_what_must_not_be_null(place: Place) -> None:
 
 
 def test_names_that_need_quotes_are_quoted(place: Place) -> None:
-    place.execute('CREATE TABLE "Select ""x""" ("the id" serial, "A" int NOT NULL); INSERT INTO "Select ""x""" ("A") VALUES (1)')
+    place.execute(
+        'CREATE TABLE "Select ""x""" ("the id" serial, "A" int NOT NULL); INSERT INTO "Select ""x""" ("A") VALUES (1)'
+    )
     task = place.task(topic_prefix="p")
     assert rows(drain(task)) == [{"the id": 1, "A": 1}]
     task.stop()
@@ -225,7 +227,9 @@ def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
     place.execute("INSERT INTO t (body) SELECT repeat('x', 1000) FROM generate_series(1, 30000)")
     task = place.task(batch_max_rows="5000", connection_attempts="1")
     seen = task.poll()
-    place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()")
+    place.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
+    )
     with pytest.raises(RetriableConnectError):
         while polled := task.poll():
             seen += polled
@@ -239,7 +243,9 @@ def test_a_server_that_closed_all_connections_is_connected_to_again(place: Place
     task = place.task(poll_interval_ms="1")
     assert len(rows(drain(task))) == 1
     place.execute("INSERT INTO t DEFAULT VALUES")
-    place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'tidegate'")
+    place.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'tidegate'"
+    )
     with pytest.raises(RetriableConnectError):
         task.poll()
     assert rows(drain(task)) == [{"id": 2}]

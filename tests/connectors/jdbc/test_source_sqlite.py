@@ -108,9 +108,16 @@ def test_bulk_reads_everything_each_time_and_keeps_no_position(database: Writer,
     task.stop()
 
 
-def test_timestamp_mode_sees_updates_and_never_stops_among_rows_of_one_instant(database: Writer, tmp_path: Path) -> None:
+def test_timestamp_mode_sees_updates_and_never_stops_among_rows_of_one_instant(
+    database: Writer, tmp_path: Path
+) -> None:
     database.execute("CREATE TABLE t (name TEXT, at TIMESTAMP NOT NULL)")
-    stamps = ["2024-01-01 00:00:00.001", "2024-01-01 00:00:00.002", "2024-01-01 00:00:00.002", "2024-01-01 00:00:00.003"]
+    stamps = [
+        "2024-01-01 00:00:00.001",
+        "2024-01-01 00:00:00.002",
+        "2024-01-01 00:00:00.002",
+        "2024-01-01 00:00:00.003",
+    ]
     database.execute("INSERT INTO t VALUES (?, ?)", *((f"r{i}", stamp) for i, stamp in enumerate(stamps)))
     given = properties(tmp_path, mode="timestamp", timestamp_column_name="at", batch_max_rows="2")
     task = started(given)
@@ -138,9 +145,7 @@ def test_timestamp_and_incrementing_continue_within_an_instant(database: Writer,
     context = FakeContext()
     context.commit(task.poll()[:2])
     task.stop()
-    assert list(context.offsets.values()) == [
-        {"incrementing": 4, "timestamp": 1704067200000, "timestamp_nanos": 0}
-    ]
+    assert list(context.offsets.values()) == [{"incrementing": 4, "timestamp": 1704067200000, "timestamp_nanos": 0}]
     again = started(given, context)
     assert [row["id"] for row in rows(drain(again))] == [5]
     again.stop()
@@ -148,7 +153,9 @@ def test_timestamp_and_incrementing_continue_within_an_instant(database: Writer,
 
 def test_rows_of_the_future_and_younger_than_the_delay_wait(database: Writer, tmp_path: Path) -> None:
     database.execute("CREATE TABLE t (name TEXT, at TIMESTAMP NOT NULL)")
-    database.execute("INSERT INTO t VALUES ('old', datetime('now', '-2 hours')), ('young', datetime('now', '-1 minute'))")
+    database.execute(
+        "INSERT INTO t VALUES ('old', datetime('now', '-2 hours')), ('young', datetime('now', '-1 minute'))"
+    )
     database.execute("INSERT INTO t VALUES ('future', datetime('now', '+1 hour'))")
     given = properties(tmp_path, mode="timestamp", timestamp_column_name="at")
     task = started(given | {"timestamp.delay.interval.ms": "3600000"})

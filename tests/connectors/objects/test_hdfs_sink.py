@@ -29,7 +29,12 @@ class Folder:
         self.server, self.name = server, f"sink{next(_numbers)}"
 
     def properties(self, **more: str) -> dict[str, str]:
-        given = {"hdfs.url": self.server.url, "topics.dir": f"/{self.name}/topics", "logs.dir": f"/{self.name}/logs", "flush.size": "3"}
+        given = {
+            "hdfs.url": self.server.url,
+            "topics.dir": f"/{self.name}/topics",
+            "logs.dir": f"/{self.name}/logs",
+            "flush.size": "3",
+        }
         return given | {key.replace("_", "."): value for key, value in more.items()}
 
     def task(self, context: FakeContext | None = None, **more: str) -> Any:

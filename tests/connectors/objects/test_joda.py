@@ -32,7 +32,9 @@ def test_a_pattern_shows_a_time(pattern: str, shown: str) -> None:
     assert format_time(pattern, AT) == shown
 
 
-@pytest.mark.parametrize("pattern, problem", [("'year=YYYY", "a quote is not closed"), ("YYYY-QQ", "Illegal pattern component: QQ")])
+@pytest.mark.parametrize(
+    "pattern, problem", [("'year=YYYY", "a quote is not closed"), ("YYYY-QQ", "Illegal pattern component: QQ")]
+)
 def test_a_wrong_pattern_is_told(pattern: str, problem: str) -> None:
     assert problem in str(problem_of(pattern))
 

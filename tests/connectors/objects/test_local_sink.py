@@ -24,7 +24,11 @@ P0 = TopicPartition("events", 0)
 
 
 def properties(root: Path, **more: str) -> dict[str, str]:
-    given = {"store.url": f"file://{root}", "format.class": "io.confluent.connect.s3.format.json.JsonFormat", "flush.size": "3"}
+    given = {
+        "store.url": f"file://{root}",
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "3",
+    }
     return given | {name.replace("_", "."): value for name, value in more.items()}
 
 
@@ -51,7 +55,11 @@ def test_a_file_holds_flush_size_records_and_is_named_by_its_first(tmp_path: Pat
         "topics/events/partition=0/events+0+0000000100.json",
         "topics/events/partition=0/events+0+0000000103.json",
     ]
-    assert [each["id"] for each in read_file(tmp_path / "topics/events/partition=0/events+0+0000000103.json")] == [3, 4, 5]
+    assert [each["id"] for each in read_file(tmp_path / "topics/events/partition=0/events+0+0000000103.json")] == [
+        3,
+        4,
+        5,
+    ]
     assert task.pre_commit({P0: 107}) == {P0: 106}
     task.put([batch([row(7), row(8)], 107)])
     assert task.pre_commit({P0: 112}) == {P0: 112}  # nothing is open: filtered records behind count as done
@@ -79,7 +87,9 @@ def test_nothing_is_committed_before_the_first_file(tmp_path: Path) -> None:
         ("io.confluent.connect.s3.format.json.JsonFormat", ".json", {"json.decimal.format": "NUMERIC"}),
     ],
 )
-def test_each_format_is_read_back_by_others(tmp_path: Path, format_class: str, extension: str, more: dict[str, str]) -> None:
+def test_each_format_is_read_back_by_others(
+    tmp_path: Path, format_class: str, extension: str, more: dict[str, str]
+) -> None:
     schema = Schema.struct(
         {
             "id": Schema(SchemaType.INT64),
@@ -150,7 +160,10 @@ def test_fields_make_folders(tmp_path: Path) -> None:
 
 def test_several_fields_make_nested_folders(tmp_path: Path) -> None:
     found = write(
-        tmp_path, [batch([row(n) for n in (0, 1, 3)])], partitioner_class="FieldPartitioner", partition_field_name="city,id"
+        tmp_path,
+        [batch([row(n) for n in (0, 1, 3)])],
+        partitioner_class="FieldPartitioner",
+        partition_field_name="city,id",
     )
     assert sorted(found) == [
         "city=de/id=0/events+0+0000000000.json",
@@ -175,16 +188,26 @@ def test_fields_and_time_make_folders(tmp_path: Path) -> None:
         ({"partitioner.class": "DailyPartitioner"}, ["year=2023/month=12/day=31", "year=2024/month=01/day=01"]),
         (
             {"partitioner.class": "HourlyPartitioner"},
-            ["year=2023/month=12/day=31/hour=23", "year=2024/month=01/day=01/hour=00", "year=2024/month=01/day=01/hour=01"],
+            [
+                "year=2023/month=12/day=31/hour=23",
+                "year=2024/month=01/day=01/hour=00",
+                "year=2024/month=01/day=01/hour=01",
+            ],
         ),
         (
-            {"partitioner.class": "TimeBasedPartitioner", "path.format": "YYYY/'q'MM-HH", "partition.duration.ms": str(2 * HOUR)},
+            {
+                "partitioner.class": "TimeBasedPartitioner",
+                "path.format": "YYYY/'q'MM-HH",
+                "partition.duration.ms": str(2 * HOUR),
+            },
             ["2023/q12-22", "2024/q01-00"],
         ),
     ],
 )
 @pytest.mark.parametrize("extractor", ["Record", "RecordField"])
-def test_times_make_folders_on_the_wall_clock(tmp_path: Path, more: dict[str, str], folders: list[str], extractor: str) -> None:
+def test_times_make_folders_on_the_wall_clock(
+    tmp_path: Path, more: dict[str, str], folders: list[str], extractor: str
+) -> None:
     zone_ms = HOUR  # Berlin's midnight in winter is an hour before UTC's
     rows = [row(n, EPOCH_MS - zone_ms + (n - 1) * HOUR) for n in range(3)]
     found = write(
@@ -245,7 +268,13 @@ def versioned(version: int, *names: str) -> Schema:
 def test_another_schema_follows_the_rule(tmp_path: Path, rule: str, files: list[Any]) -> None:
     task = started(tmp_path, flush_size="100", schema_compatibility=rule)
     old, new = versioned(1), versioned(2, "a")
-    task.put([batch([{"id": 0}], 0, schema=old), batch([{"id": 1, "a": 9}], 1, schema=new), batch([{"id": 2}], 2, schema=old)])
+    task.put(
+        [
+            batch([{"id": 0}], 0, schema=old),
+            batch([{"id": 1, "a": 9}], 1, schema=new),
+            batch([{"id": 2}], 2, schema=old),
+        ]
+    )
     task._writers[P0]._rotate()
     task.stop()
     assert [read_file(tmp_path / name) for name in files_below(tmp_path)] == files
@@ -286,7 +315,10 @@ def test_a_put_that_failed_may_be_repeated(tmp_path: Path, monkeypatch: pytest.M
         task.put(given)
     task.put(given)
     task.stop()
-    assert [[each["id"] for each in read_file(tmp_path / name)] for name in files_below(tmp_path)] == [[0, 1, 2], [3, 4, 5]]
+    assert [[each["id"] for each in read_file(tmp_path / name)] for name in files_below(tmp_path)] == [
+        [0, 1, 2],
+        [3, 4, 5],
+    ]
 
 
 @settings(max_examples=40, deadline=None)
@@ -386,7 +418,9 @@ def test_a_topic_that_was_made_anew_is_noticed_and_not_skipped(tmp_path: Path) -
         task.put([batch([row(n) for n in range(6)])]) if not files_below(tmp_path) else None
         task.stop()
         again = started(tmp_path)
-        with pytest.raises(ConnectError, match=r"events-0 was stored up to offset 5, but now holds other records there"):
+        with pytest.raises(
+            ConnectError, match=r"events-0 was stored up to offset 5, but now holds other records there"
+        ):
             again.put([later])
         again.stop()
 
@@ -426,5 +460,3 @@ def test_check_makes_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (problem,) = LocalSinkConnector.check(parse(LocalSinkConfig, properties(tmp_path / "file" / "x")))
     assert problem.key == "store.url" and "cannot make folder" in problem.message
-
-

@@ -47,7 +47,9 @@ class Bucket:
 
     def objects(self) -> dict[str, bytes]:
         listed = self.client.list_objects_v2(Bucket=self.name).get("Contents", [])
-        return {each["Key"]: self.client.get_object(Bucket=self.name, Key=each["Key"])["Body"].read() for each in listed}
+        return {
+            each["Key"]: self.client.get_object(Bucket=self.name, Key=each["Key"])["Body"].read() for each in listed
+        }
 
 
 @pytest.fixture
