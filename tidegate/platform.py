@@ -19,12 +19,12 @@ from typing import IO, Any, Final
 
 from tidegate.kit import service
 from tidegate.kit.addresses import free_ports, host_port
-from tidegate.kit.config import parse
+from tidegate.kit.config import families_of, keys_of, nearest_key, parse, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
 
-__all__ = ["COMPONENTS", "Component", "Plan", "State", "make_plan", "read_state", "serve", "up"]
+__all__ = ["COMPONENTS", "Component", "Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,23 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
     for name, table in document.items():
         if name not in allowed or not isinstance(table, dict):
             raise UsageError(f"{path}: {name!r} is not a table of {', '.join(sorted(allowed))}")
-    return {name: dict(_flat(table)) for name, table in document.items()}
+    tables = {name: dict(_flat(table)) for name, table in document.items()}
+    for name, given in tables.items():
+        _refuse_unknown(path, name, given)
+    return tables
+
+
+def _refuse_unknown(path: Path, name: str, given: Mapping[str, str]) -> None:
+    """A misspelt key would change nothing and say nothing. Where any Kafka client's key may stand, all are let through."""
+    component = COMPONENTS.get(name)
+    if component is None or component.config is None:
+        return
+    cls = _load(component.config)
+    unknown = unknown_keys(given, keys_of(cls), [prefix for prefix, _ in families_of(cls)])
+    if unknown:
+        nearest = nearest_key(unknown[0], keys_of(cls))
+        hint = f"; did you mean {nearest}?" if nearest else ""
+        raise UsageError(f"{path}: [{name}] has no key {unknown[0]}{hint}")
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -244,10 +260,18 @@ def up(plan: Plan, *, on_ready: Callable[[State], None]) -> int:
 
     ``on_ready`` is called once all answer. Raises TidegateError when one cannot start or another ``up`` has the data.
     """
-    run = plan.data / "run"
-    run.mkdir(parents=True, exist_ok=True)
+    run = make_folder(plan.data / "run")
     with _locked(run / "lock", plan.data):
         return asyncio.run(_up(plan, run, on_ready))
+
+
+def make_folder(path: Path) -> Path:
+    """The folder, made where it is missing; raises UsageError where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {path}: {error.strerror}") from error
+    return path
 
 
 @contextlib.contextmanager

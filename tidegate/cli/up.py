@@ -65,8 +65,7 @@ def up(
 def _detach(data: Path) -> None:
     """Start the same command without --detach in a session of its own and wait until it says it is ready."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
-    logs = data / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    logs = platform.make_folder(data / "logs")
     with (logs / "up.log").open("a") as log:  # another one that runs on this data may be writing to it
         before = log.tell()
         process = subprocess.Popen(

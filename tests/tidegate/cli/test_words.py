@@ -69,3 +69,28 @@ def test_an_unknown_connector_class_is_answered_with_those_there_are(platform, t
     assert failed.returncode == 1
     assert "matches Nope, available connectors are: " in failed.stderr and "PluginDesc" not in failed.stderr
     assert "tidegate.local.LocalSinkConnector, " in failed.stderr
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    for detach in ([], ["--detach"]):
+        failed = tidegate("up", *detach, "--data", tmp_path / "file" / "data", check=False)
+        assert failed.returncode == 1
+        assert (
+            failed.stderr.startswith(f"error: cannot make the folder {tmp_path}/file/data")
+            and "Not a dir" in failed.stderr
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[broker]\n"num.partition" = 3\n', "[broker] has no key num.partition; did you mean num.partitions?"),
+        ("[events]\nevents.retention = 1\n", "[events] has no key events.retention; did you mean events.retention.ms?"),
+        ("[brokr]\nx = 1\n", "'brokr' is not a table of broker, connect, events, kafka, registry"),
+    ],
+)
+def test_what_a_tidegate_toml_gets_wrong_is_named(text, words, tmp_path):
+    (tmp_path / "tidegate.toml").write_text(text)
+    failed = tidegate("up", "--data", tmp_path / "data", "--config", tmp_path / "tidegate.toml", check=False)
+    assert (failed.returncode, failed.stderr) == (1, f"error: {tmp_path}/tidegate.toml: {words}\n")
