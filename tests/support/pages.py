@@ -28,7 +28,7 @@ _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LOOKING = re.compile(
     r"^(ls|find|cat|head|curl -s http|python count|tidegate (topics|groups|consume|status|(connectors|schemas|events) (list|status|get|describe|plugins)))\b"
 )
-_PATIENCE_S = 60
+_PATIENCE_S = 120
 
 
 @dataclass(frozen=True)
