@@ -67,6 +67,7 @@ class ServerProcess:
         self._identity, self._stop_signal = as_user(user), stop_signal
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
@@ -91,6 +92,7 @@ class ServerProcess:
                 **self._identity,
             )
         atexit.register(self.kill)
+        self._guard = _guard(self._process.pid)
         try:
             wait_until(self._ready_or_dead, f"{self.name} ready", self._timeout_s)
         except TimeoutError as error:
@@ -113,6 +115,7 @@ class ServerProcess:
 
     def _end(self, number: signal.Signals, timeout_s: float) -> None:
         atexit.unregister(self.kill)
+        self._dismiss_guard()
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(number)
@@ -122,6 +125,22 @@ class ServerProcess:
             self._process.kill()
             self._process.wait()
 
+    def _dismiss_guard(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.kill()
+            guard.communicate()
+
     def _tail(self, lines: int = 15) -> str:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return f"--- end of {self.log}\n" + "\n".join(text.splitlines()[-lines:])
+
+
+def _guard(pid: int) -> subprocess.Popen[bytes]:
+    """A shell that kills the server when we are gone, however that came: its standard input ends with us."""
+    return subprocess.Popen(
+        ["sh", "-c", f"read -r _; kill -9 {pid}"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
