@@ -28,6 +28,7 @@ def main() -> int:
         "-m",
         "proof",
         f"--junit-xml={report}",
+        "--override-ini=junit_family=xunit1",
         "--timeout=3600",
         *rest,
         "tests",
