@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 from typing import Any
@@ -196,11 +197,13 @@ def python_calls(work: Any) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    gc.disable()  # a collection would call finalizers and hooks of others, and they would be counted
     sys.setprofile(profile)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
