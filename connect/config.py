@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from tidegate.kit.config import KeyType, at_least, config, family, key, one_of
-from tidegate.kit.errors import Problem, UsageError
+from tidegate.kit.errors import Problem
 
-__all__ = ["WorkerConfig", "client_properties", "read_properties"]
+__all__ = ["WorkerConfig", "client_properties"]
 
 _LISTENER = re.compile(r"http://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]*):(?P<port>\d{1,5})/?")
 
@@ -186,36 +185,3 @@ def client_properties(
     prefix = f"{kind}."
     prefixed = {name.removeprefix(prefix): value for name, value in worker.items() if name.startswith(prefix)}
     return plain | prefixed | dict(overrides or {})
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """A Java properties file as text values: ``=`` or ``:`` between, ``#`` and ``!`` comments, ``\\`` continues a line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
-    values: dict[str, str] = {}
-    pending = ""
-    for line in text.splitlines():
-        stripped = line.strip() if not pending else line.lstrip()
-        if not pending and (not stripped or stripped[0] in "#!"):
-            continue
-        pending += stripped
-        trailing = len(pending) - len(pending.rstrip("\\"))
-        if trailing % 2:
-            pending = pending[:-1]
-            continue
-        found = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:\s]?\s*(.*)", pending, re.DOTALL)
-        assert found is not None
-        values[_unescaped(found[1])] = _unescaped(found[2]).strip()
-        pending = ""
-    return values
-
-
-def _unescaped(text: str) -> str:
-    named = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-
-    def replacement(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else named.get(found[2], found[2])
-
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", replacement, text, flags=re.DOTALL)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from connect.config import read_properties
 from tidegate.kit.errors import UsageError
+from tidegate.kit.properties import read_properties
 
 __all__ = ["resolved"]
 

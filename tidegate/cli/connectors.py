@@ -14,6 +14,7 @@ import click
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.cli.rest import Rest
 from tidegate.kit.errors import UsageError
+from tidegate.kit.properties import read_properties
 
 __all__ = ["connectors"]
 
@@ -43,8 +44,6 @@ def read_connector(path: Path) -> tuple[str, dict[str, Any]]:
 
     A file without a name takes its own (``orders.json`` is ``orders``).
     """
-    from tidegate.cli.serve import read_properties
-
     if path.suffix == ".properties":
         config: Any = read_properties(path)
     else:

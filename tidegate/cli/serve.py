@@ -9,6 +9,7 @@ import click
 from tidegate import platform
 from tidegate.kit import logs
 from tidegate.kit.errors import UsageError
+from tidegate.kit.properties import read_properties
 from tidegate.platform import COMPONENTS
 
 __all__ = ["serve"]
@@ -43,16 +44,3 @@ def serve(
         properties[key.strip()] = value
     status = platform.serve(component, properties, ready_file=ready_file, stop_with_stdin=stop_with_stdin)
     raise click.exceptions.Exit(status)
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """A Java properties file as a dict; raises UsageError with what is wrong."""
-    import javaproperties
-
-    try:
-        with path.open() as file:
-            return dict(javaproperties.load(file))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a properties file: {error}") from error

@@ -1,0 +1,22 @@
+"""Java properties files, which Kafka and its tools are configured by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidegate.kit.errors import UsageError
+
+__all__ = ["read_properties"]
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """A UTF-8 properties file as text values, trimmed as Kafka does; raises UsageError with what is wrong."""
+    import javaproperties
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            return {name: value.strip() for name, value in javaproperties.load(file).items()}
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a properties file: {error}") from error
