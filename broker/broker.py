@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.arrivals import Arrivals
 from broker.config import BrokerConfig, Listener
-from broker.durability import Durability, Flushed
-from broker.errors import BrokerError
+from broker.durability import Durability
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator
-from broker.groups.committed import committed_records
-from broker.groups.journal import Entry
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.metadata import ClusterMetadata
 from broker.partitions import Partitions
 from broker.protocol.messages.api_versions import ApiVersion
-from broker.protocol.records import Record
 from broker.resources import Resources
+from broker.security.access import Authorizer
+from broker.state_topic import StateTopic
 from broker.topics import Topics
 
 __all__ = ["Broker", "Node"]
@@ -53,7 +50,12 @@ class Broker:
         self.arrivals = Arrivals()
         self.durability = Durability(background_interval_s=config.background_flush_ms / 1000)
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
-        self.groups = GroupCoordinator(_OffsetsTopic(self), config)
+        self.authorizer: Authorizer | None = None
+        """Without one everything is allowed."""
+        self.groups = GroupCoordinator(
+            StateTopic(self, OFFSETS_TOPIC, partitions=config.offsets_topic_partitions, make=self.topics.offsets_topic),
+            config,
+        )
         self.groups.start()
 
     def node(self, listener: str) -> Node:
@@ -66,49 +68,3 @@ class Broker:
         self.groups.stop()
         await self.durability.close()
         self.logs.close()
-
-
-class _OffsetsTopic:
-    """``__consumer_offsets`` as the group coordinator sees it: made by the first append."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    @property
-    def partitions(self) -> int:
-        topic = self._broker.metadata.topics.get(OFFSETS_TOPIC)
-        return topic.partitions if topic is not None else self._broker.config.offsets_topic_partitions
-
-    def append(self, partition: int, entries: Sequence[Entry]) -> asyncio.Future[None]:
-        broker = self._broker
-        broker.topics.offsets_topic()
-        log = broker.partitions.find(OFFSETS_TOPIC, partition)
-        before = log.size
-        log.append_records([Record(key, value) for key, value in entries])
-        broker.partitions.appended(log, log.size - before)
-        durable = broker.partitions.durable([log])
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if durable is None:
-            done.set_result(None)
-        else:
-            durable.add_done_callback(lambda flushed: _settle(done, flushed))
-        return done
-
-    def read(self, partition: int) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        log = self._broker.logs.get(OFFSETS_TOPIC, partition)
-        if log is None:
-            return
-        for record in committed_records(log.iter_batches()):
-            yield record.offset, record.key, record.value
-
-
-def _settle(done: asyncio.Future[None], flushed: asyncio.Future[Flushed]) -> None:
-    if done.done():
-        return
-    error: BrokerError | None = None if flushed.cancelled() else next(iter(flushed.result().values()), None)
-    if flushed.cancelled():
-        done.cancel()
-    elif error is not None:
-        done.set_exception(error)
-    else:
-        done.set_result(None)

@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Any, Final, Protocol
 
 from broker.protocol.fetch import FileSlice
+from broker.security.principal import ANONYMOUS
 
 __all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Slot"]
 
@@ -75,6 +76,7 @@ class Connection:
         self._closed = closed
         self._max_frame_bytes = max_frame_bytes
         self.listener = listener
+        self.principal = ANONYMOUS
         self.peer = _peer_of(sock)
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = memoryview(self._buffer)

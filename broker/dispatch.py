@@ -53,7 +53,9 @@ class Dispatcher:
         except Exception as error:
             log.exception("a request could not be read", client=connection.peer)
             raise ConnectionRefusal(f"a request could not be read: {error!r}") from error
-        context = Context(self._broker, version, header.client_id or "", connection.peer, connection.listener)
+        context = Context(
+            self._broker, version, header.client_id or "", connection.peer, connection.listener, connection.principal
+        )
         self._answer(connection, route, header, context, request, began)
 
     def _answer(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
+from broker.security.access import CLUSTER_NAME, Operation, Resource, ResourceType, denied
+from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -42,6 +44,19 @@ class Context:
     client_host: str
     listener: str
     """The name of the listener the request came in by."""
+    principal: Principal = ANONYMOUS
+
+    def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the client may do this; everything, where the broker has no authorizer."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.allows(
+            self.principal, self.client_host, operation, Resource(resource_type, name)
+        )
+
+    def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+        """Raises the resource's AuthorizationFailed where the client may not do this."""
+        if not self.allows(operation, resource_type, name):
+            raise denied(operation, Resource(resource_type, name), self.principal)
 
 
 class Pending:

@@ -21,32 +21,81 @@ from typing import Any, Final
 __all__ = ["APIS", "generate", "main"]
 
 APIS: Final = (
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
+    "add_raft_voter",
+    "alter_client_quotas",
     "alter_configs",
+    "alter_partition_reassignments",
+    "alter_replica_log_dirs",
+    "alter_share_group_offsets",
+    "alter_user_scram_credentials",
     "api_versions",
+    "consumer_group_describe",
+    "consumer_group_heartbeat",
+    "create_acls",
+    "create_delegation_token",
     "create_partitions",
     "create_topics",
+    "delete_acls",
     "delete_groups",
     "delete_records",
+    "delete_share_group_offsets",
+    "delete_share_group_state",
     "delete_topics",
+    "describe_acls",
+    "describe_client_quotas",
     "describe_cluster",
     "describe_configs",
+    "describe_delegation_token",
     "describe_groups",
     "describe_log_dirs",
+    "describe_producers",
+    "describe_quorum",
+    "describe_share_group_offsets",
     "describe_topic_partitions",
+    "describe_transactions",
+    "describe_user_scram_credentials",
+    "elect_leaders",
+    "end_txn",
+    "expire_delegation_token",
     "find_coordinator",
+    "get_telemetry_subscriptions",
     "heartbeat",
     "incremental_alter_configs",
     "init_producer_id",
+    "initialize_share_group_state",
     "join_group",
     "leave_group",
+    "list_config_resources",
     "list_groups",
     "list_offsets",
+    "list_partition_reassignments",
+    "list_transactions",
     "metadata",
     "offset_commit",
     "offset_delete",
     "offset_fetch",
     "offset_for_leader_epoch",
+    "push_telemetry",
+    "read_share_group_state",
+    "read_share_group_state_summary",
+    "remove_raft_voter",
+    "renew_delegation_token",
+    "sasl_authenticate",
+    "sasl_handshake",
+    "share_acknowledge",
+    "share_fetch",
+    "share_group_describe",
+    "share_group_heartbeat",
+    "streams_group_describe",
+    "streams_group_heartbeat",
     "sync_group",
+    "txn_offset_commit",
+    "unregister_broker",
+    "update_features",
+    "write_share_group_state",
+    "write_txn_markers",
 )
 """The messages to write; Produce and Fetch are hand-written."""
 
@@ -54,7 +103,6 @@ _FOLDER: Final = Path(__file__).with_name("messages")
 _FIRST_LINE: Final = (
     "# Generated from kio {version}'s Kafka schema by `python -m broker.protocol.codegen`. Do not edit."
 )
-_SECOND_LINE: Final = "# ruff: noqa: RUF023 - slots stand in the order of the wire"
 _TYPES: Final = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "records": "bytes"}
 _UNITS: Final = {"timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64", "error_code": "int16"}
 _NEVER: Final = 1 << 15
@@ -88,11 +136,9 @@ def generate() -> dict[str, str]:
     from kio.schema.index import api_key_map
 
     keys = {name: key for key, name in api_key_map.items()}
-    first_line = f"{_FIRST_LINE.format(version=__version__)}\n{_SECOND_LINE}"
+    first_line = _FIRST_LINE.format(version=__version__)
     texts = {f"{api}.py": _module(first_line, api, keys[api]) for api in APIS}
-    texts["__init__.py"] = (
-        f'{first_line.partition(chr(10))[0]}\n"""One module per Kafka API: its request, its response, their parts."""\n'
-    )
+    texts["__init__.py"] = f'{first_line}\n"""One module per Kafka API: its request, its response, their parts."""\n'
     return {name: _formatted(text) for name, text in texts.items()}
 
 
@@ -175,6 +221,8 @@ def _add_field(made: _Class, kind: str, declared: dataclasses.Field[Any], versio
     f = made.fields.setdefault(name, _Field(name, kind, array, declared.metadata.get("tag"), None))
     if (f.kind, f.array) != (kind, array):
         raise ValueError(f"{made.name}.{name} changes its type in v{version}")
+    if f.versions and f.versions[-1] == version:
+        return  # a structure that the message has in several places
     f.versions.append(version)
     if nullable and kind != "uuid":
         f.null_versions.append(version)

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from broker.groups import GroupConfig, GroupCoordinator, GroupState, partition_for
-from broker.groups.committed import committed_records
+from broker.log.committed import committed_records
 from broker.groups.records import (
     GroupKey,
     OffsetKey,

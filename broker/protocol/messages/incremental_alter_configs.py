@@ -1,5 +1,4 @@
 # Generated from kio 0.6.5's Kafka schema by `python -m broker.protocol.codegen`. Do not edit.
-# ruff: noqa: RUF023 - slots stand in the order of the wire
 
 from __future__ import annotations
 

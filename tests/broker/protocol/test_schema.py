@@ -81,6 +81,8 @@ def same(mine: Any, other: Any, version: int) -> bool:
         return len(mine) == len(other) and all(same(a, b, version) for a, b in zip(mine, other, strict=True))
     if isinstance(other, dt.timedelta):
         return bool(mine == other // dt.timedelta(milliseconds=1))
+    if isinstance(other, dt.datetime):
+        return bool(mine == (other - dt.datetime.fromtimestamp(0, dt.UTC)) // dt.timedelta(milliseconds=1))
     if isinstance(mine, uuid.UUID) and mine.int == 0:
         return other is None or other == mine
     return bool(mine == other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.groups.committed import committed_records
+from broker.log.committed import committed_records
 from broker.protocol.records import Record, encode_batch, encode_marker
 
 

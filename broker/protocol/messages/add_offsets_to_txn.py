@@ -1,0 +1,51 @@
+# Generated from kio 0.6.5's Kafka schema by `python -m broker.protocol.codegen`. Do not edit.
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from broker.protocol.schema import Field, Request, Response
+
+__all__ = ["AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse"]
+
+
+class AddOffsetsToTxnRequest(Request):
+    __slots__ = (
+        "transactional_id",
+        "producer_id",
+        "producer_epoch",
+        "group_id",
+    )
+    API_KEY = 25
+    FLEXIBLE_SINCE = 3
+    FIELDS: ClassVar = (
+        Field(name="transactional_id", kind="string"),
+        Field(name="producer_id", kind="int64"),
+        Field(name="producer_epoch", kind="int16"),
+        Field(name="group_id", kind="string"),
+    )
+
+    def __init__(
+        self, *, transactional_id: str = "", producer_id: int = 0, producer_epoch: int = 0, group_id: str = ""
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.group_id = group_id
+
+
+class AddOffsetsToTxnResponse(Response):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+    )
+    API_KEY = 25
+    FLEXIBLE_SINCE = 3
+    FIELDS: ClassVar = (
+        Field(name="throttle_time_ms", kind="int32"),
+        Field(name="error_code", kind="int16"),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code

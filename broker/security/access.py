@@ -1,0 +1,79 @@
+"""What is asked before something is done: which operation, on which resource, by whom."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+from broker.errors import (
+    BrokerError,
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
+from broker.security.principal import Principal
+
+__all__ = ["CLUSTER", "CLUSTER_NAME", "Authorizer", "Operation", "Resource", "ResourceType", "denied"]
+
+
+class Operation(IntEnum):
+    """Kafka's ``AclOperation``, by its wire codes."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class ResourceType(IntEnum):
+    """Kafka's ``ResourceType``, by its wire codes."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class Resource(NamedTuple):
+    type: ResourceType
+    name: str
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+CLUSTER: Final = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+class Authorizer(Protocol):
+    """Decides. For the broker's event loop: an answer is a look-up in memory."""
+
+    def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool: ...
+
+
+def denied(operation: Operation, resource: Resource, principal: Principal) -> BrokerError:
+    """The error a client gets that may not do this."""
+    text = f"{principal} may not {operation.name.replace('_', ' ').lower()} {resource.type.name.lower()} {resource.name!r}."
+    return _DENIALS.get(resource.type, ClusterAuthorizationFailed)(text)
+
+
+_DENIALS: Final[dict[ResourceType, type[BrokerError]]] = {
+    ResourceType.TOPIC: TopicAuthorizationFailed,
+    ResourceType.GROUP: GroupAuthorizationFailed,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
+}

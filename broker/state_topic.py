@@ -1,0 +1,73 @@
+"""The broker's own topics as the coordinators see them: partitions of state, written a few records at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from broker.durability import Flushed
+from broker.errors import BrokerError
+from broker.log.committed import committed_records
+from broker.metadata import Topic
+from broker.protocol.records import Record
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+__all__ = ["StateTopic"]
+
+
+class StateTopic:
+    """``__consumer_offsets`` and its like: ``make`` creates the topic, which the first append does."""
+
+    def __init__(self, broker: Broker, name: str, *, partitions: int, make: Callable[[], Topic]) -> None:
+        self._broker = broker
+        self._name = name
+        self._partitions = partitions
+        self._make = make
+
+    @property
+    def partitions(self) -> int:
+        """As many as the topic has, or will have."""
+        topic = self._broker.metadata.topics.get(self._name)
+        return topic.partitions if topic is not None else self._partitions
+
+    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> asyncio.Future[None]:
+        """Write (key, value) records as one batch: written when this returns, durable when the future is done.
+
+        Raises BrokerError where they cannot be written; the future fails with one where they do not become durable.
+        """
+        broker = self._broker
+        self._make()
+        log = broker.partitions.find(self._name, partition)
+        before = log.size
+        log.append_records([Record(key, value) for key, value in entries])
+        broker.partitions.appended(log, log.size - before)
+        durable = broker.partitions.durable([log])
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if durable is None:
+            done.set_result(None)
+        else:
+            durable.add_done_callback(lambda flushed: _settle(done, flushed))
+        return done
+
+    def read(self, partition: int) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        """(offset, key, value) of each record, in order, without those of transactions that did not commit."""
+        log = self._broker.logs.get(self._name, partition)
+        if log is None:
+            return
+        for record in committed_records(log.iter_batches()):
+            yield record.offset, record.key, record.value
+
+
+def _settle(done: asyncio.Future[None], flushed: asyncio.Future[Flushed]) -> None:
+    if done.done():
+        return
+    error: BrokerError | None = None if flushed.cancelled() else next(iter(flushed.result().values()), None)
+    if flushed.cancelled():
+        done.cancel()
+    elif error is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(None)
