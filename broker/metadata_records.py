@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from broker.errors import CorruptMessage
+from broker.metadata_record import MetadataRecord
 from broker.protocol.primitives import ZERO_UUID, MalformedMessage, read_uvarint, write_uvarint
-from broker.protocol.schema import Field, Message, Request, decode, encode
+from broker.protocol.schema import Field, Message, decode, encode
+from broker.quotas.records import ClientQuotaRecord
+from broker.security.acl_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 __all__ = [
     "BROKER_RESOURCE",
@@ -39,17 +42,6 @@ TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 
 _FRAME_VERSION: Final = 1
-
-
-class MetadataRecord(Request):
-    """One record of the metadata log. It shares the codec of requests: a key, and versions all flexible."""
-
-    __slots__ = ()
-    FLEXIBLE_SINCE = 0
-    VERSION: ClassVar[int] = 0
-    """The version that is written."""
-    LATEST: ClassVar[int] = 0
-    """The latest version that can be read."""
 
 
 class BrokerEndpoint(Message):
@@ -310,6 +302,9 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
         ProducerIdsRecord,
         BrokerRegistrationChangeRecord,
         NoOpRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        ClientQuotaRecord,
     )
 }
 
