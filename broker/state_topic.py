@@ -33,16 +33,22 @@ class StateTopic:
         topic = self._broker.metadata.topics.get(self._name)
         return topic.partitions if topic is not None else self._partitions
 
-    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> asyncio.Future[None]:
+    def append(
+        self,
+        partition: int,
+        entries: Sequence[tuple[bytes, bytes | None]],
+        producer: tuple[int, int] | None = None,
+    ) -> asyncio.Future[None]:
         """Write (key, value) records as one batch: written when this returns, durable when the future is done.
 
+        With a ``producer`` (id, epoch) they are part of its transaction, and do not count before its marker.
         Raises BrokerError where they cannot be written; the future fails with one where they do not become durable.
         """
         broker = self._broker
         self._make()
         log = broker.partitions.find(self._name, partition)
         before = log.size
-        log.append_records([Record(key, value) for key, value in entries])
+        log.append_records([Record(key, value) for key, value in entries], producer=producer)
         broker.partitions.appended(log, log.size - before)
         durable = broker.partitions.durable([log])
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -52,12 +58,17 @@ class StateTopic:
             durable.add_done_callback(lambda flushed: _settle(done, flushed))
         return done
 
-    def read(self, partition: int) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        """(offset, key, value) of each record, in order, without those of transactions that did not commit."""
+    def read(
+        self, partition: int, still_open: dict[int, list[Record]] | None = None
+    ) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        """(offset, key, value) of each record once it counts: at its place, or where its transaction was committed.
+
+        Those of transactions that are open at the end are left in ``still_open``, by producer id.
+        """
         log = self._broker.logs.get(self._name, partition)
         if log is None:
             return
-        for record in committed_records(log.iter_batches()):
+        for record in committed_records(log.iter_batches(), still_open):
             yield record.offset, record.key, record.value
 
 

@@ -13,6 +13,7 @@ from broker.errors import (
     GroupIdNotFound,
     GroupNotEmpty,
     GroupSubscribedToTopic,
+    IllegalGeneration,
     InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
@@ -251,12 +252,55 @@ class GroupCoordinator:
         answer_when(written, future, results)
         return future
 
+    def commit_transaction_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        producer: tuple[int, int],
+        generation: int = -1,
+        member_id: str = "",
+        instance_id: str | None = None,
+    ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
+        """As ``commit_offsets``, in the transaction of a producer (id, epoch): they count once its marker is written.
+
+        Producers of clients before KIP-447 do not say on whose behalf they commit, and may do so whatever members there are.
+        """
+        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
+        try:
+            self._check_open()
+            group = self._groups.get(group_id)
+            if group is None and generation >= 0:
+                raise IllegalGeneration(f"There is no group {group_id}.")
+            group = group or Group(group_id, self._clock.now_ms())
+            group.check_transactional_commit(member_id, instance_id, generation)
+        except BrokerError as error:
+            fail(future, error)
+            return future
+        written, results = self._offsets.commit(group_id, offsets, self._clock.now_ms(), producer)
+        if accepted(written):
+            self._groups.setdefault(group_id, group)
+        answer_when(written, future, results)
+        return future
+
+    def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """A producer's marker was written to a partition of ``__consumer_offsets``."""
+        self._offsets.end_transaction(partition, producer_id, commit=commit)
+
+    def partition(self, group_id: str) -> int:
+        """The partition of ``__consumer_offsets`` that a group's offsets are in."""
+        return self._journal.partition(group_id)
+
+    def unstable_offsets(self, group_id: str) -> Collection[TopicPartition]:
+        """The partitions for which an open transaction has committed offsets."""
+        return self._offsets.pending.of(group_id)
+
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
         """The committed offsets of these partitions, or of all; what has none is not in the answer.
 
-        There are no offsets of open transactions here, so every offset is a stable one.
+        What open transactions have committed is not seen here: ``unstable_offsets`` says where there is some.
         """
         self._check_open()
         committed = self._offsets.of(group_id)
@@ -292,7 +336,8 @@ class GroupCoordinator:
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: drop what groups committed for it, so that a new one of its name begins afresh."""
         for group_id in self._offsets.groups():
-            gone = [where for where in self._offsets.of(group_id) if where[0] == topic]
+            there = [*self._offsets.of(group_id), *self._offsets.pending.of(group_id)]
+            gone = [where for where in dict.fromkeys(there) if where[0] == topic]
             when_done(self._offsets.delete(group_id, gone), lambda error, group_id=group_id: _warn(group_id, error))  # type: ignore[misc]
 
     # -- groups ----------------------------------------------------------------------------------------------------
@@ -352,7 +397,7 @@ class GroupCoordinator:
         now_ms, retention_ms = self._clock.now_ms(), self._config.retention_minutes * 60_000
         for group in list(self._groups.values()):
             gone = self._offsets.expired(group, now_ms, retention_ms)
-            remains = len(self._offsets.of(group.group_id)) > len(gone)
+            remains = len(self._offsets.of(group.group_id)) > len(gone) or self._offsets.pending.of(group.group_id)
             if group.state is GroupState.EMPTY and not group.pending_members and not remains:
                 write = self._delete(group)
             elif gone:
@@ -394,7 +439,8 @@ class GroupCoordinator:
         return group
 
     def _delete(self, group: Group) -> asyncio.Future[None]:
-        written = self._offsets.delete(group.group_id, list(self._offsets.of(group.group_id)), with_group=True)
+        gone = [*self._offsets.of(group.group_id), *self._offsets.pending.of(group.group_id)]
+        written = self._offsets.delete(group.group_id, list(dict.fromkeys(gone)), with_group=True)
         if accepted(written):
             self._rebalance.stop(group, CoordinatorNotAvailable(f"Group {group.group_id} was deleted."))
             del self._groups[group.group_id]

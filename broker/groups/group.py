@@ -270,3 +270,10 @@ class Group:
         if self.state is GroupState.COMPLETING_REBALANCE:
             raise RebalanceInProgress(f"Group {self.group_id} is waiting for the assignments of its leader.")
         return member
+
+    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Who may commit in a transaction: anybody who does not claim to be a member, else a member at the generation."""
+        if generation < 0 and (self.state is GroupState.EMPTY or (not member_id and instance_id is None)):
+            return
+        self.require_member(member_id, instance_id)
+        self.require_generation(generation)

@@ -22,6 +22,7 @@ from broker.errors import (
 from broker.groups.clock import Clock
 from broker.groups.group import Group
 from broker.groups.records import StoredGroup, StoredMember, encode_group, encode_group_key
+from broker.protocol.records import Record
 
 __all__ = [
     "OFFSETS_TOPIC",
@@ -47,17 +48,21 @@ class OffsetsLog(Protocol):
 
     ``append`` has written the records, all or none, when it returns (BrokerError if it cannot); the future it gives
     is done when they are as durable as an acknowledged record is, and fails with a BrokerError if that does not come
-    to be. Futures of one partition are done in the order of the appends. ``read`` gives the records of a partition
-    from its start, and is called before the first append.
+    to be. Futures of one partition are done in the order of the appends. With a ``producer`` (id, epoch) the records are
+    part of its transaction. ``read`` gives the records of a partition from its start, and is called before the first append.
     """
 
     @property
     def partitions(self) -> int: ...
 
-    def append(self, partition: int, entries: Sequence[Entry]) -> asyncio.Future[None]: ...
+    def append(
+        self, partition: int, entries: Sequence[Entry], producer: tuple[int, int] | None = None
+    ) -> asyncio.Future[None]: ...
 
-    def read(self, partition: int) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        """(offset, key, value) of each record."""
+    def read(
+        self, partition: int, still_open: dict[int, list[Record]] | None = None
+    ) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        """(offset, key, value) of each record once it counts; open transactions stay in ``still_open``, by producer id."""
         ...
 
 
@@ -142,12 +147,18 @@ class GroupJournal:
         self.log = log
         self._clock = clock
 
-    def append(self, group_id: str, entries: Sequence[Entry]) -> asyncio.Future[None]:
+    def partition(self, group_id: str) -> int:
+        """Where a group's records are."""
+        return partition_for(group_id, self.log.partitions)
+
+    def append(
+        self, group_id: str, entries: Sequence[Entry], producer: tuple[int, int] | None = None
+    ) -> asyncio.Future[None]:
         """A failure to write is a failed future, like a failure to make durable; no entries are done at once."""
         if not entries:
             return self._done(None)
         try:
-            return self.log.append(partition_for(group_id, self.log.partitions), entries)
+            return self.log.append(self.partition(group_id), entries, producer)
         except BrokerError as error:
             return self._done(error)
 

@@ -9,6 +9,7 @@ from broker.groups.journal import OFFSETS_TOPIC, GroupJournal
 from broker.groups.offsets import CommittedOffsets
 from broker.groups.records import GroupKey, OffsetKey, StoredGroup, decode_group, decode_key, decode_offset
 from broker.groups.values import GroupState
+from broker.protocol.records import Record
 from tidegate.kit.logs import logger
 
 __all__ = ["load"]
@@ -25,24 +26,58 @@ def load(journal: GroupJournal, config: GroupConfig, now_ms: int) -> tuple[dict[
     groups: dict[str, Group] = {}
     offsets = CommittedOffsets(journal, config.offset_metadata_max_bytes)
     for partition in range(journal.log.partitions):
-        for offset, key, value in journal.log.read(partition):
+        still_open: dict[int, list[Record]] = {}
+        written: dict[OffsetKey, int] = {}
+        for offset, key, value in journal.log.read(partition, still_open):
             try:
-                _replay(groups, offsets, key, value)
+                _replay(groups, offsets, written, offset, key, value)
             except CorruptMessage as error:
                 _log.error(
                     "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=offset, error=str(error)
                 )
+        for producer_id, records in still_open.items():
+            for record in records:
+                _restore_pending(offsets, written, partition, producer_id, record)
     for group_id in offsets.groups():
         groups.setdefault(group_id, Group(group_id, now_ms))
     _log.info("groups loaded", groups=len(groups))
     return groups, offsets
 
 
-def _replay(groups: dict[str, Group], offsets: CommittedOffsets, key: bytes | None, value: bytes | None) -> None:
+def _restore_pending(
+    offsets: CommittedOffsets, written: dict[OffsetKey, int], partition: int, producer_id: int, record: Record
+) -> None:
+    """An offset that a transaction wrote which was open when the log ended: its marker is still to come."""
+    try:
+        key = decode_key(record.key or b"")
+        if not isinstance(key, OffsetKey) or record.value is None:
+            return
+        overtaken = written.get(key, -1) > record.offset
+        committed = None if overtaken else decode_offset(record.value)
+    except CorruptMessage as error:
+        _log.error(
+            "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=record.offset, error=str(error)
+        )
+        return
+    offsets.pending.add(partition, producer_id, key.group_id, {(key.topic, key.partition): committed})
+
+
+def _replay(
+    groups: dict[str, Group],
+    offsets: CommittedOffsets,
+    written: dict[OffsetKey, int],
+    at: int,
+    key: bytes | None,
+    value: bytes | None,
+) -> None:
+    """``written`` says where each offset was last written: what a transaction wrote before that comes later, but counts less."""
     if key is None:
         raise CorruptMessage("the record has no key")
     match decode_key(key):
-        case OffsetKey(group_id, topic, partition):
+        case OffsetKey(group_id, topic, partition) as offset_key:
+            if written.get(offset_key, -1) > at:
+                return
+            written[offset_key] = at
             if value is None:
                 offsets.drop(group_id, [(topic, partition)])
             else:

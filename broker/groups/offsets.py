@@ -11,6 +11,7 @@ from typing import Final
 from broker.errors import BrokerError, OffsetMetadataTooLarge
 from broker.groups.group import Group
 from broker.groups.journal import Entry, GroupJournal, accepted
+from broker.groups.pending_offsets import PendingOffsets
 from broker.groups.records import encode_group_key, encode_offset, encode_offset_key
 from broker.groups.subscription import CONSUMER
 from broker.groups.values import CommittedOffset, GroupState, TopicPartition
@@ -31,17 +32,23 @@ class CommittedOffsets:
         self._journal = journal
         self._metadata_max = metadata_max
         self._by_group: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self.pending = PendingOffsets()
+        """What open transactions have committed."""
 
     def of(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         return self._by_group.get(group_id, _NONE)
 
     def groups(self) -> list[str]:
-        return list(self._by_group)
+        return list(dict.fromkeys([*self._by_group, *self.pending.groups()]))
 
     def commit(
-        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
     ) -> tuple[asyncio.Future[None], dict[TopicPartition, BrokerError | None]]:
-        """Write offsets; also says, for each, what is wrong with it, if anything."""
+        """Write offsets, as part of a transaction if there is a ``producer``; also says of each what is wrong with it."""
         results = {where: self._problem(where, given) for where, given in offsets.items()}
         committed = {
             where: replace(given, commit_timestamp_ms=now_ms)
@@ -49,11 +56,20 @@ class CommittedOffsets:
             if results[where] is None
         }
         entries = [(encode_offset_key(group_id, *where), encode_offset(one)) for where, one in committed.items()]
-        written = self._journal.append(group_id, entries)
+        written = self._journal.append(group_id, entries, producer)
         if accepted(written):
-            for where, one in committed.items():
-                self.set(group_id, where, one)
+            if producer is not None:
+                self.pending.add(self._journal.partition(group_id), producer[0], group_id, committed)
+            else:
+                for where, one in committed.items():
+                    self.set(group_id, where, one)
+                    self.pending.overtaken(group_id, where)
         return written, results
+
+    def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """The transaction's marker is in a partition of the log: its offsets there count from now on, or are forgotten."""
+        for group_id, where, committed in self.pending.end(partition, producer_id, commit=commit):
+            self.set(group_id, where, committed)
 
     def _problem(self, where: TopicPartition, given: CommittedOffset) -> BrokerError | None:
         length = len(given.metadata)
@@ -68,8 +84,10 @@ class CommittedOffsets:
         self, group_id: str, gone: Sequence[TopicPartition], *, with_group: bool = False
     ) -> asyncio.Future[None]:
         """Write tombstones for what is there of ``gone``, and for the group itself if it goes too."""
-        committed = self.of(group_id)
-        entries: list[Entry] = [(encode_offset_key(group_id, *where), None) for where in gone if where in committed]
+        committed, pending = self.of(group_id), self.pending.of(group_id)
+        entries: list[Entry] = [
+            (encode_offset_key(group_id, *where), None) for where in gone if where in committed or where in pending
+        ]
         if with_group:
             entries.append((encode_group_key(group_id), None))
         written = self._journal.append(group_id, entries)
@@ -81,13 +99,12 @@ class CommittedOffsets:
         self._by_group.setdefault(group_id, {})[where] = committed
 
     def drop(self, group_id: str, gone: Iterable[TopicPartition]) -> None:
-        offsets = self._by_group.get(group_id)
-        if offsets is None:
-            return
+        offsets = self._by_group.get(group_id, {})
         for where in gone:
             offsets.pop(where, None)
+            self.pending.drop(group_id, where)
         if not offsets:
-            del self._by_group[group_id]
+            self._by_group.pop(group_id, None)
 
     def expired(self, group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
         """What has outlived its retention, by Kafka's rules (KIP-211, KIP-496).
@@ -102,8 +119,9 @@ class CommittedOffsets:
             return []
         from_commit = group.protocol_type is None or stable_consumers or group.state_since_ms < 0
         gone = []
+        pending = self.pending.of(group.group_id)
         for where, committed in self.of(group.group_id).items():
-            if group.subscribes_to(where[0]):
+            if group.subscribes_to(where[0]) or where in pending:
                 continue
             since_ms = committed.commit_timestamp_ms if from_commit else group.state_since_ms
             ends_ms = since_ms + retention_ms if committed.expire_timestamp_ms < 0 else committed.expire_timestamp_ms

@@ -13,13 +13,15 @@ __all__ = ["committed_records"]
 _log = logger(__name__)
 
 
-def committed_records(batches: Iterable[memoryview | bytes]) -> Iterator[Record]:
+def committed_records(
+    batches: Iterable[memoryview | bytes], still_open: dict[int, list[Record]] | None = None
+) -> Iterator[Record]:
     """Each record once it counts: at its place, or where its transaction was committed.
 
-    A transaction that had not ended when the log did counts as aborted. A batch that cannot be read is reported and
-    left out.
+    Records of a transaction that had not ended when the log did are left in ``still_open``, by producer id, if that is
+    given. A batch that cannot be read is reported and left out.
     """
-    pending: dict[int, list[Record]] = {}
+    pending: dict[int, list[Record]] = {} if still_open is None else still_open
     for batch in batches:
         header = BatchHeader.parse(batch)
         try:

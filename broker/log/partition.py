@@ -134,11 +134,20 @@ class PartitionLog:
         append_time = now if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         return Appended(base_offset, self._next_offset - 1, append_time, self.log_start_offset)
 
-    def append_records(self, records: Sequence[Record], *, now_ms: int | None = None) -> Appended:
-        """Append records of the broker's own, in one batch; those without a timestamp get the present one."""
+    def append_records(
+        self, records: Sequence[Record], *, now_ms: int | None = None, producer: tuple[int, int] | None = None
+    ) -> Appended:
+        """Append records of the broker's own, in one batch; those without a timestamp get the present one.
+
+        With a ``producer`` (id, epoch) they belong to its transaction, without sequence numbers; raises InvalidProducerEpoch.
+        """
         now = _now_ms() if now_ms is None else now_ms
         stamped = [record if record.timestamp_ms >= 0 else record._replace(timestamp_ms=now) for record in records]
-        return self.append(encode_batch(stamped), now_ms=now, from_client=False)
+        if producer is None:
+            return self.append(encode_batch(stamped), now_ms=now, from_client=False)
+        self.producers.check_epoch(*producer)
+        batch = encode_batch(stamped, producer_id=producer[0], producer_epoch=producer[1], transactional=True)
+        return self.append(batch, now_ms=now, from_client=False)
 
     def append_marker(
         self,

@@ -99,8 +99,7 @@ class ProducerState:
         if known is None:
             return None
         who = f"producer {header.producer_id} in {self._where}"
-        if header.producer_epoch < known.epoch:
-            raise InvalidProducerEpoch(f"{who} sent epoch {header.producer_epoch}, but epoch {known.epoch} is current")
+        self.check_epoch(header.producer_id, header.producer_epoch)
         if header.producer_epoch > known.epoch:
             if header.base_sequence != 0:
                 raise OutOfOrderSequence(
@@ -118,6 +117,14 @@ class ProducerState:
                 f"{who} sent a batch outside of its transaction that began at offset {known.transaction_start}"
             )
         return None
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Raises InvalidProducerEpoch where a later instance of the producer has been here."""
+        known = self._producers.get(producer_id)
+        if known is not None and epoch < known.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {producer_id} in {self._where} sent epoch {epoch}, but epoch {known.epoch} is current"
+            )
 
     def update(self, header: BatchHeader) -> None:
         """Remember a data batch that is in the log, with its real offsets."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from broker.errors import BrokerError
 from broker.groups import GroupConfig, GroupCoordinator, Joined, JoinRequest, MemberIdAssigned, Synced
+from broker.protocol.records import Record
 from tidegate.kit.config import parse
 
 __all__ = ["Cluster", "ListLog", "ManualClock", "failure", "value"]
@@ -73,6 +74,10 @@ class ListLog:
         self._clock = clock
         self._partitions = partitions
         self.entries: list[list[tuple[bytes, bytes | None]]] = [[] for _ in range(partitions)]
+        self.transactional: list[dict[int, int]] = [{} for _ in range(partitions)]
+        """The producer of each record that is part of a transaction, by the record's place."""
+        self.markers: list[list[tuple[int, int, bool]]] = [[] for _ in range(partitions)]
+        """(place in front of which it stands, producer, whether it commits) of each transaction that has ended."""
         self.held = False
         self.refusal: BrokerError | None = None
         self._waiting: list[asyncio.Future[None]] = []
@@ -81,10 +86,18 @@ class ListLog:
     def partitions(self) -> int:
         return self._partitions
 
-    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> asyncio.Future[None]:
+    def append(
+        self,
+        partition: int,
+        entries: Sequence[tuple[bytes, bytes | None]],
+        producer: tuple[int, int] | None = None,
+    ) -> asyncio.Future[None]:
         if self.refusal is not None:
             raise self.refusal
         self.entries[partition].extend(entries)
+        for at in range(len(self.entries[partition]) - len(entries), len(self.entries[partition])):
+            if producer is not None:
+                self.transactional[partition][at] = producer[0]
         future = self._clock.create_future()
         if self.held:
             self._waiting.append(future)
@@ -101,8 +114,27 @@ class ListLog:
                 future.set_exception(error)
         self._clock.settle()
 
-    def read(self, partition: int) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        return [(offset, key, value) for offset, (key, value) in enumerate(list(self.entries[partition]))]
+    def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """As the marker of a transaction would."""
+        self.markers[partition].append((len(self.entries[partition]), producer_id, commit))
+
+    def read(
+        self, partition: int, still_open: dict[int, list[Record]] | None = None
+    ) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        pending: dict[int, list[Record]] = {} if still_open is None else still_open
+        markers = list(self.markers[partition])
+        for offset in range(len(self.entries[partition]) + 1):
+            while markers and markers[0][0] == offset:
+                _, producer_id, commit = markers.pop(0)
+                ended = pending.pop(producer_id, [])
+                yield from ((one.offset, one.key, one.value) for one in (ended if commit else ()))
+            if offset == len(self.entries[partition]):
+                return
+            key, value = self.entries[partition][offset]
+            if offset in self.transactional[partition]:
+                pending.setdefault(self.transactional[partition][offset], []).append(Record(key, value, (), 0, offset))
+            else:
+                yield offset, key, value
 
     @property
     def size(self) -> int:
