@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 from broker.groups.config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
+from broker.quotas.config import QuotaConfig
+from broker.security.access_config import AccessConfig
 from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -48,7 +50,7 @@ def _listeners(values: list[str]) -> str | None:
 
 
 @config
-class BrokerConfig(GroupConfig):
+class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
     """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 
     node_id: int = key(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -38,6 +38,10 @@ from broker.metadata_records import (
     encode_record,
 )
 from broker.protocol.records import Record
+from broker.quotas.records import ClientQuotaRecord
+from broker.quotas.settings import QuotaSettings
+from broker.security.acl_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from broker.security.acls import Acls
 from tidegate.kit.config import keys_of, nearest_key, parse
 from tidegate.kit.errors import ConfigError
 
@@ -82,6 +86,8 @@ class ClusterMetadata:
         self._next_block = 0
         self._producer_ids = range(0)
         self.features: dict[str, int] = {}
+        self.acls = Acls()
+        self.quotas = QuotaSettings()
 
     @classmethod
     def open(
@@ -257,8 +263,8 @@ class ClusterMetadata:
         taken, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
         return taken
 
-    def append(self, records: list[MetadataRecord]) -> None:
-        """Make other records durable, in one batch (a broker's registration)."""
+    def append(self, records: Sequence[MetadataRecord]) -> None:
+        """Make other records durable, in one batch (a broker's registration, ACLs, quotas)."""
         self._commit(records)
 
     def _config_records(self, name: str, changes: Mapping[str, str | None]) -> list[MetadataRecord]:
@@ -280,7 +286,7 @@ class ClusterMetadata:
             directories=(self.properties.directory_id,),
         )
 
-    def _commit(self, records: list[MetadataRecord]) -> None:
+    def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if not records:
             return
         self._log.append_records([Record(None, encode_record(record)) for record in records])
@@ -312,6 +318,10 @@ class ClusterMetadata:
                 self.features[record.name] = record.feature_level
             case ProducerIdsRecord():
                 self._next_block = max(self._next_block, record.next_producer_id)
+            case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                self.acls.replay(record)
+            case ClientQuotaRecord():
+                self.quotas.replay(record)
 
     def _replay_config(self, record: ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)

@@ -7,13 +7,37 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
-from broker.handlers import cluster, configs, fetch, groups, list_offsets, offsets, produce, producers, topics
+from broker.handlers import (
+    acls,
+    cluster,
+    configs,
+    fetch,
+    groups,
+    list_offsets,
+    offsets,
+    produce,
+    producers,
+    quotas,
+    topics,
+)
 from broker.handlers.routes import Route
 from broker.protocol.messages.api_versions import ApiVersion
 
 __all__ = ["ROUTES", "advertised"]
 
-_FAMILIES: Final = (cluster, topics, configs, produce, fetch, list_offsets, producers, groups, offsets)
+_FAMILIES: Final = (
+    cluster,
+    topics,
+    configs,
+    produce,
+    fetch,
+    list_offsets,
+    producers,
+    groups,
+    offsets,
+    acls,
+    quotas,
+)
 
 ROUTES: Final[Mapping[int, Route]] = MappingProxyType(
     {int(route.key): route for route in sorted(chain.from_iterable(f.routes for f in _FAMILIES), key=lambda r: r.key)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
-from broker.security.access import CLUSTER_NAME, Operation, Resource, ResourceType, denied
+from broker.security.access import CLUSTER_NAME, OPERATIONS, Operation, Resource, ResourceType, denied
 from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -52,6 +52,18 @@ class Context:
         return authorizer is None or authorizer.allows(
             self.principal, self.client_host, operation, Resource(resource_type, name)
         )
+
+    def allows_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether the client may do this on some resource of that type, be it there or not."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.allows_any(self.principal, self.client_host, operation, resource_type)
+
+    def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """What the client may do with a resource, as the bit field of ``authorized_operations``."""
+        possible = OPERATIONS[resource_type]
+        if self.broker.authorizer is None:
+            return sum(1 << operation for operation in possible)
+        return sum(1 << one for one in possible if self.allows(Operation(one), resource_type, name))
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
         """Raises the resource's AuthorizationFailed where the client may not do this."""

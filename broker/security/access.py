@@ -14,7 +14,17 @@ from broker.errors import (
 )
 from broker.security.principal import Principal
 
-__all__ = ["CLUSTER", "CLUSTER_NAME", "Authorizer", "Operation", "Resource", "ResourceType", "denied"]
+__all__ = [
+    "CLUSTER",
+    "CLUSTER_NAME",
+    "NOT_ASKED",
+    "OPERATIONS",
+    "Authorizer",
+    "Operation",
+    "Resource",
+    "ResourceType",
+    "denied",
+]
 
 
 class Operation(IntEnum):
@@ -56,6 +66,16 @@ class Resource(NamedTuple):
     name: str
 
 
+OPERATIONS: Final = {
+    ResourceType.TOPIC: (3, 4, 5, 6, 7, 8, 10, 11),
+    ResourceType.GROUP: (3, 6, 8, 10, 11),
+    ResourceType.CLUSTER: (5, 7, 8, 9, 10, 11, 12),
+}
+"""What there is to be allowed on a resource, where clients ask for it (``AclEntry.supportedOperations``)."""
+
+NOT_ASKED: Final = -(1 << 31)
+"""``authorized_operations`` of an answer to who did not ask for them."""
+
 CLUSTER_NAME: Final = "kafka-cluster"
 CLUSTER: Final = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
@@ -64,6 +84,10 @@ class Authorizer(Protocol):
     """Decides. For the broker's event loop: an answer is a look-up in memory."""
 
     def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool: ...
+
+    def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there could be a resource of that type on which it may be done, existing or not."""
+        ...
 
 
 def denied(operation: Operation, resource: Resource, principal: Principal) -> BrokerError:

@@ -16,11 +16,11 @@ class AccessControlEntryRecord(MetadataRecord):
     """An entry was added; types, operation and permission by their wire codes."""
 
     __slots__ = (
-        "host", "id", "operation", "pattern_type", "permission_type", "principal", "resource_name", "resource_type",
+        "acl_id", "host", "operation", "pattern_type", "permission_type", "principal", "resource_name", "resource_type",
     )  # fmt: skip
     API_KEY = 18
     FIELDS: ClassVar = (
-        Field(name="id", kind="uuid"),
+        Field(name="acl_id", kind="uuid"),
         Field(name="resource_type", kind="int8"),
         Field(name="resource_name", kind="string"),
         Field(name="pattern_type", kind="int8"),
@@ -33,7 +33,7 @@ class AccessControlEntryRecord(MetadataRecord):
     def __init__(
         self,
         *,
-        id: uuid.UUID = ZERO_UUID,
+        acl_id: uuid.UUID = ZERO_UUID,
         resource_type: int = 0,
         resource_name: str = "",
         pattern_type: int = 0,
@@ -42,7 +42,7 @@ class AccessControlEntryRecord(MetadataRecord):
         operation: int = 0,
         permission_type: int = 0,
     ) -> None:
-        self.id = id
+        self.acl_id = acl_id
         self.resource_type = resource_type
         self.resource_name = resource_name
         self.pattern_type = pattern_type
@@ -55,9 +55,9 @@ class AccessControlEntryRecord(MetadataRecord):
 class RemoveAccessControlEntryRecord(MetadataRecord):
     """The entry of that id was removed."""
 
-    __slots__ = ("id",)
+    __slots__ = ("acl_id",)
     API_KEY = 19
-    FIELDS: ClassVar = (Field(name="id", kind="uuid"),)
+    FIELDS: ClassVar = (Field(name="acl_id", kind="uuid"),)
 
-    def __init__(self, *, id: uuid.UUID = ZERO_UUID) -> None:
-        self.id = id
+    def __init__(self, *, acl_id: uuid.UUID = ZERO_UUID) -> None:
+        self.acl_id = acl_id

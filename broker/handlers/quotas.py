@@ -1,0 +1,83 @@
+"""Quotas of users, client ids and addresses, as administrators see and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.errors import BrokerError
+from broker.handlers.routes import Context, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages import alter_client_quotas as alter
+from broker.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from broker.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+from broker.quotas.records import ClientQuotaRecord
+from broker.quotas.settings import EntityFilter
+from broker.security.access import Operation, ResourceType
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+@routes.handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2))
+def describe_client_quotas(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+    """List the quotas that are set for whom a filter finds.
+
+    v1 flexible
+    """
+    context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+    filters = [EntityFilter(one.entity_type, one.match_type, one.match) for one in request.components]
+    found = context.broker.metadata.quotas.find(filters, strict=request.strict)
+    return DescribeClientQuotasResponse(
+        error_message=None,
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                values=[ValueData(key=key, value=value) for key, value in values.items()],
+            )
+            for entity, values in found
+        ],
+    )
+
+
+@routes.handles(ApiKey.ALTER_CLIENT_QUOTAS, versions=range(2))
+def alter_client_quotas(context: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """Set and remove quotas, or with `validate_only` say whether they could be.
+
+    v1 flexible
+    """
+    refusal: BrokerError | None = None
+    try:
+        context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
+    except BrokerError as error:
+        refusal = error
+    records: list[ClientQuotaRecord] = []
+    answers = []
+    for entry in request.entries:
+        entity = [(part.entity_type, part.entity_name) for part in entry.entity]
+        try:
+            if refusal is not None:
+                raise refusal
+            ops = {op.key: None if op.remove else op.value for op in entry.ops}
+            records += context.broker.metadata.quotas.changed(entity, ops)
+        except BrokerError as error:
+            answers.append(_answer(entity, error))
+        else:
+            answers.append(_answer(entity, None))
+    if not request.validate_only:
+        context.broker.metadata.append(records)
+    return AlterClientQuotasResponse(entries=answers)
+
+
+def _answer(entity: Sequence[tuple[str, str | None]], error: BrokerError | None) -> alter.ResponseEntryData:
+    return alter.ResponseEntryData(
+        error_code=error.code if error else 0,
+        error_message=error.message if error else None,
+        entity=[alter.ResponseEntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+    )

@@ -1,0 +1,61 @@
+"""The configuration keys of the authorizer, under Kafka's names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.security.acls import Acls, check_principal
+from broker.security.authorizer import StandardAuthorizer
+from tidegate.kit.config import config, key
+
+__all__ = ["AccessConfig"]
+
+_STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def _authorizer(name: str) -> str | None:
+    return None if name in ("", _STANDARD) else f"the only authorizer is {_STANDARD}; without one everything is allowed"
+
+
+def _principals(text: str) -> str | None:
+    for one in _split(text):
+        try:
+            check_principal(one)
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+def _split(text: str) -> list[str]:
+    return [one.strip() for one in text.split(";") if one.strip()]
+
+
+@config
+class AccessConfig:
+    """Whether access control entries decide what clients may do."""
+
+    authorizer_class_name: str = key(
+        "authorizer.class.name",
+        default="",
+        check=_authorizer,
+        doc=f"`{_STANDARD}` lets access control entries (ACLs) decide what clients may do; empty: everything is allowed.",
+    )
+    super_users: str = key(
+        "super.users",
+        default="",
+        check=_principals,
+        doc="Who may do everything, as `User:name`, with `;` between them.",
+    )
+    allow_everyone_if_no_acl_is_found: bool = key(
+        "allow.everyone.if.no.acl.found",
+        default=False,
+        doc="Let everyone use what no ACL at all is for; otherwise only super users may.",
+    )
+
+    def authorizer(self, acls: Acls) -> StandardAuthorizer | None:
+        """The authorizer over these entries, where there is to be one."""
+        if not self.authorizer_class_name:
+            return None
+        return StandardAuthorizer(
+            acls, super_users=_split(self.super_users), allow_if_no_acl=self.allow_everyone_if_no_acl_is_found
+        )

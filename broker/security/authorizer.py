@@ -1,0 +1,121 @@
+"""Decides by access control entries, as Kafka's ``StandardAuthorizer`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from broker.security.access import Operation, Resource, ResourceType
+from broker.security.acls import WILDCARD, AccessControlEntry, Acls, PatternType, Permission
+from broker.security.principal import Principal
+
+__all__ = ["StandardAuthorizer"]
+
+_EVERYONE: Final = "User:*"
+_MOST_REMEMBERED: Final = 20_000
+"""Decisions kept; names come from clients, so there is no end to them otherwise."""
+
+_ALSO_ALLOWED_BY: Final = {
+    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+"""Who may do one of these may also describe; who is denied one is not denied that."""
+
+
+class StandardAuthorizer:
+    """Over the cluster's entries, which may change at any time: decisions are remembered until they do.
+
+    A denial holds before any allowance. Where no entry at all is for a resource, ``allow_if_no_acl`` decides.
+    """
+
+    def __init__(self, acls: Acls, *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
+        self.acls = acls
+        self._super_users = frozenset(super_users)
+        self._allow_if_no_acl = allow_if_no_acl
+        self._decided: dict[tuple[str, str, str, int, int, str], bool] = {}
+        self._exact: dict[tuple[int, str], list[AccessControlEntry]] = {}
+        self._prefixed: dict[int, list[AccessControlEntry]] = {}
+        self._seen = -1
+
+    def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool:
+        if self._seen != self.acls.changes:
+            self._index()
+        asked = (principal.type, principal.name, host, operation, *resource)
+        decided = self._decided.get(asked)
+        if decided is None:
+            if len(self._decided) >= _MOST_REMEMBERED:
+                self._decided.clear()
+            decided = self._decided[asked] = self._decide(str(principal), host, operation, resource)
+        return decided
+
+    def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there could be a resource of that type on which the client may do this, existing or not."""
+        if self.allows(principal, host, operation, Resource(resource_type, "hardcode")):
+            # The name is Kafka's own choice: it lets super users and "no entries at all" pass.
+            return True
+        allowed: list[AccessControlEntry] = []
+        denied: set[tuple[int, str]] = set()
+        for entry in self.acls:
+            if entry.resource_type != resource_type or not _is_for(entry, str(principal), host):
+                continue
+            if entry.operation not in (operation, Operation.ALL):
+                continue
+            if entry.permission == Permission.ALLOW:
+                allowed.append(entry)
+            elif (entry.pattern_type, entry.resource_name) == (PatternType.LITERAL, WILDCARD):
+                return False
+            else:
+                denied.add((entry.pattern_type, entry.resource_name))
+        return any(not _dominated(entry, denied) for entry in allowed)
+
+    def _index(self) -> None:
+        self._decided.clear()
+        self._exact.clear()
+        self._prefixed.clear()
+        for entry in self.acls:
+            if entry.pattern_type == PatternType.PREFIXED:
+                self._prefixed.setdefault(entry.resource_type, []).append(entry)
+            else:
+                self._exact.setdefault((entry.resource_type, entry.resource_name), []).append(entry)
+        self._seen = self.acls.changes
+
+    def _applying(self, resource: Resource) -> list[AccessControlEntry]:
+        name = resource.name
+        return [
+            *self._exact.get((resource.type, name), ()),
+            *(self._exact.get((resource.type, WILDCARD), ()) if name != WILDCARD else ()),
+            *(one for one in self._prefixed.get(resource.type, ()) if name.startswith(one.resource_name)),
+        ]
+
+    def _decide(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
+        if principal in self._super_users:
+            return True
+        applying = self._applying(resource)
+        if not applying:
+            return self._allow_if_no_acl
+        allowed = False
+        for entry in applying:
+            if not _is_for(entry, principal, host):
+                continue
+            if entry.operation in (operation, Operation.ALL):
+                if entry.permission == Permission.DENY:
+                    return False
+                allowed = True
+            elif entry.permission == Permission.ALLOW and entry.operation in _ALSO_ALLOWED_BY.get(operation, ()):
+                allowed = True
+        return allowed
+
+
+def _is_for(entry: AccessControlEntry, principal: str, host: str) -> bool:
+    return entry.principal in (principal, _EVERYONE) and entry.host in (host, WILDCARD)
+
+
+def _dominated(entry: AccessControlEntry, denied: set[tuple[int, str]]) -> bool:
+    """Whether everything an allowing entry is for is denied by another."""
+    name = entry.resource_name
+    if entry.pattern_type == PatternType.LITERAL:
+        if name == WILDCARD:
+            return False
+        if (PatternType.LITERAL, name) in denied:
+            return True
+    return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
