@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from broker.arrivals import Arrivals
 from broker.config import BrokerConfig, Listener
 from broker.durability import Durability
+from broker.fetch_sessions import FetchSessions
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
@@ -49,6 +51,7 @@ class Broker:
         self.resources = Resources(config, self.metadata)
         self.topics = Topics(config, self.metadata, self.logs)
         self.arrivals = Arrivals()
+        self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)
         self.durability = Durability(background_interval_s=config.background_flush_ms / 1000)
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)
@@ -64,6 +67,11 @@ class Broker:
         """This broker, as a client of that listener can reach it."""
         where = self.advertised[listener]
         return Node(self.metadata.node_id, where.host, where.port, self.config.broker_rack)
+
+    def enforce_retention(self) -> None:
+        """Delete what no log has to keep any longer, and let fetch sessions see where the logs begin now."""
+        if self.logs.enforce_retention(time.time_ns() // 1_000_000):
+            self.fetch_sessions.look_at_all()
 
     async def close(self) -> None:
         """Bring everything to the disk, marked as a clean stop."""

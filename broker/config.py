@@ -126,6 +126,13 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
         check=at_least(-1),
         doc="Idle connections are closed after this; -1 never.",
     )
+    fetch_session_slots: int = key(
+        "max.incremental.fetch.session.cache.slots",
+        default=1000,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How many fetch sessions are kept; consumers without one name all their partitions with each fetch.",
+    )
     fetch_max_bytes: int = key(
         "fetch.max.bytes",
         default=57_671_680,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from broker.arrivals import Arrivals
@@ -103,12 +103,6 @@ class Partitions:
         until = partition.last_stable_offset if isolation_level == READ_COMMITTED else None
         found = partition.read(offset, max_bytes, minimum_one=first, until=until)
         return found if found.size else None
-
-    def wait(
-        self, partitions: Collection[PartitionLog], *, missing_bytes: int, timeout_ms: int
-    ) -> asyncio.Future[None]:
-        """Done when these partitions have got so many bytes more, or the time is over."""
-        return self._arrivals.wait(partitions, missing_bytes=missing_bytes, timeout_ms=timeout_ms)
 
     def changed(self, partition: PartitionLog) -> None:
         """Let waiting fetches look again: the partition was deleted or its start has moved."""

@@ -146,7 +146,7 @@ class BrokerServer:
 
     def _keep_house(self, broker: Broker) -> None:
         config = self.config
-        self._every(config.retention_check_ms / 1000, lambda: broker.logs.enforce_retention(_now_ms()), "retention")
+        self._every(config.retention_check_ms / 1000, broker.enforce_retention, "retention")
         self._every(config.checkpoint_interval_ms / 1000, broker.logs.checkpoint, "checkpoint")
         if config.cleaner_enable:
             self._cleaner = cleaner = Cleaner(broker.logs)

@@ -2,83 +2,193 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from broker.errors import BrokerError, FetchSessionIdNotFound
+from broker.errors import BrokerError, InvalidFetchSessionEpoch
+from broker.fetch_sessions import CachedPartition, FetchSession
 from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
+from broker.partitions import LEADER_EPOCH, READ_COMMITTED
 from broker.protocol.api import ApiKey
-from broker.protocol.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetched
+from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 
 __all__ = ["routes"]
 
 routes = Routes()
+
+_FULL: Final = 0
+"""The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""
 
 
 @routes.handles(ApiKey.FETCH, versions=range(4, 19))
 def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     """Read record batches of several partitions, waiting up to the time given until there are `min_bytes`.
 
-    Every answer names session 0: clients then ask for all partitions each time, as when Kafka's session cache is full.
-
-    v5 log start offset · v7 sessions · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids · v15-v18 for followers
+    v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids ·
+    v15-v18 for followers
     """
-    if request.session_id != 0:
-        raise FetchSessionIdNotFound(f"There is no fetch session {request.session_id}.")
+    sessions = context.broker.fetch_sessions
+    if request.session_epoch > _FULL:
+        session = sessions.resume(request, uses_topic_ids=context.version >= TOPIC_IDS_SINCE)
+        if session is not None:
+            return _incremental(context, request, session)
+    elif request.session_id != 0:
+        sessions.close(request.session_id)
+    return _full(context, request)
+
+
+# A fetch that names all its partitions
+
+
+def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     found = _read_all(context, request)
     missing = request.min_bytes - found.size
-    if missing <= 0 or found.failed or request.max_wait_ms <= 0 or not found.partitions:
-        return found.response
-    waiting = context.broker.partitions.wait(found.partitions, missing_bytes=missing, timeout_ms=request.max_wait_ms)
-    return Pending(waiting, lambda _: _read_all(context, request).response)
+    if missing <= 0 or found.failed or request.max_wait_ms <= 0:
+        return _full_answer(context, request, found)
+    logs = [log for log in found.logs if log is not None]
+    if not logs:
+        return _full_answer(context, request, found)
+    stuck = _stuck(found) if request.isolation_level == READ_COMMITTED else None
+    waiter = context.broker.arrivals.wait(logs, missing_bytes=missing, timeout_ms=request.max_wait_ms, stuck=stuck)
+    return Pending(waiter.future, lambda _: _full_answer(context, request, _read_all(context, request)))
+
+
+def _full_answer(context: Context, request: FetchRequest, found: _Found) -> FetchResponse:
+    if request.session_epoch != _FULL:
+        return FetchResponse(found.topics)
+    session = context.broker.fetch_sessions.create(len(found.logs), uses_topic_ids=context.version >= TOPIC_IDS_SINCE)
+    if session is None:
+        return FetchResponse(found.topics)
+    session.read_committed = request.isolation_level == READ_COMMITTED
+    session.want(request.topics)
+    logs = iter(found.logs)
+    for topic, results in found.topics:
+        for fetched in results:
+            cached = session.partition(topic, fetched.partition)
+            session.follow(cached, next(logs))
+            session.told(cached, fetched)
+    return FetchResponse(found.topics, session_id=session.id)
 
 
 class _Found(NamedTuple):
-    response: FetchResponse
+    """What a fetch gives now; ``logs`` in the order of the results, None for partitions that are not there."""
+
+    topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]]
+    logs: list[PartitionLog | None]
     size: int
     failed: bool
-    partitions: list[PartitionLog]
 
 
 def _read_all(context: Context, request: FetchRequest) -> _Found:
     left = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     size, failed = 0, False
-    partitions: list[PartitionLog] = []
+    logs: list[PartitionLog | None] = []
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
     for topic, wanted in request.topics:
         results = []
         for one in wanted:
-            fetched, partition = _read(context, request, topic, one, left - size, size == 0)
-            if partition is None:
+            fetched, log = _read(context, request, topic, one, left - size, size == 0)
+            logs.append(log)
+            if fetched.error_code and log is not None:
                 failed = True
-            else:
-                partitions.append(partition)
-            size += fetched.records.size if fetched.records is not None else 0
+            elif fetched.records is not None:
+                size += fetched.records.size
             results.append(fetched)
         topics.append((topic, results))
-    return _Found(FetchResponse(topics), size, failed, partitions)
+    return _Found(topics, logs, size, failed)
+
+
+def _stuck(found: _Found) -> dict[PartitionLog, int]:
+    """The partitions that an open transaction holds back, with their last stable offsets."""
+    results = itertools.chain.from_iterable(results for _, results in found.topics)
+    return {
+        log: fetched.last_stable_offset
+        for log, fetched in zip(found.logs, results, strict=True)
+        if log is not None and fetched.last_stable_offset < fetched.high_watermark
+    }
+
+
+# A fetch that continues a session
+
+
+def _incremental(context: Context, request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
+    epoch = session.epoch
+    found = _read_due(context, request, session)
+    missing = request.min_bytes - found.size
+    if missing <= 0 or found.failed or request.max_wait_ms <= 0 or not session.has_logs:
+        return _incremental_answer(session, found)
+    waiter = context.broker.arrivals.wait((), missing_bytes=missing, timeout_ms=request.max_wait_ms)
+    session.waiter = waiter
+
+    def answer(_: None) -> FetchResponse:
+        if session.epoch != epoch:
+            raise InvalidFetchSessionEpoch(f"Fetch session {session.id} went on while a fetch of it waited.")
+        session.waiter = None
+        return _incremental_answer(session, _read_due(context, request, session))
+
+    return Pending(waiter.future, answer)
+
+
+def _incremental_answer(session: FetchSession, found: _Due) -> FetchResponse:
+    topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
+    for cached, fetched in found.results:
+        if session.told(cached, fetched):
+            if topics and topics[-1][0] == cached.topic:
+                topics[-1][1].append(fetched)
+            else:
+                topics.append((cached.topic, [fetched]))
+    return FetchResponse(topics, session_id=session.id)
+
+
+class _Due(NamedTuple):
+    results: list[tuple[CachedPartition, PartitionFetched]]
+    size: int
+    failed: bool
+
+
+def _read_due(context: Context, request: FetchRequest, session: FetchSession) -> _Due:
+    """What those partitions of a session give that may have something to say."""
+    left = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    size, failed = 0, False
+    results: list[tuple[CachedPartition, PartitionFetched]] = []
+    for cached in session.due:
+        fetched, log = _read(context, request, cached.topic, cached.wanted, left - size, size == 0)
+        if log is not cached.log:
+            session.follow(cached, log)
+        if fetched.error_code and log is not None:
+            failed = True
+        elif fetched.records is not None:
+            size += fetched.records.size
+        results.append((cached, fetched))
+    return _Due(results, size, failed)
 
 
 def _read(
     context: Context, request: FetchRequest, topic: str | uuid.UUID, wanted: FetchPartition, left: int, first: bool
 ) -> tuple[PartitionFetched, PartitionLog | None]:
-    """What one partition gives; no partition beside it where it gives an error."""
+    """What one partition gives; no log beside it where there is none.
+
+    A partition that is not there says so with the answer, whenever that is due; other errors are answered at once.
+    """
     partitions = context.broker.partitions
-    partition = None
+    log = None
     try:
-        partition = partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
+        log = partitions.find(topic, wanted.partition)
+        if wanted.current_leader_epoch > LEADER_EPOCH:
+            partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
         records = partitions.read(
-            partition,
+            log,
             wanted.fetch_offset,
             min(wanted.max_bytes, max(left, 0)),
             isolation_level=request.isolation_level,
             first=first,
         )
     except BrokerError as error:
-        end = (-1, -1, -1) if partition is None else _offsets(partition)
-        return PartitionFetched(wanted.partition, error.code, *end), None
-    return PartitionFetched(wanted.partition, 0, *_offsets(partition), records), partition
+        end = (-1, -1, -1) if log is None else _offsets(log)
+        return PartitionFetched(wanted.partition, error.code, *end), log
+    return PartitionFetched(wanted.partition, 0, *_offsets(log), records), log
 
 
 def _offsets(partition: PartitionLog) -> tuple[int, int, int]:

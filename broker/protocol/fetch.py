@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import ClassVar, Final, NamedTuple, Protocol
 
@@ -26,6 +26,7 @@ from broker.protocol.produce import skip_tags
 
 __all__ = ["FetchPartition", "FetchRequest", "FetchResponse", "FileSlice", "PartitionFetched"]
 
+SESSIONS_SINCE: Final = 7
 TOPIC_IDS_SINCE: Final = 13
 FLEXIBLE_SINCE: Final = 12
 
@@ -57,9 +58,18 @@ class FetchPartition(NamedTuple):
 
 
 class FetchRequest:
-    """``topics`` pairs a name, or an id since v13, with what is wanted of it."""
+    """``topics`` pairs a name, or an id since v13, with what is wanted of it; ``forgotten``, with partition numbers."""
 
-    __slots__ = ("isolation_level", "max_bytes", "max_wait_ms", "min_bytes", "session_epoch", "session_id", "topics")
+    __slots__ = (
+        "forgotten",
+        "isolation_level",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "session_epoch",
+        "session_id",
+        "topics",
+    )
     API_KEY: ClassVar = 1
     FLEXIBLE_SINCE: ClassVar = FLEXIBLE_SINCE
 
@@ -73,6 +83,7 @@ class FetchRequest:
         isolation_level: int = 0,
         session_id: int = 0,
         session_epoch: int = -1,
+        forgotten: Sequence[tuple[str | uuid.UUID, list[int]]] = (),
     ) -> None:
         self.topics = topics
         self.max_wait_ms = max_wait_ms
@@ -81,10 +92,11 @@ class FetchRequest:
         self.isolation_level = isolation_level
         self.session_id = session_id
         self.session_epoch = session_epoch
+        self.forgotten = forgotten
 
     @classmethod
     def read(cls, data: memoryview, version: int, at: int) -> FetchRequest:
-        """Raises MalformedMessage. Forgotten topics and the rack mean nothing without sessions and are not read."""
+        """Raises MalformedMessage. The rack, which means nothing with one broker, is not read."""
         try:
             return _read(data, version, at)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -98,18 +110,13 @@ def _read(data: memoryview, version: int, at: int) -> FetchRequest:
     max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(data, at)
     at += _LIMITS.size
     session_id, session_epoch = 0, -1
-    if version >= 7:
+    if version >= SESSIONS_SINCE:
         session_id, session_epoch = _SESSION.unpack_from(data, at)
         at += _SESSION.size
     count, at = read_array_length(data, at, flexible)
     topics: list[tuple[str | uuid.UUID, list[FetchPartition]]] = []
     for _ in range(count):
-        topic: str | uuid.UUID
-        if version >= TOPIC_IDS_SINCE:
-            topic, at = read_uuid(data, at)
-        else:
-            name, at = read_string(data, at, flexible)
-            topic = name or ""
+        topic, at = _read_topic(data, at, version)
         partitions, at = _read_partitions(data, at, version, flexible)
         topics.append((topic, partitions))
     return FetchRequest(
@@ -120,7 +127,34 @@ def _read(data: memoryview, version: int, at: int) -> FetchRequest:
         isolation_level=isolation_level,
         session_id=session_id,
         session_epoch=session_epoch,
+        forgotten=_read_forgotten(data, at, version, flexible) if session_epoch > 0 else (),
     )
+
+
+def _read_topic(data: memoryview, at: int, version: int) -> tuple[str | uuid.UUID, int]:
+    if version >= TOPIC_IDS_SINCE:
+        return read_uuid(data, at)
+    name, at = read_string(data, at, version >= FLEXIBLE_SINCE)
+    return name or "", at
+
+
+def _read_forgotten(
+    data: memoryview, at: int, version: int, flexible: bool
+) -> Sequence[tuple[str | uuid.UUID, list[int]]]:
+    """What an incremental fetch takes out of its session; in other fetches it means nothing."""
+    topics, at = read_array_length(data, at, flexible)
+    if topics == 0:
+        return ()
+    forgotten = []
+    for _ in range(topics):
+        topic, at = _read_topic(data, at, version)
+        count, at = read_array_length(data, at, flexible)
+        numbers = [_INT32.unpack_from(data, at + 4 * index)[0] for index in range(count)]
+        at += 4 * count
+        if flexible:
+            at = skip_tags(data, at)
+        forgotten.append((topic, numbers))
+    return forgotten
 
 
 def _read_partitions(data: memoryview, at: int, version: int, flexible: bool) -> tuple[list[FetchPartition], int]:
@@ -178,7 +212,7 @@ class FetchResponse:
         flexible = version >= FLEXIBLE_SINCE
         parts: list[bytearray | FileSlice] = []
         out += _INT32.pack(self.throttle_time_ms)
-        if version >= 7:
+        if version >= SESSIONS_SINCE:
             out += struct.pack(">hi", self.error_code, self.session_id)
         write_array_length(out, len(self.topics), flexible)
         for topic, partitions in self.topics:

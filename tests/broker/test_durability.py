@@ -116,7 +116,7 @@ def test_what_nobody_waits_for_is_flushed_in_the_background(logs: list[Partition
 def test_a_waiter_is_told_when_enough_has_come(logs: list[PartitionLog]) -> None:
     async def test() -> None:
         arrivals = Arrivals()
-        waiting = arrivals.wait(logs[:2], missing_bytes=100, timeout_ms=60_000)
+        waiting = arrivals.wait(logs[:2], missing_bytes=100, timeout_ms=60_000).future
         arrivals.notify(logs[2], 1000)
         arrivals.notify(logs[0], 60)
         assert not waiting.done()
@@ -131,11 +131,11 @@ def test_a_waiter_is_told_when_enough_has_come(logs: list[PartitionLog]) -> None
 def test_a_waiter_is_let_go_by_time_by_change_or_by_itself(logs: list[PartitionLog]) -> None:
     async def test() -> None:
         arrivals = Arrivals()
-        await arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=1)
-        changed = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000)
+        await arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=1).future
+        changed = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000).future
         arrivals.notify(logs[0], 0)
         await changed
-        left = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000)
+        left = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000).future
         left.cancel()
         await asyncio.sleep(0)
         assert len(arrivals) == 0
