@@ -10,12 +10,13 @@ from broker.groups.config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
+from broker.security.config import SecurityConfig, listener_problems
 from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 
 __all__ = ["BrokerConfig", "Listener"]
 
-_LISTENER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:.%]*\]|[^:/\[\]]*):(\d{1,5})")
+_LISTENER: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)://(\[[0-9A-Fa-f:.%]*\]|[^:/\[\]]*):(\d{1,5})")
 
 
 class Listener(NamedTuple):
@@ -41,16 +42,14 @@ class Listener(NamedTuple):
 def _listeners(values: list[str]) -> str | None:
     for value in values:
         try:
-            listener = Listener.parse(value)
+            Listener.parse(value)
         except ValueError as error:
             return str(error)
-        if listener.name != "PLAINTEXT":
-            return f"listener {listener.name} is not supported: only PLAINTEXT is"
     return None
 
 
 @config
-class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
+class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig, SecurityConfig):
     """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 
     node_id: int = key(
@@ -67,7 +66,8 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
         default=["PLAINTEXT://127.0.0.1:9092"],
         importance="high",
         check=_listeners,
-        doc="Where to listen, as PLAINTEXT://host:port; port 0 takes a free one.",
+        doc="Where to listen, as NAME://host:port; port 0 takes a free one. `listener.security.protocol.map` says what "
+        "protocol a name stands for.",
     )
     advertised_listeners: list[str] = key(
         "advertised.listeners",
@@ -113,25 +113,11 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
         check=at_least(1),
         doc="The largest request read; a larger one ends its connection before it is received.",
     )
-    max_connections: int = key(
-        "max.connections",
-        default=(1 << 31) - 1,
-        type=KeyType.INT,
-        check=at_least(1),
-        doc="Connections at one time; more are closed as they come.",
-    )
     connections_max_idle_ms: int = key(
         "connections.max.idle.ms",
         default=600_000,
         check=at_least(-1),
         doc="Idle connections are closed after this; -1 never.",
-    )
-    fetch_session_slots: int = key(
-        "max.incremental.fetch.session.cache.slots",
-        default=1000,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How many fetch sessions are kept; consumers without one name all their partitions with each fetch.",
     )
     fetch_max_bytes: int = key(
         "fetch.max.bytes",
@@ -139,6 +125,13 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
         type=KeyType.INT,
         check=at_least(1024),
         doc="The most bytes a fetch is answered with, whatever it asks for.",
+    )
+    fetch_session_slots: int = key(
+        "max.incremental.fetch.session.cache.slots",
+        default=1000,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How many fetch sessions are kept; consumers without one name all their partitions with each fetch.",
     )
     retention_check_ms: int = key(
         "log.retention.check.interval.ms",
@@ -203,15 +196,46 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig):
             yield Problem(
                 "log.dirs", f"Invalid value {','.join(self.log_dirs)} for configuration log.dirs: give one directory"
             )
-        names = [Listener.parse(text).name for text in self.advertised_listeners]
-        if len(set(names)) != len(names):
-            yield Problem("advertised.listeners", "Each listener can be advertised once")
+        yield from SecurityConfig.problems(self)
+        yield from self._listener_problems()
         try:
             parse(LogConfig, topic_defaults(self.topic_settings))
         except ConfigError as error:
             yield from error.problems
         except ValueError as error:
             yield Problem("log.*", f"A number was expected: {error}")
+
+    def _listener_problems(self) -> Iterator[Problem]:
+        for key_name, listeners in (
+            ("listeners", [Listener.parse(text) for text in self.listeners]),
+            ("advertised.listeners", [Listener.parse(text) for text in self.advertised_listeners]),
+        ):
+            names = [listener.name for listener in listeners]
+            if len(set(names)) != len(names):
+                yield Problem(key_name, "Each listener must have a different name")
+            for name in names:
+                if name not in self._unopened and self.protocol_of(name) is None:
+                    yield Problem(
+                        key_name,
+                        f"No security protocol defined for listener {name}: add {name}:PLAINTEXT or the like to "
+                        "listener.security.protocol.map",
+                    )
+        if self.listeners and not self.opened_listeners:
+            yield Problem("listeners", "Every listener is one of controller.listener.names: name one for clients")
+        for listener in self.opened_listeners:
+            protocol = self.protocol_of(listener.name)
+            if protocol is not None:
+                yield from listener_problems(self, listener.name, protocol)
+
+    @property
+    def _unopened(self) -> set[str]:
+        return {name.upper() for name in self.controller_listeners}
+
+    @property
+    def opened_listeners(self) -> list[Listener]:
+        """The listeners for clients, in the order given."""
+        parsed = map(Listener.parse, self.listeners)
+        return [listener for listener in parsed if listener.name not in self._unopened]
 
     @property
     def topic_settings(self) -> dict[str, str]:

@@ -18,10 +18,12 @@ from typing import Any, Final, Protocol
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
 
-__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Slot"]
+__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Slot", "Wire"]
 
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
+_FIRST_BUFFER_BYTES: Final = 2 * 1024
+"""Of a client that has not said yet who it is: thousands of those cost little."""
 _SENDFILE_FROM_BYTES: Final = 64 * 1024
 """Below this, reading and writing costs less than a ``sendfile`` (measured)."""
 _MAPPED_ABOVE_BYTES: Final = 1024 * 1024
@@ -29,6 +31,8 @@ _MOST_PENDING: Final = 128
 """Requests of one connection that may be unanswered before no more are read."""
 _MOST_UNSENT_BYTES: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 64
+_FINISH_S: Final = 5
+"""How long a client may take to read the last answer."""
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 Part = bytes | bytearray | FileSlice
@@ -57,6 +61,16 @@ class FrameHandler(Protocol):
         ...
 
 
+class Wire(Protocol):
+    """What a connection needs of its socket; it does not block, and raises BlockingIOError instead."""
+
+    def recv_into(self, buffer: memoryview, /) -> int: ...
+
+    def sendmsg(self, buffers: list[memoryview], ancillary: tuple[()], flags: int, /) -> int: ...
+
+    def close(self) -> None: ...
+
+
 class Connection:
     """Belongs to one event loop. ``closed`` is called once, with the reason where the client did not simply leave."""
 
@@ -68,17 +82,20 @@ class Connection:
         closed: Callable[[Connection, str | None], None],
         max_frame_bytes: int,
         listener: str,
+        authenticated: bool = True,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._socket = sock
+        self._socket: Wire = sock
         self._fd = sock.fileno()
         self._handle = handle
         self._closed = closed
         self._max_frame_bytes = max_frame_bytes
         self.listener = listener
         self.principal = ANONYMOUS
+        self.authenticated = authenticated
+        """Whether it is known who the client is, be it that nobody asks; who handles frames says so by ``serve``."""
         self.peer = _peer_of(sock)
-        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer = bytearray(_BUFFER_BYTES if authenticated else _FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
         self._large: memoryview | None = None
@@ -87,11 +104,20 @@ class Connection:
         self._out: deque[memoryview | FileSlice] = deque()
         self._sent_of_first = 0
         self._unsent = 0
-        self._writing = self._reading = self._handling = False
+        self._writing = self._reading = self._handling = self._finishing = False
         self.is_open = True
-        self.active_at = self._loop.time()
+        self.made_at = self.active_at = self._loop.time()
         self.bytes_in = self.bytes_out = 0
         self._set_reading(True)
+
+    def serve(self, handle: FrameHandler, max_frame_bytes: int) -> None:
+        """Give the frames from the next one on to another handler: the client is authenticated."""
+        self._handle = handle
+        self._max_frame_bytes = max_frame_bytes
+        self.authenticated = True
+        if len(self._buffer) < _BUFFER_BYTES:
+            self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))
+            self._view = memoryview(self._buffer)
 
     # Receiving
 
@@ -117,7 +143,7 @@ class Connection:
         return True
 
     def _receive(self) -> None:
-        if self._end == _BUFFER_BYTES:
+        if self._end == len(self._buffer):
             self._compact()
         count = self._socket.recv_into(self._view[self._end :])
         if self._received(count):
@@ -141,12 +167,13 @@ class Connection:
             while self.is_open and self._reading and self._end - self._start >= 4:
                 (size,) = _SIZE.unpack_from(self._buffer, self._start)
                 if not 0 <= size <= self._max_frame_bytes:
+                    limit = "socket.request.max.bytes" if self.authenticated else "sasl.server.max.receive.size"
                     raise ConnectionRefusal(
-                        f"a frame of {size} bytes was announced; socket.request.max.bytes is {self._max_frame_bytes}"
+                        f"a frame of {size} bytes was announced; {limit} is {self._max_frame_bytes}"
                     )
                 begin = self._start + 4
                 if begin + size > self._end:
-                    if size > _BUFFER_BYTES - 4:
+                    if size > len(self._buffer) - 4:
                         self._begin_large(size, begin)
                     break
                 self._start = begin + size
@@ -174,14 +201,14 @@ class Connection:
 
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
-        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES
+        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and not self._finishing
         if wanted != self._reading and self.is_open:
             self._set_reading(wanted)
             if wanted and not self._handling:
                 self._loop.call_soon(self._take_buffered)
 
     def _take_buffered(self) -> None:
-        if not self.is_open or self._handling:
+        if not self.is_open or self._handling or self._finishing:
             return
         try:
             self._take_frames()
@@ -270,6 +297,9 @@ class Connection:
             return
         self._loop.remove_writer(self._fd)
         self._writing = False
+        if self._finishing and self.is_idle:
+            self.close(None)
+            return
         self._pace()
 
     def _drain(self) -> None:
@@ -326,6 +356,20 @@ class Connection:
         """Take no more requests; those taken are still answered."""
         if self.is_open and self._reading:
             self._set_reading(False)
+
+    def finish(self, parts: Sequence[Part] = (), *, after_s: float = 0) -> None:
+        """Take no more requests; after a while send this last answer and close."""
+        self._finishing = True
+        self.stop_reading()
+        self._loop.call_later(after_s, self._finish, parts)
+
+    def _finish(self, parts: Sequence[Part]) -> None:
+        if self.is_open:
+            self.send(parts)
+            if self.is_idle:
+                self.close(None)
+            else:
+                self._loop.call_later(_FINISH_S, self.close, None)
 
     def close(self, reason: str | None) -> None:
         if not self.is_open:

@@ -24,6 +24,12 @@ __all__ = [
     "CoordinatorLoadInProgress",
     "CoordinatorNotAvailable",
     "CorruptMessage",
+    "DelegationTokenAuthDisabled",
+    "DelegationTokenAuthorizationFailed",
+    "DelegationTokenExpired",
+    "DelegationTokenNotFound",
+    "DelegationTokenOwnerMismatch",
+    "DelegationTokenRequestNotAllowed",
     "DuplicateResource",
     "DuplicateSequence",
     "ElectionNotNeeded",
@@ -522,6 +528,42 @@ class ReassignmentInProgress(Refused):
     """A reassignment of partitions is under way."""
 
     code = 60
+
+
+class DelegationTokenAuthDisabled(Refused):
+    """Delegation tokens are not enabled."""
+
+    code = 61
+
+
+class DelegationTokenNotFound(Refused):
+    """There is no such delegation token."""
+
+    code = 62
+
+
+class DelegationTokenOwnerMismatch(Refused):
+    """The principal is neither owner nor renewer of the delegation token."""
+
+    code = 63
+
+
+class DelegationTokenRequestNotAllowed(Refused):
+    """Delegation tokens cannot be asked for on this connection."""
+
+    code = 64
+
+
+class DelegationTokenAuthorizationFailed(Refused):
+    """Not authorized for the delegation tokens."""
+
+    code = 65
+
+
+class DelegationTokenExpired(Refused):
+    """The delegation token has expired."""
+
+    code = 66
 
 
 class InvalidPrincipalType(Refused):

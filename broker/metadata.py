@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,6 +42,14 @@ from broker.quotas.records import ClientQuotaRecord
 from broker.quotas.settings import QuotaSettings
 from broker.security.acl_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from broker.security.acls import Acls
+from broker.security.credential_records import (
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from broker.security.scram import ScramCredentials
+from broker.security.tokens import TokenImage
 from tidegate.kit.config import keys_of, nearest_key, parse
 from tidegate.kit.errors import ConfigError
 
@@ -85,9 +93,16 @@ class ClusterMetadata:
         self._defaults: Mapping[str, str] = {}
         self._next_block = 0
         self._producer_ids = range(0)
+        self._changed_topics: set[str] = set()
+        self.topics_created_version = -1
+        """The version of the newest topic."""
+        self.watch_topics: Callable[[str], None] | None = None
+        """Told the name of each topic that was created, grown or deleted, once that is so."""
         self.features: dict[str, int] = {}
         self.acls = Acls()
         self.quotas = QuotaSettings()
+        self.scram = ScramCredentials()
+        self.tokens = TokenImage()
 
     @classmethod
     def open(
@@ -114,6 +129,11 @@ class ClusterMetadata:
     @property
     def cluster_id(self) -> str:
         return self.properties.cluster_id
+
+    @property
+    def version(self) -> int:
+        """The offset of the newest record, which is what Kafka counts versions of the metadata by."""
+        return self._log.end_offset - 1
 
     @property
     def node_id(self) -> int:
@@ -293,6 +313,9 @@ class ClusterMetadata:
         self._log.flush()
         for record in records:
             self._replay(record)
+        changed, self._changed_topics = self._changed_topics, set()
+        for name in changed if self.watch_topics is not None else ():
+            self.watch_topics(name)
 
     # The image
 
@@ -303,14 +326,18 @@ class ClusterMetadata:
                     record.name, record.topic_id, 0, self._configs.get((TOPIC_RESOURCE, record.name), {})
                 )
                 self._names[record.topic_id] = record.name
+                self._changed_topics.add(record.name)
+                self.topics_created_version = self.version
             case PartitionRecord():
                 topic = self._topics[self._names[record.topic_id]]
+                self._changed_topics.add(topic.name)
                 count = max(topic.partitions, record.partition_id + 1)
                 self._topics[topic.name] = replace(topic, partitions=count)
             case ConfigRecord():
                 self._replay_config(record)
             case RemoveTopicRecord():
                 name = self._names.pop(record.topic_id)
+                self._changed_topics.add(name)
                 self._removed.add(record.topic_id)
                 del self._topics[name]
                 self._configs.pop((TOPIC_RESOURCE, name), None)
@@ -322,6 +349,10 @@ class ClusterMetadata:
                 self.acls.replay(record)
             case ClientQuotaRecord():
                 self.quotas.replay(record)
+            case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+                self.scram.replay(record)
+            case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+                self.tokens.replay(record)
 
     def _replay_config(self, record: ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)

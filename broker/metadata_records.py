@@ -16,6 +16,12 @@ from broker.protocol.primitives import ZERO_UUID, MalformedMessage, read_uvarint
 from broker.protocol.schema import Field, Message, decode, encode
 from broker.quotas.records import ClientQuotaRecord
 from broker.security.acl_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from broker.security.credential_records import (
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 
 __all__ = [
     "BROKER_RESOURCE",
@@ -26,6 +32,7 @@ __all__ = [
     "BrokerRegistrationChangeRecord",
     "ConfigRecord",
     "FeatureLevelRecord",
+    "GROUP_RESOURCE",
     "MetadataRecord",
     "NoOpRecord",
     "PartitionRecord",
@@ -40,6 +47,7 @@ __all__ = [
 TOPIC_RESOURCE: Final = 2
 """ConfigRecord's resource type of a topic (ConfigResource.Type)."""
 BROKER_RESOURCE: Final = 4
+GROUP_RESOURCE: Final = 32
 
 _FRAME_VERSION: Final = 1
 
@@ -305,6 +313,10 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
         AccessControlEntryRecord,
         RemoveAccessControlEntryRecord,
         ClientQuotaRecord,
+        UserScramCredentialRecord,
+        RemoveUserScramCredentialRecord,
+        DelegationTokenRecord,
+        RemoveDelegationTokenRecord,
     )
 }
 

@@ -80,7 +80,7 @@ def test_an_address_in_use_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("listeners", "SSL://127.0.0.1:9093", "only PLAINTEXT"),
+        ("listeners", "SSL://127.0.0.1:9093", "needs a key store"),
         ("listeners", "127.0.0.1", "not of the form"),
         ("log.dirs", "/a,/b", "one directory"),
         ("log.retention.ms", "soon", "retention.ms"),

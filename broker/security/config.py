@@ -1,0 +1,396 @@
+"""What listeners are configured by: their security protocols, TLS, SASL and limits, each overridable per listener."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any, Final
+
+from broker.security.jaas import login_module
+from tidegate.kit.config import KeyType, Password, at_least, config, family, key, keys_of, one_of, parse
+from tidegate.kit.errors import ConfigError, Problem
+
+__all__ = [
+    "MECHANISMS",
+    "ListenerConfig",
+    "SecurityConfig",
+    "SecurityProtocol",
+    "for_listener",
+    "for_mechanism",
+    "listener_problems",
+]
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+_NO_LIMIT: Final = (1 << 31) - 1
+_JAAS: Final = "sasl.jaas.config"
+
+
+class SecurityProtocol(IntEnum):
+    """Kafka's, with the numbers its metadata records have."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def encrypted(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def sasl(self) -> bool:
+        return self >= SecurityProtocol.SASL_PLAINTEXT
+
+
+def _store_types(*types: str) -> Any:
+    return one_of(*types, ignore_case=True)
+
+
+@config
+class ListenerConfig:
+    """Keys that hold for all listeners, or as ``listener.name.<name>.<key>`` for one.
+
+    Those of SASL can be given for one mechanism of a listener: ``listener.name.<name>.<mechanism>.<key>``.
+    """
+
+    max_connections: int = key(
+        "max.connections",
+        default=_NO_LIMIT,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="Connections at one time, of the broker or of a listener; at the limit further ones wait to be accepted.",
+    )
+    max_connection_creation_rate: int = key(
+        "max.connection.creation.rate",
+        default=_NO_LIMIT,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="Connections accepted a second, by the broker or by a listener; above that, accepting pauses.",
+    )
+    ssl_keystore_location: str | None = key(
+        "ssl.keystore.location",
+        default=None,
+        importance="high",
+        doc="The file with the broker's certificate chain and private key.",
+    )
+    ssl_keystore_type: str = key(
+        "ssl.keystore.type",
+        default="JKS",
+        check=_store_types("JKS", "PKCS12", "PEM"),
+        doc="The form of the key store. Under JKS a PKCS12 file is read too, as Java does.",
+    )
+    ssl_keystore_password: Password | None = key(
+        "ssl.keystore.password", default=None, importance="high", doc="The password of the key store; none for PEM."
+    )
+    ssl_key_password: Password | None = key(
+        "ssl.key.password",
+        default=None,
+        importance="high",
+        doc="What the private key is locked with, where that is not the key store's password.",
+    )
+    ssl_keystore_key: Password | None = key(
+        "ssl.keystore.key", default=None, importance="high", doc="The private key itself, as PKCS#8 PEM text."
+    )
+    ssl_keystore_certificate_chain: Password | None = key(
+        "ssl.keystore.certificate.chain", default=None, importance="high", doc="The certificate chain, as PEM text."
+    )
+    ssl_truststore_location: str | None = key(
+        "ssl.truststore.location",
+        default=None,
+        importance="high",
+        doc="The file of certificate authorities whose clients are trusted; the system's without it.",
+    )
+    ssl_truststore_type: str = key(
+        "ssl.truststore.type",
+        default="JKS",
+        check=_store_types("JKS", "PKCS12", "PEM"),
+        doc="The form of the trust store.",
+    )
+    ssl_truststore_password: Password | None = key(
+        "ssl.truststore.password", default=None, importance="high", doc="The password of the trust store."
+    )
+    ssl_truststore_certificates: Password | None = key(
+        "ssl.truststore.certificates", default=None, importance="high", doc="The authorities themselves, as PEM text."
+    )
+    ssl_client_auth: str = key(
+        "ssl.client.auth",
+        default="none",
+        check=one_of("none", "requested", "required", ignore_case=True),
+        doc="Whether clients show a certificate. For SASL_SSL it counts only with a listener's prefix.",
+    )
+    ssl_principal_mapping_rules: str = key(
+        "ssl.principal.mapping.rules",
+        default="DEFAULT",
+        doc="How the name in a client's certificate becomes its principal: RULE:pattern/replacement/[LU], or DEFAULT.",
+    )
+    ssl_enabled_protocols: list[str] = key(
+        "ssl.enabled.protocols", default=["TLSv1.2", "TLSv1.3"], doc="The versions of TLS that are spoken."
+    )
+    ssl_cipher_suites: list[str] = key(
+        "ssl.cipher.suites",
+        default=[],
+        doc="The cipher suites that are offered, by their IANA names; those of TLS 1.3 are taken all or none.",
+    )
+    sasl_enabled_mechanisms: list[str] = key(
+        "sasl.enabled.mechanisms",
+        default=["GSSAPI"],
+        doc=f"The mechanisms offered, of {', '.join(MECHANISMS)}. Kafka's default, GSSAPI, is not served: name others.",
+    )
+    sasl_jaas_config: Password | None = key(
+        _JAAS,
+        default=None,
+        doc="The login module with its options, as Kafka writes it; always with the prefix of a listener and a mechanism.",
+    )
+    sasl_server_callback_handler_class: str | None = key(
+        "sasl.server.callback.handler.class",
+        default=None,
+        type=KeyType.CLASS,
+        doc="With OAUTHBEARER, a class ending in OAuthBearerValidatorCallbackHandler verifies signed tokens; without "
+        "it, tokens are unsecured.",
+    )
+    sasl_server_max_receive_size: int = key(
+        "sasl.server.max.receive.size",
+        default=524_288,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="The largest request that is read before a client is authenticated.",
+    )
+    connections_max_reauth_ms: int = key(
+        "connections.max.reauth.ms",
+        default=0,
+        check=at_least(0),
+        doc="How long a SASL session lasts before the client has to authenticate again; 0 as long as its credentials.",
+    )
+    oauth_jwks_url: str | None = key(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        default=None,
+        doc="Where the keys (JWKS) are that tokens are signed with: an http(s) or file URL.",
+    )
+    oauth_jwks_refresh_ms: int = key(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        default=3_600_000,
+        check=at_least(1),
+        doc="How often the keys are fetched anew.",
+    )
+    oauth_expected_audience: list[str] = key(
+        "sasl.oauthbearer.expected.audience", default=[], doc="Audiences of which a token has to name one."
+    )
+    oauth_expected_issuer: str | None = key(
+        "sasl.oauthbearer.expected.issuer", default=None, doc="The issuer a token has to name."
+    )
+    oauth_clock_skew_seconds: int = key(
+        "sasl.oauthbearer.clock.skew.seconds",
+        default=30,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How far the issuer's clock may differ.",
+    )
+    oauth_scope_claim: str = key(
+        "sasl.oauthbearer.scope.claim.name", default="scope", doc="The claim that holds the scope."
+    )
+    oauth_sub_claim: str = key(
+        "sasl.oauthbearer.sub.claim.name", default="sub", doc="The claim that holds the name of the principal."
+    )
+
+
+def _pairs(items: list[str]) -> str | None:
+    wrong = next((item for item in items if not all(item.rpartition(":")[::2])), None)
+    return None if wrong is None else f"{wrong!r} is not of the form name:value"
+
+
+def _protocols(items: list[str]) -> str | None:
+    known = [protocol.name for protocol in SecurityProtocol]
+    wrong = next((item for item in items if item.rpartition(":")[2].strip().upper() not in known), None)
+    return _pairs(items) or (None if wrong is None else f"{wrong!r} does not name one of {', '.join(known)}")
+
+
+def _counts(items: list[str]) -> str | None:
+    wrong = next((item for item in items if not item.rpartition(":")[2].strip().isdecimal()), None)
+    return _pairs(items) or (None if wrong is None else f"{wrong!r} does not end in a number of connections")
+
+
+@config
+class SecurityConfig(ListenerConfig):
+    """Keys about who may connect that concern the broker as a whole."""
+
+    listener_protocols: list[str] = key(
+        "listener.security.protocol.map",
+        default=[f"{protocol.name}:{protocol.name}" for protocol in SecurityProtocol],
+        check=_protocols,
+        doc="The security protocol of each listener, as name:protocol.",
+    )
+    inter_broker_listener: str | None = key(
+        "inter.broker.listener.name",
+        default=None,
+        doc="A listener that the broker's limit of connections does not touch, where there are several.",
+    )
+    inter_broker_protocol: str | None = key(
+        "security.inter.broker.protocol",
+        default=None,
+        check=one_of(*(protocol.name for protocol in SecurityProtocol), ignore_case=True),
+        doc="The same, named by its protocol.",
+    )
+    controller_listeners: list[str] = key(
+        "controller.listener.names",
+        default=[],
+        importance="high",
+        doc="Listeners of Kafka's controllers. They are not opened: this broker is its own controller.",
+    )
+    failed_authentication_delay_ms: int = key(
+        "connection.failed.authentication.delay.ms",
+        default=100,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How long a client that failed to authenticate waits for the answer, and its connection for its end.",
+    )
+    authentication_timeout_ms: int = key(
+        "connections.authentication.timeout.ms",
+        default=30_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How long a client may take for TLS handshake and authentication. A key of Tidegate's own.",
+    )
+    max_connections_per_ip: int = key(
+        "max.connections.per.ip",
+        default=_NO_LIMIT,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="Connections of one address at one time; more are closed as they come.",
+    )
+    max_connections_per_ip_overrides: list[str] = key(
+        "max.connections.per.ip.overrides",
+        default=[],
+        check=_counts,
+        doc="The same for single addresses or host names, as address:number.",
+    )
+    token_secret_key: Password | None = key(
+        "delegation.token.secret.key",
+        default=None,
+        doc="What delegation tokens are made with; without it there are none.",
+    )
+    token_max_lifetime_ms: int = key(
+        "delegation.token.max.lifetime.ms",
+        default=604_800_000,
+        check=at_least(1),
+        doc="How long a delegation token can be renewed.",
+    )
+    token_expiry_ms: int = key(
+        "delegation.token.expiry.time.ms",
+        default=86_400_000,
+        check=at_least(1),
+        doc="How long a delegation token holds without being renewed.",
+    )
+    token_expiry_check_ms: int = key(
+        "delegation.token.expiry.check.interval.ms",
+        default=3_600_000,
+        check=at_least(1),
+        importance="low",
+        doc="How often expired delegation tokens are removed.",
+    )
+    listener_settings: dict[str, str] = family(
+        "listener.name.", doc="Keys of one listener, its name in lower case, before those of the broker."
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        if self.inter_broker_listener is not None and self.inter_broker_protocol is not None:
+            yield Problem(
+                "inter.broker.listener.name",
+                "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.",
+            )
+
+    def protocol_of(self, listener: str) -> SecurityProtocol | None:
+        """The security protocol of a listener (name in upper case), None where none is defined."""
+        for item in self.listener_protocols:
+            name, _, protocol = item.rpartition(":")
+            if name.strip().upper() == listener:
+                return SecurityProtocol[protocol.strip().upper()]
+        return None
+
+    def overrides(self, listener: str) -> dict[str, str]:
+        """The keys that a listener has of its own, prefix removed."""
+        prefix = f"{listener.lower()}."
+        return {
+            name[len(prefix) :]: value
+            for name, value in self.listener_settings.items()
+            if name.lower().startswith(prefix)
+        }
+
+    def listener(self, name: str) -> ListenerConfig:
+        """What a listener goes by. Raises ConfigError, its keys with their prefix."""
+        with _prefixed(f"listener.name.{name.lower()}."):
+            return for_listener(self, self.overrides(name))
+
+    def mechanism(self, listener: str, mechanism: str) -> ListenerConfig:
+        """What one mechanism of a listener goes by. Raises ConfigError, its keys with their prefix."""
+        with _prefixed(f"listener.name.{listener.lower()}.{mechanism.lower()}."):
+            return for_mechanism(self.listener(listener), mechanism, self.overrides(listener))
+
+    def per_ip_overrides(self) -> dict[str, int]:
+        """Connections at most, by address or host name."""
+        return {
+            host.strip(): int(count)
+            for host, _, count in (item.rpartition(":") for item in self.max_connections_per_ip_overrides)
+        }
+
+
+def listener_problems(security: SecurityConfig, name: str, protocol: SecurityProtocol) -> Iterator[Problem]:
+    """What is wrong with the settings of one listener, as far as that can be seen without opening files."""
+    try:
+        settings = security.listener(name)
+        mechanisms = settings.sasl_enabled_mechanisms if protocol.sasl else []
+        for mechanism in mechanisms:
+            if mechanism not in MECHANISMS:
+                yield Problem(
+                    "sasl.enabled.mechanisms",
+                    f"Listener {name} offers {mechanism}, which is not served here: {', '.join(MECHANISMS)} are",
+                )
+                continue
+            own = security.mechanism(name, mechanism)
+            if mechanism == "PLAIN" and own.sasl_jaas_config is None:
+                yield Problem(
+                    f"listener.name.{name.lower()}.plain.{_JAAS}",
+                    'PLAIN needs its users: org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
+                )
+            if own.sasl_jaas_config is not None:
+                try:
+                    login_module(own.sasl_jaas_config.reveal())
+                except ValueError as error:
+                    yield Problem(f"listener.name.{name.lower()}.{mechanism.lower()}.{_JAAS}", str(error))
+        if protocol.sasl and not mechanisms:
+            yield Problem("sasl.enabled.mechanisms", f"Listener {name} needs a mechanism: {', '.join(MECHANISMS)}")
+        if protocol.encrypted and settings.ssl_keystore_location is None and settings.ssl_keystore_key is None:
+            yield Problem(
+                "ssl.keystore.location",
+                f"Listener {name} needs a key store: ssl.keystore.location, or ssl.keystore.key and "
+                "ssl.keystore.certificate.chain",
+            )
+    except ConfigError as error:
+        yield from error.problems
+
+
+@contextmanager
+def _prefixed(prefix: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError([Problem(prefix + one.key, one.message) for one in error.problems]) from error
+
+
+def for_listener(broker: ListenerConfig, overrides: Mapping[str, str]) -> ListenerConfig:
+    """What one listener goes by: its own keys (prefix removed) before the broker's. Raises ConfigError."""
+    values: dict[str, Any] = {one.name: getattr(broker, one.attribute) for one in keys_of(ListenerConfig)}
+    return parse(ListenerConfig, {**values, **overrides})
+
+
+def for_mechanism(listener: ListenerConfig, mechanism: str, overrides: Mapping[str, str]) -> ListenerConfig:
+    """What one mechanism of a listener goes by: ``<mechanism>.<key>`` before the listener's. Raises ConfigError.
+
+    A ``sasl.jaas.config`` without the mechanism's prefix counts for nothing, as in Kafka.
+    """
+    prefix = f"{mechanism.lower()}."
+    values: dict[str, Any] = {one.name: getattr(listener, one.attribute) for one in keys_of(ListenerConfig)}
+    values[_JAAS] = None
+    own = {name.removeprefix(prefix): value for name, value in overrides.items() if name.startswith(prefix)}
+    return parse(ListenerConfig, {**values, **own})

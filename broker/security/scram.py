@@ -1,0 +1,166 @@
+"""SCRAM credentials: what the broker keeps of a password, and who has one (RFC 5802, KIP-554)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+from broker.errors import (
+    BrokerError,
+    DuplicateResource,
+    ResourceNotFound,
+    UnacceptableCredential,
+    UnsupportedSaslMechanism,
+)
+from broker.metadata_record import MetadataRecord
+from broker.security.credential_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+
+__all__ = ["MIN_ITERATIONS", "ScramCredential", "ScramCredentials", "ScramMechanism", "changes", "make_credential"]
+
+MIN_ITERATIONS: Final = 4096
+_MAX_ITERATIONS: Final = 16384
+
+
+class ScramMechanism(IntEnum):
+    """By its wire code (``ScramMechanism`` of the admin client)."""
+
+    SHA_256 = 1
+    SHA_512 = 2
+
+    @property
+    def title(self) -> str:
+        return f"SCRAM-{self.name.replace('_', '-')}"
+
+    @property
+    def digest(self) -> str:
+        return self.name.replace("_", "").lower()
+
+
+class ScramCredential(NamedTuple):
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+def make_credential(
+    mechanism: ScramMechanism, password: str, *, salt: bytes | None = None, iterations: int = MIN_ITERATIONS
+) -> ScramCredential:
+    """The credential of a password. Takes milliseconds: that is the point of iterations."""
+    salt = secrets.token_bytes(24) if salt is None else salt
+    salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
+    return _from_salted(mechanism, salted, salt, iterations)
+
+
+def _from_salted(mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    client_key = hmac.digest(salted, b"Client Key", mechanism.digest)
+    return ScramCredential(
+        salt,
+        hashlib.new(mechanism.digest, client_key).digest(),
+        hmac.digest(salted, b"Server Key", mechanism.digest),
+        iterations,
+    )
+
+
+class ScramCredentials:
+    """The credentials of all users, as the metadata log has them."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, dict[ScramMechanism, ScramCredential]] = {}
+
+    def replay(self, record: UserScramCredentialRecord | RemoveUserScramCredentialRecord) -> None:
+        mechanism = ScramMechanism(record.mechanism)
+        if isinstance(record, RemoveUserScramCredentialRecord):
+            own = self._users.get(record.name, {})
+            own.pop(mechanism, None)
+            if not own:
+                self._users.pop(record.name, None)
+        else:
+            self._users.setdefault(record.name, {})[mechanism] = ScramCredential(
+                bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
+            )
+
+    def records(self) -> Iterator[MetadataRecord]:
+        """What ``replay`` makes these credentials of."""
+        for name, own in self._users.items():
+            for mechanism, credential in own.items():
+                yield UserScramCredentialRecord(name=name, mechanism=mechanism, **credential._asdict())
+
+    def get(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return self._users.get(user, {}).get(mechanism)
+
+    def users(self) -> list[str]:
+        return sorted(self._users)
+
+    def iterations(self, user: str) -> list[tuple[ScramMechanism, int]]:
+        """Per mechanism of a user. Raises ResourceNotFound."""
+        if user not in self._users:
+            raise ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
+        return sorted((mechanism, one.iterations) for mechanism, one in self._users[user].items())
+
+
+class Deletion(Protocol):
+    name: str
+    mechanism: int
+
+
+class Upsertion(Deletion, Protocol):
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+def changes(
+    credentials: ScramCredentials, deletions: Iterable[Deletion], upsertions: Iterable[Upsertion]
+) -> tuple[list[MetadataRecord], dict[str, BrokerError | None]]:
+    """What AlterUserScramCredentials changes: the records, and per user None or why nothing is changed."""
+    removed: dict[str, MetadataRecord] = {}
+    set_: dict[str, MetadataRecord] = {}
+    outcome: dict[str, BrokerError | None] = {}
+    for one in (*deletions, *upsertions):
+        if one.name in outcome:
+            if outcome[one.name] is None:
+                outcome[one.name] = DuplicateResource("A user credential cannot be altered twice in the same request")
+                removed.pop(one.name, None)
+                set_.pop(one.name, None)
+            continue
+        try:
+            if hasattr(one, "salted_password"):
+                set_[one.name] = _upsertion(one)  # type: ignore[arg-type]
+            else:
+                removed[one.name] = _deletion(credentials, one)
+            outcome[one.name] = None
+        except BrokerError as error:
+            outcome[one.name] = error
+    records: Sequence[MetadataRecord] = [*removed.values(), *set_.values()]
+    return list(records), outcome
+
+
+def _mechanism(name: str, code: int) -> ScramMechanism:
+    if not name:
+        raise UnacceptableCredential("Username must not be empty")
+    try:
+        return ScramMechanism(code)
+    except ValueError:
+        raise UnsupportedSaslMechanism("Unknown SCRAM mechanism") from None
+
+
+def _deletion(credentials: ScramCredentials, one: Deletion) -> MetadataRecord:
+    mechanism = _mechanism(one.name, one.mechanism)
+    if credentials.get(one.name, mechanism) is None:
+        raise ResourceNotFound("Attempt to delete a user credential that does not exist")
+    return RemoveUserScramCredentialRecord(name=one.name, mechanism=mechanism)
+
+
+def _upsertion(one: Upsertion) -> MetadataRecord:
+    mechanism = _mechanism(one.name, one.mechanism)
+    if one.iterations < MIN_ITERATIONS:
+        raise UnacceptableCredential("Too few iterations")
+    if one.iterations > _MAX_ITERATIONS:
+        raise UnacceptableCredential("Too many iterations")
+    made = _from_salted(mechanism, bytes(one.salted_password), bytes(one.salt), one.iterations)
+    return UserScramCredentialRecord(name=one.name, mechanism=mechanism, **made._asdict())

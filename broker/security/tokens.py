@@ -1,0 +1,211 @@
+"""Delegation tokens: credentials that a client makes for others to act in its name for a while (KIP-48, KIP-900)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from broker.errors import (
+    DelegationTokenAuthDisabled,
+    DelegationTokenExpired,
+    DelegationTokenNotFound,
+    DelegationTokenOwnerMismatch,
+    InvalidPrincipalType,
+)
+from broker.metadata_record import MetadataRecord
+from broker.security.config import SecurityConfig
+from broker.security.credential_records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from broker.security.principal import Principal
+from broker.security.scram import ScramCredential, ScramMechanism, make_credential
+
+__all__ = ["DelegationToken", "DelegationTokens", "TokenImage"]
+
+_LONG_MAX: Final = (1 << 63) - 1
+
+
+class DelegationToken(NamedTuple):
+    """Times in milliseconds since 1970."""
+
+    token_id: str
+    owner: Principal
+    requester: Principal
+    renewers: tuple[Principal, ...]
+    issued_at: int
+    max_at: int
+    expires_at: int
+
+    def belongs_to(self, principal: Principal) -> bool:
+        """Whether a principal is the owner or may renew it. How that principal logged in does not matter."""
+        return any(principal[:2] == one[:2] for one in (self.owner, *self.renewers))
+
+    def record(self) -> DelegationTokenRecord:
+        return DelegationTokenRecord(
+            owner=str(self.owner),
+            requester=str(self.requester),
+            renewers=[str(one) for one in self.renewers],
+            issue_timestamp=self.issued_at,
+            max_timestamp=self.max_at,
+            expiration_timestamp=self.expires_at,
+            token_id=self.token_id,
+        )
+
+
+class TokenImage:
+    """All tokens by id, as the metadata log has them."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, DelegationToken] = {}
+
+    def __iter__(self) -> Iterator[DelegationToken]:
+        return iter(self._tokens.values())
+
+    def get(self, token_id: str) -> DelegationToken | None:
+        return self._tokens.get(token_id)
+
+    def replay(self, record: DelegationTokenRecord | RemoveDelegationTokenRecord) -> None:
+        if isinstance(record, RemoveDelegationTokenRecord):
+            self._tokens.pop(record.token_id, None)
+        else:
+            self._tokens[record.token_id] = DelegationToken(
+                record.token_id,
+                _principal(record.owner),
+                _principal(record.requester),
+                tuple(map(_principal, record.renewers)),
+                record.issue_timestamp,
+                record.max_timestamp,
+                record.expiration_timestamp,
+            )
+
+    def records(self) -> Iterator[MetadataRecord]:
+        """What ``replay`` makes these tokens of."""
+        return (one.record() for one in self)
+
+
+def _principal(text: str) -> Principal:
+    kind, _, name = text.partition(":")
+    return Principal(kind, name)
+
+
+class DelegationTokens:
+    """Makes, renews and ends tokens. ``commit`` makes records durable and replays them.
+
+    A token's secret is the HMAC-SHA512 of its id under ``delegation.token.secret.key``, so it is kept nowhere.
+    """
+
+    def __init__(
+        self,
+        config: SecurityConfig,
+        image: TokenImage,
+        commit: Callable[[list[MetadataRecord]], None],
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        key = config.token_secret_key
+        self._key = key.reveal().encode() if key is not None else b""
+        self._max_lifetime_ms = config.token_max_lifetime_ms
+        self._renewal_ms = config.token_expiry_ms
+        self._image = image
+        self._commit = commit
+        self._now_ms = now_ms
+        self.credential = lru_cache(maxsize=1024)(self._credential)
+        """What a login with a token is checked against, by (token id, mechanism); None where there is no such token."""
+
+    def check_enabled(self) -> None:
+        """Raises DelegationTokenAuthDisabled where there is no secret key."""
+        if not self._key:
+            raise DelegationTokenAuthDisabled("Delegation tokens need delegation.token.secret.key.")
+
+    def hmac(self, token_id: str) -> bytes:
+        return hmac.digest(self._key, token_id.encode(), hashlib.sha512)
+
+    def token(self, token_id: str) -> DelegationToken | None:
+        """A token that can be logged in with; None for one that is unknown or has expired."""
+        found = self._image.get(token_id) if self._key else None
+        return None if found is None or self._expired(found) else found
+
+    def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
+        # The cached credential of a token that is gone is not asked for: the caller looks for the token first.
+        return make_credential(mechanism, base64.b64encode(self.hmac(token_id)).decode())
+
+    def create(
+        self, owner: Principal, requester: Principal, renewers: Sequence[Principal], max_lifetime_ms: int
+    ) -> DelegationToken:
+        """Raises DelegationTokenAuthDisabled, InvalidPrincipalType."""
+        self.check_enabled()
+        wrong = next((one for one in renewers if one.type != "User"), None)
+        if wrong is not None:
+            raise InvalidPrincipalType(f"{wrong} cannot renew a token: the principal type has to be User.")
+        now = self._now_ms()
+        lifetime = min(self._max_lifetime_ms, max_lifetime_ms) if max_lifetime_ms > 0 else self._max_lifetime_ms
+        max_at = min(_LONG_MAX, now + lifetime)
+        expires_at = min(max_at, now + self._renewal_ms)
+        made = DelegationToken(
+            _new_id(), owner._replace(token_authenticated=False), requester, tuple(renewers), now, max_at, expires_at
+        )
+        self._commit([made.record()])
+        return made
+
+    def renew(self, principal: Principal, secret: bytes, period_ms: int) -> int:
+        """When the token expires now. Raises DelegationTokenNotFound, -Expired, -OwnerMismatch, -AuthDisabled."""
+        token = self._find(secret)
+        if self._expired(token):
+            raise DelegationTokenExpired("The token has expired.")
+        self._check_owner(token, principal)
+        period = min(self._renewal_ms, period_ms) if period_ms > 0 else self._renewal_ms
+        expires_at = min(token.max_at, self._now_ms() + period)
+        self._commit([token._replace(expires_at=expires_at).record()])
+        return expires_at
+
+    def expire(self, principal: Principal, secret: bytes, period_ms: int) -> int:
+        """Let a token expire after a period, or (negative) end it now; when it expires. Raises what ``renew`` does."""
+        token = self._find(secret)
+        self._check_owner(token, principal)
+        now = self._now_ms()
+        if period_ms < 0:
+            self._commit([RemoveDelegationTokenRecord(token_id=token.token_id)])
+            return now
+        if self._expired(token):
+            raise DelegationTokenExpired("The token has expired.")
+        expires_at = min(token.max_at, now + period_ms)
+        self._commit([token._replace(expires_at=expires_at).record()])
+        return expires_at
+
+    def sweep(self) -> int:
+        """Remove expired tokens; how many."""
+        gone: list[MetadataRecord] = [
+            RemoveDelegationTokenRecord(token_id=one.token_id) for one in self._image if self._expired(one)
+        ]
+        if gone:
+            self._commit(gone)
+        return len(gone)
+
+    def __iter__(self) -> Iterator[DelegationToken]:
+        return iter(self._image)
+
+    def _find(self, secret: bytes) -> DelegationToken:
+        self.check_enabled()
+        found = next((one for one in self._image if hmac.compare_digest(self.hmac(one.token_id), secret)), None)
+        if found is None:
+            raise DelegationTokenNotFound("There is no token of this HMAC.")
+        return found
+
+    def _expired(self, token: DelegationToken) -> bool:
+        now = self._now_ms()
+        return token.max_at < now or token.expires_at < now
+
+    def _check_owner(self, token: DelegationToken, principal: Principal) -> None:
+        if not token.belongs_to(principal):
+            raise DelegationTokenOwnerMismatch(f"{principal} neither owns the token nor may renew it.")
+
+
+def _new_id() -> str:
+    """As Kafka's ids are written: 16 random bytes in URL-safe base 64."""
+    while True:
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made
