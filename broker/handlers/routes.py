@@ -6,7 +6,7 @@ import asyncio
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
@@ -34,8 +34,7 @@ class Answer(Protocol):
     def write(self, version: int, out: bytearray) -> list[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What a handler may know besides the request."""
 
     broker: Broker

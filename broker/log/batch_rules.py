@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge
 from broker.log.config import LogConfig
 from broker.protocol.compression import Codec
 from broker.protocol.records import (
+    LOG_OVERHEAD,
     NO_PRODUCER_ID,
     BatchHeader,
-    batches,
+    batch_at,
     crc_is_right,
     decode_batch,
     encode_batch,
@@ -33,7 +34,13 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
     broker's own: size, timestamps and control batches are not questioned.
     """
     headers = []
-    for position, header in _whole_batches(view):
+    position, end = 0, len(view)
+    while position < end:
+        try:
+            header = batch_at(view, position)
+        except CorruptMessage as error:
+            # INVALID_RECORD, as Kafka answers: a producer would send a CORRUPT_MESSAGE again.
+            raise InvalidRecord(error.message) from error
         if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
             raise InvalidRecord(
                 f"a batch of {header.record_count} records says its last offset delta is {header.last_offset_delta}"
@@ -47,38 +54,36 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
             if config.compacted:
                 _check_keys(view[position : position + header.size])
         headers.append(header)
+        position += header.length + LOG_OVERHEAD
     if not headers:
         raise InvalidRecord("there is no record batch to append")
     return headers
 
 
-def _whole_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """What is no whole batch is INVALID_RECORD, as Kafka answers: a producer would send a CORRUPT_MESSAGE again."""
-    try:
-        yield from batches(view)
-    except CorruptMessage as error:
-        raise InvalidRecord(error.message) from error
-
-
 def _check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    if header.size > config.max_message_bytes:
+    if header.length + LOG_OVERHEAD > config.max_message_bytes:
         raise MessageTooLarge(
             f"a batch of {header.size} bytes is larger than max.message.bytes, {config.max_message_bytes}"
         )
+    if header.attributes:
+        _check_attributes(header)
+    if header.producer_id != NO_PRODUCER_ID and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise InvalidRecord(
+            f"a batch of producer {header.producer_id} has epoch {header.producer_epoch} and sequence {header.base_sequence}"
+        )
+    if config.message_timestamp_type == "CreateTime":
+        _check_timestamps(header, config, now_ms)
+
+
+def _check_attributes(header: BatchHeader) -> None:
     if header.is_control:
         raise InvalidRecord("clients must not write control records")
     if header.codec > Codec.ZSTD:
         raise InvalidRecord(f"a batch names compression codec {header.codec}; 0 to 4 are known")
     if header.has_append_time:
         raise InvalidTimestamp("a batch from a producer claims to have the time of its append")
-    if header.producer_id != NO_PRODUCER_ID and (header.producer_epoch < 0 or header.base_sequence < 0):
-        raise InvalidRecord(
-            f"a batch of producer {header.producer_id} has epoch {header.producer_epoch} and sequence {header.base_sequence}"
-        )
     if header.is_transactional and header.producer_id == NO_PRODUCER_ID:
         raise InvalidRecord("a transactional batch names no producer")
-    if config.message_timestamp_type == "CreateTime":
-        _check_timestamps(header, config, now_ms)
 
 
 def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
@@ -110,11 +115,13 @@ def prepared(
     buffers: list[bytes | memoryview] = []
     placed = []
     position = 0
+    rewrite = config.compression_type != "producer" or config.message_timestamp_type == "LogAppendTime"
     for original in headers:
-        batch = view[position : position + original.size]
-        position += original.size
+        size = original.length + LOG_OVERHEAD
+        batch = view[position : position + size]
+        position += size
         header = original
-        if config.compression_type != "producer" or config.message_timestamp_type == "LogAppendTime":
+        if rewrite:
             batch = memoryview(_rewritten(batch, original, config, now_ms))
             header = BatchHeader.parse(batch)
         buffers.append(_PATCH.pack(base_offset, header.length, 0))

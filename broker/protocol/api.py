@@ -7,7 +7,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from broker.protocol.primitives import MalformedMessage, read_string, read_uvarint
+from broker.protocol.primitives import MalformedMessage, read_uvarint
 
 __all__ = ["ApiKey", "RequestHeader", "peek_request", "read_request_header", "response_header"]
 
@@ -109,6 +109,7 @@ class RequestHeader(NamedTuple):
 
 
 _START: Final = Struct(">hhi")
+_FIXED: Final = Struct(">hhih")
 _CORRELATION: Final = Struct(">i")
 
 
@@ -123,11 +124,16 @@ def peek_request(frame: memoryview) -> tuple[int, int, int]:
 
 def read_request_header(frame: memoryview, flexible: bool) -> RequestHeader:
     """Header version 1, or 2 for ``flexible`` messages; in both the client id is a plain nullable string."""
-    key, version, correlation_id = peek_request(frame)
     try:
-        client_id, at = read_string(frame, _START.size, False)
+        key, version, correlation_id, length = _FIXED.unpack_from(frame)
+        client_id, at = None, _FIXED.size
+        if length != -1:
+            at += length
+            if length < 0 or at > len(frame):
+                raise MalformedMessage(f"a client id of {length} bytes is announced in a request of {len(frame)}")
+            client_id = str(frame[_FIXED.size : at], "utf-8")
         if flexible:
-            at = _skip_tags(frame, at)
+            at = _skip_tags(frame, at) if frame[at] else at + 1
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise MalformedMessage(f"the request's header ends early: {error}") from error
     return RequestHeader(key, version, correlation_id, client_id, at)

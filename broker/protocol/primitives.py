@@ -7,6 +7,7 @@ Source: kafka.apache.org/protocol, "Protocol Primitive Types", and KIP-482 for t
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable
 from struct import Struct
@@ -92,6 +93,9 @@ def _taken(data: Data, at: int, length: int) -> tuple[Data, int]:
 def _length_of(data: Data, at: int, compact: bool, prefix: Struct) -> tuple[int, int]:
     """A length where -1 stands for null."""
     if compact:
+        short = data[at]
+        if short < 0x80:
+            return short - 1, at + 1
         length, at = read_uvarint(data, at)
         return length - 1, at
     return prefix.unpack_from(data, at)[0], at + prefix.size
@@ -120,8 +124,16 @@ def _bytes_reader(compact: bool, nullable: bool) -> Reader:
 
 
 def read_uuid(data: Data, at: int) -> tuple[uuid.UUID, int]:
-    taken, at = _taken(data, at, 16)
-    return uuid.UUID(bytes=bytes(taken)), at
+    end = at + 16
+    if end > len(data):
+        raise MalformedMessage(f"an id of 16 bytes is announced at byte {at}, {len(data) - at} are there")
+    return _uuid_of(bytes(data[at:end])), end
+
+
+@functools.lru_cache(maxsize=4096)
+def _uuid_of(raw: bytes) -> uuid.UUID:
+    """Kept, for the same topics are named again and again, and making an id costs more than finding it."""
+    return uuid.UUID(bytes=raw)
 
 
 def _uuid_reader(_compact: bool, _nullable: bool) -> Reader:

@@ -31,6 +31,9 @@ _ACKS: Final = Struct(">hi")
 _INT32: Final = Struct(">i")
 _RESULT: Final = Struct(">ihqq")
 _RESULT_WITH_START: Final = Struct(">ihqqq")
+_RESULT_WITHOUT_ERROR: Final = Struct(">ihqqqBBB")
+"""Of flexible versions: followed by no record errors, no message and no tagged fields."""
+_NOTHING: Final = (1, 0, 0)
 
 
 class PartitionRecords(NamedTuple):
@@ -97,7 +100,7 @@ def _read_partitions(data: memoryview, at: int, flexible: bool) -> tuple[list[Pa
         else:
             (size,) = _INT32.unpack_from(data, at + 4)
             at += 8
-        end = at + max(size, 0)
+        end = at + size if size > 0 else at
         if end > len(data) or size < -1:
             raise MalformedMessage(f"partition {index} announces {size} bytes of records, {len(data) - at} are there")
         partitions.append(PartitionRecords(index, data[at:end]))
@@ -107,6 +110,8 @@ def _read_partitions(data: memoryview, at: int, flexible: bool) -> tuple[list[Pa
 
 def skip_tags(data: memoryview, at: int) -> int:
     """Past a section of tagged fields none of which is known."""
+    if data[at] == 0:
+        return at + 1
     count, at = read_uvarint(data, at)
     for _ in range(count):
         _, at = read_uvarint(data, at)
@@ -158,6 +163,9 @@ class ProduceResponse:
 
 
 def _write_partition(out: bytearray, produced: PartitionProduced, version: int, flexible: bool) -> None:
+    if flexible and produced.error_message is None:
+        out += _RESULT_WITHOUT_ERROR.pack(*produced[:5], *_NOTHING)
+        return
     if version < 5:
         out += _RESULT.pack(*produced[:4])
         return

@@ -30,6 +30,7 @@ __all__ = [
     "BatchHeader",
     "KeyedRecord",
     "Record",
+    "batch_at",
     "batches",
     "crc_is_right",
     "decode_batch",
@@ -45,6 +46,7 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
 LOG_OVERHEAD: Final = 12
 """Bytes of base offset and batch length, which the length does not count."""
+_LEAST_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 ATTRIBUTES_AT: Final = 21
 """Where the part covered by the checksum begins."""
 MAGIC: Final = 2
@@ -53,6 +55,8 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
+_new_tuple: Final = tuple.__new__
+"""Makes a NamedTuple of fields that are sure to be as many as they should, without a call of Python code."""
 _CODEC_MASK: Final = 0x07
 _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
@@ -81,7 +85,7 @@ class BatchHeader(NamedTuple):
     def parse(cls, view: memoryview | bytes, position: int = 0) -> BatchHeader:
         """Read the header at ``position``; raises CorruptMessage where fewer than 61 bytes are left."""
         try:
-            return cls._make(HEADER.unpack_from(view, position))
+            return _new_tuple(cls, HEADER.unpack_from(view, position))
         except struct.error:
             raise CorruptMessage(f"a batch header needs {HEADER_SIZE} bytes, {len(view) - position} are left") from None
 
@@ -123,17 +127,22 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF if self.base_sequence >= 0 else NO_SEQUENCE
 
 
+def batch_at(view: memoryview, position: int) -> BatchHeader:
+    """The header of the batch at ``position``. Raises CorruptMessage where it is not whole or not of version 2."""
+    header = BatchHeader.parse(view, position)
+    if header.magic != MAGIC:
+        raise CorruptMessage(f"a record batch has magic {header.magic}; only version 2 is supported")
+    length, left = header.length, len(view) - position - LOG_OVERHEAD
+    if not _LEAST_LENGTH <= length <= left:
+        raise CorruptMessage(f"a record batch says it has {length} bytes where {left} are left")
+    return header
+
+
 def batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Each batch's position and header. Raises CorruptMessage where a batch is not whole or not of version 2."""
+    """Each batch's position and header. Raises what ``batch_at`` does."""
     position, end = 0, len(view)
     while position < end:
-        header = BatchHeader.parse(view, position)
-        if header.magic != MAGIC:
-            raise CorruptMessage(f"a record batch has magic {header.magic}; only version 2 is supported")
-        if header.length < HEADER_SIZE - LOG_OVERHEAD or position + header.size > end:
-            raise CorruptMessage(
-                f"a record batch says it has {header.length} bytes where {end - position - LOG_OVERHEAD} are left"
-            )
+        header = batch_at(view, position)
         yield position, header
         position += header.size
 
