@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from broker.errors import BrokerError, InvalidRequest
+from broker.errors import BrokerError, InvalidRequest, TopicAuthorizationFailed
 from broker.handlers.routes import Context, Routes
 from broker.metadata import Topic
 from broker.partitions import LEADER_EPOCH
@@ -37,15 +37,12 @@ from broker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from broker.protocol.primitives import ZERO_UUID
+from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
 
 __all__ = ["routes"]
 
 routes = Routes()
 
-_NOT_ASKED: Final = -(1 << 31)
-_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""AclOperation numbers; without an authorizer everything is allowed, and Kafka lists it so."""
 _MOST_PARTITIONS: Final = 2000
 _BROKERS: Final = 1
 
@@ -86,27 +83,47 @@ def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
     broker = context.broker
     # Version 0 asks for all topics by an empty list, later ones by null.
     every = request.topics is None or (context.version == 0 and not request.topics)
-    wanted = [MetadataRequestTopic(name=topic.name) for topic in broker.topics.all()] if every else request.topics or ()
+    wanted = _all_that_may_be_seen(context) if every else request.topics or ()
     allowed = (request.allow_auto_topic_creation or context.version < 4) and not every
-    operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
     node = broker.node(context.listener)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)],
         cluster_id=broker.metadata.cluster_id,
         controller_id=node.node_id,
-        topics=[_topic(context, one, allowed=allowed, operations=operations) for one in wanted],
+        topics=[
+            _topic(context, one, allowed=allowed, tell=request.include_topic_authorized_operations) for one in wanted
+        ],
         cluster_authorized_operations=(
-            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+            _cluster_operations(context) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
 
-def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, operations: int) -> MetadataResponseTopic:
+def _all_that_may_be_seen(context: Context) -> list[MetadataRequestTopic]:
+    return [
+        MetadataRequestTopic(name=topic.name)
+        for topic in context.broker.topics.all()
+        if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+    ]
+
+
+def _cluster_operations(context: Context) -> int:
+    """What the client may do with the cluster, if it may know."""
+    if not context.allows(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
+    return context.operations(ResourceType.CLUSTER)
+
+
+def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tell: bool) -> MetadataResponseTopic:
     topics = context.broker.topics
     try:
         if wanted.name is None:
+            context.require_topic(Operation.DESCRIBE, wanted.topic_id)
             topic = topics.find(wanted.topic_id)
         else:
+            context.require_topic(Operation.DESCRIBE, wanted.name)
+            if allowed and context.broker.authorizer is not None:
+                _require_creation(context, wanted.name)
             topic = topics.find_or_create(wanted.name, allowed=allowed)
     except BrokerError as error:
         name = wanted.name if context.version >= 12 else wanted.name or ""
@@ -114,7 +131,7 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, ope
             error_code=error.code,
             name=name,
             topic_id=wanted.topic_id,
-            topic_authorized_operations=_NOT_ASKED,
+            topic_authorized_operations=NOT_ASKED,
         )
     alone = (context.broker.metadata.node_id,)
     return MetadataResponseTopic(
@@ -131,8 +148,17 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, ope
             )
             for index in range(topic.partitions)
         ],
-        topic_authorized_operations=operations,
+        topic_authorized_operations=context.operations(ResourceType.TOPIC, topic.name) if tell else NOT_ASKED,
     )
+
+
+def _require_creation(context: Context, name: str) -> None:
+    """Where the topic is still to be created: by the cluster's leave, or the topic's."""
+    broker = context.broker
+    if name in broker.metadata.topics or not broker.config.auto_create_topics_enable:
+        return
+    if not context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        context.require(Operation.CREATE, ResourceType.TOPIC, name)
 
 
 @routes.handles(ApiKey.DESCRIBE_CLUSTER, versions=range(3))
@@ -150,7 +176,7 @@ def describe_cluster(context: Context, request: DescribeClusterRequest) -> Descr
         controller_id=node.node_id,
         brokers=[DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)],
         cluster_authorized_operations=(
-            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+            _cluster_operations(context) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
@@ -161,7 +187,16 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics partition by partition, in pages (KIP-966)."""
     topics = context.broker.topics
-    names = sorted({topic.name for topic in request.topics} or {topic.name for topic in topics.all()})
+    named = {topic.name for topic in request.topics}
+    names = [
+        name
+        for name in sorted(named or {topic.name for topic in topics.all()})
+        if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    ]
+    hidden = [
+        _described(name, ZERO_UUID, NOT_ASKED, error_code=TopicAuthorizationFailed.code)
+        for name in sorted(named - {*names})
+    ]
     start = request.cursor
     left = min(request.response_partition_limit, _MOST_PARTITIONS)
     described: list[DescribeTopicPartitionsResponseTopic] = []
@@ -171,30 +206,33 @@ def describe_topic_partitions(
         first = max(start.partition_index, 0) if start is not None and name == start.topic_name else 0
         if left <= 0:
             return DescribeTopicPartitionsResponse(
-                topics=described, next_cursor=ResponseCursor(topic_name=name, partition_index=first)
+                topics=[*described, *hidden], next_cursor=ResponseCursor(topic_name=name, partition_index=first)
             )
+        operations = context.operations(ResourceType.TOPIC, name)
         try:
             topic = topics.find(name)
         except BrokerError as error:
-            described.append(_described(name, ZERO_UUID, error_code=error.code))
+            described.append(_described(name, ZERO_UUID, operations, error_code=error.code))
             continue
         taken = range(first, min(topic.partitions, first + left))
         left -= len(taken)
-        described.append(_describe(topic, taken, context.broker.metadata.node_id))
+        described.append(_describe(topic, taken, context.broker.metadata.node_id, operations))
         if taken.stop < topic.partitions:
             cursor = ResponseCursor(topic_name=name, partition_index=taken.stop)
-            return DescribeTopicPartitionsResponse(topics=described, next_cursor=cursor)
-    return DescribeTopicPartitionsResponse(topics=described)
+            return DescribeTopicPartitionsResponse(topics=[*described, *hidden], next_cursor=cursor)
+    return DescribeTopicPartitionsResponse(topics=[*described, *hidden])
 
 
-def _described(name: str, topic_id: uuid.UUID, *, error_code: int = 0) -> DescribeTopicPartitionsResponseTopic:
+def _described(
+    name: str, topic_id: uuid.UUID, operations: int, *, error_code: int = 0
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
-        error_code=error_code, name=name, topic_id=topic_id, topic_authorized_operations=_TOPIC_OPERATIONS
+        error_code=error_code, name=name, topic_id=topic_id, topic_authorized_operations=operations
     )
 
 
-def _describe(topic: Topic, indexes: range, node_id: int) -> DescribeTopicPartitionsResponseTopic:
-    described = _described(topic.name, topic.id)
+def _describe(topic: Topic, indexes: range, node_id: int, operations: int) -> DescribeTopicPartitionsResponseTopic:
+    described = _described(topic.name, topic.id, operations)
     described.is_internal = topic.internal
     described.partitions = [
         DescribeTopicPartitionsResponsePartition(

@@ -31,6 +31,7 @@ from broker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from broker.resources import ConfigEntry
+from broker.security.access import Operation, ResourceType
 
 __all__ = ["routes"]
 
@@ -53,6 +54,7 @@ def _describe(
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
+        _require(context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
         entries = context.broker.resources.describe(
             resource.resource_type, resource.resource_name, resource.configuration_keys
         )
@@ -90,6 +92,7 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfig
     for one in request.resources:
         response = alter.AlterConfigsResourceResponse(resource_type=one.resource_type, resource_name=one.resource_name)
         try:
+            _require(context, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name)
             configs = {config.name: config.value for config in one.configs}
             context.broker.resources.replace(
                 one.resource_type, one.resource_name, configs, validate_only=request.validate_only
@@ -114,6 +117,7 @@ def incremental_alter_configs(
             resource_type=one.resource_type, resource_name=one.resource_name
         )
         try:
+            _require(context, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name)
             changes = [(config.name, config.config_operation, config.value) for config in one.configs]
             context.broker.resources.alter(
                 one.resource_type, one.resource_name, changes, validate_only=request.validate_only
@@ -124,12 +128,26 @@ def incremental_alter_configs(
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
+def _require(context: Context, operation: Operation, resource_type: int, name: str) -> None:
+    """Topics and groups by their names; of all else the cluster decides."""
+    kind = _OF_THEIR_OWN.get(resource_type)
+    if kind is None:
+        context.require(operation, ResourceType.CLUSTER)
+    else:
+        context.require(operation, kind, name)
+
+
+_OF_THEIR_OWN: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
+"""``ConfigResource.Type`` of what is configured by name, as what it is protected."""
+
+
 @routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
 def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Show how large partitions are on disk, and how much room there is.
 
     v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
     """
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

@@ -13,6 +13,7 @@ from broker.log.partition import PartitionLog
 from broker.partitions import LEADER_EPOCH, READ_COMMITTED
 from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
+from broker.security.access import Operation
 
 __all__ = ["routes"]
 
@@ -56,6 +57,9 @@ def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 
 
 def _full_answer(context: Context, request: FetchRequest, found: _Found) -> FetchResponse:
+    throttle_ms = _throttle_ms(context, found.size)
+    if throttle_ms:
+        return FetchResponse(throttle_time_ms=throttle_ms)
     if request.session_epoch != _FULL:
         return FetchResponse(found.topics)
     session = context.broker.fetch_sessions.create(len(found.logs), uses_topic_ids=context.version >= TOPIC_IDS_SINCE)
@@ -82,7 +86,7 @@ class _Found(NamedTuple):
 
 
 def _read_all(context: Context, request: FetchRequest) -> _Found:
-    left = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    left = _most_bytes(context, request)
     size, failed = 0, False
     logs: list[PartitionLog | None] = []
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
@@ -118,7 +122,7 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
     found = _read_due(context, request, session)
     missing = request.min_bytes - found.size
     if missing <= 0 or found.failed or request.max_wait_ms <= 0 or not session.has_logs:
-        return _incremental_answer(session, found)
+        return _incremental_answer(context, session, found)
     waiter = context.broker.arrivals.wait((), missing_bytes=missing, timeout_ms=request.max_wait_ms)
     session.waiter = waiter
 
@@ -126,12 +130,15 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
         if session.epoch != epoch:
             raise InvalidFetchSessionEpoch(f"Fetch session {session.id} went on while a fetch of it waited.")
         session.waiter = None
-        return _incremental_answer(session, _read_due(context, request, session))
+        return _incremental_answer(context, session, _read_due(context, request, session))
 
     return Pending(waiter.future, answer)
 
 
-def _incremental_answer(session: FetchSession, found: _Due) -> FetchResponse:
+def _incremental_answer(context: Context, session: FetchSession, found: _Due) -> FetchResponse:
+    throttle_ms = _throttle_ms(context, found.size)
+    if throttle_ms:
+        return FetchResponse(session_id=session.id, throttle_time_ms=throttle_ms)
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
     for cached, fetched in found.results:
         if session.told(cached, fetched):
@@ -150,7 +157,7 @@ class _Due(NamedTuple):
 
 def _read_due(context: Context, request: FetchRequest, session: FetchSession) -> _Due:
     """What those partitions of a session give that may have something to say."""
-    left = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    left = _most_bytes(context, request)
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
     for cached in session.due:
@@ -175,6 +182,8 @@ def _read(
     partitions = context.broker.partitions
     log = None
     try:
+        if context.broker.authorizer is not None:
+            context.require_topic(Operation.READ, topic)
         log = partitions.find(topic, wanted.partition)
         if wanted.current_leader_epoch > LEADER_EPOCH:
             partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
@@ -189,6 +198,20 @@ def _read(
         end = (-1, -1, -1) if log is None else _offsets(log)
         return PartitionFetched(wanted.partition, error.code, *end), log
     return PartitionFetched(wanted.partition, 0, *_offsets(log), records), log
+
+
+def _most_bytes(context: Context, request: FetchRequest) -> int:
+    most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    if context.broker.quotas.active:
+        # More than the quota has room for would be held back for ever.
+        most = min(most, context.broker.quotas.of(context.principal, context.client_id).most_fetched)
+    return most
+
+
+def _throttle_ms(context: Context, size: int) -> int:
+    """How long this client has to wait before it gets so many bytes."""
+    quotas = context.broker.quotas
+    return quotas.fetched(quotas.of(context.principal, context.client_id), size) if quotas.active else 0
 
 
 def _offsets(partition: PartitionLog) -> tuple[int, int, int]:

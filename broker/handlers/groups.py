@@ -22,6 +22,7 @@ from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 from broker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
 
 __all__ = ["routes"]
 
@@ -29,10 +30,6 @@ routes = Routes()
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
-_NO_OPERATIONS: Final = -(1 << 31)
-"""Authorized operations where none were asked for."""
-_ALL_GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka lists for a group without an authorizer."""
 
 
 @routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
@@ -53,6 +50,10 @@ def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindC
 
 def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
     try:
+        if key_type == _GROUP:
+            context.require(Operation.DESCRIBE, ResourceType.GROUP, key)
+        elif key_type == _TRANSACTION:
+            context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         # Clients ask again for ever if they find no coordinator of transactions, but give up where one refuses them.
         if key_type not in {_GROUP, _TRANSACTION}:
             raise InvalidRequest(f"Coordinators of type {key_type} are not served: those of groups (0) are.")
@@ -71,6 +72,7 @@ def join_group(context: Context, request: JoinGroupRequest) -> JoinGroupResponse
     v1 rebalance timeout · v4 member id first (KIP-394) · v5 static members (KIP-345) · v6 flexible · v7 protocol type ·
     v8 reason · v9 skip assignment
     """
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     wish = JoinRequest(
         protocol_type=request.protocol_type,
         protocols={protocol.name: protocol.metadata for protocol in request.protocols},
@@ -114,6 +116,7 @@ def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse
 
     v3 static members · v4 flexible · v5 protocol type and name
     """
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     future = context.broker.groups.sync_group(
         request.group_id,
         generation=request.generation_id,
@@ -138,6 +141,7 @@ def heartbeat(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
 
     v1 throttle time · v3 static members · v4 flexible
     """
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     context.broker.groups.heartbeat(
         request.group_id,
         generation=request.generation_id,
@@ -153,6 +157,7 @@ def leave_group(context: Context, request: LeaveGroupRequest) -> LeaveGroupRespo
 
     v3 several members, static ones too · v4 flexible · v5 reason
     """
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if context.version >= 3:
         leaving = [Leaving(one.member_id, one.group_instance_id, one.reason) for one in request.members]
     else:
@@ -183,6 +188,7 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
 
     v3 flexible · v4 states · v5 types (KIP-848)
     """
+    every = context.allows(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     listed = context.broker.groups.list_groups(request.states_filter, request.types_filter)
     return ListGroupsResponse(
         groups=[
@@ -193,6 +199,7 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
                 group_type=one.group_type,
             )
             for one in listed
+            if every or context.allows(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
         ]
     )
 
@@ -203,15 +210,27 @@ def describe_groups(context: Context, request: DescribeGroupsRequest) -> Describ
 
     v3 authorized operations · v4 static members · v5 flexible · v6 GROUP_ID_NOT_FOUND for groups that do not exist
     """
+    allowed, described = [], []
+    for group_id in request.groups:
+        try:
+            context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
+            allowed.append(group_id)
+        except BrokerError as error:
+            described.append(_undescribed(group_id, error))
     try:
-        groups = context.broker.groups.describe_groups(request.groups)
+        groups = context.broker.groups.describe_groups(allowed)
     except BrokerError as error:
-        failed = [
-            DescribedGroup(error_code=error.code, error_message=error.message, group_id=g) for g in request.groups
-        ]
-        return DescribeGroupsResponse(groups=failed)
-    operations = _ALL_GROUP_OPERATIONS if request.include_authorized_operations else _NO_OPERATIONS
-    return DescribeGroupsResponse(groups=[_described(group, context.version, operations) for group in groups])
+        return DescribeGroupsResponse(groups=[*described, *(_undescribed(group_id, error) for group_id in allowed)])
+    for group in groups:
+        operations = NOT_ASKED
+        if request.include_authorized_operations:
+            operations = context.operations(ResourceType.GROUP, group.group_id)
+        described.append(_described(group, context.version, operations))
+    return DescribeGroupsResponse(groups=described)
+
+
+def _undescribed(group_id: str, error: BrokerError) -> DescribedGroup:
+    return DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
 
 
 def _described(group: Group, version: int, operations: int) -> DescribedGroup:
@@ -245,7 +264,14 @@ def delete_groups(context: Context, request: DeleteGroupsRequest) -> DeleteGroup
 
     v2 flexible
     """
-    return Pending(context.broker.groups.delete_groups(request.groups_names), _deleted)
+    refused: dict[str, BrokerError | None] = {}
+    for group_id in request.groups_names:
+        try:
+            context.require(Operation.DELETE, ResourceType.GROUP, group_id)
+        except BrokerError as error:
+            refused[group_id] = error
+    deleting = context.broker.groups.delete_groups([one for one in request.groups_names if one not in refused])
+    return Pending(deleting, lambda results: _deleted({**results, **refused}))
 
 
 def _deleted(results: dict[str, BrokerError | None]) -> DeleteGroupsResponse:

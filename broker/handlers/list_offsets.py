@@ -24,6 +24,7 @@ from broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from broker.security.access import CLUSTER_NAME, Operation, ResourceType
 
 __all__ = ["routes"]
 
@@ -69,6 +70,7 @@ def _find(
 ) -> ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
+        context.require_topic(Operation.DESCRIBE, topic)
         partition = context.broker.partitions.find(topic, index, wanted.current_leader_epoch)
         timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
     except BrokerError as error:
@@ -109,6 +111,8 @@ def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochReque
 
 def _epoch_end(context: Context, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
+        if not context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+            context.require_topic(Operation.DESCRIBE, topic)
         partition = context.broker.partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
     except BrokerError as error:
         return EpochEndOffset(error_code=error.code, partition=wanted.partition)

@@ -42,6 +42,7 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from broker.protocol.primitives import ZERO_UUID
+from broker.security.access import Operation, ResourceType
 
 __all__ = ["routes"]
 
@@ -62,12 +63,24 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
     offsets: dict[TopicPartition, CommittedOffset] = {}
     unknown: dict[TopicPartition, BrokerError] = {}
     names = [_name_of(context, topic) for topic in request.topics]
+    try:
+        context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    except BrokerError as error:
+        refused = {
+            (name, one.partition_index): error
+            for name, topic in zip(names, request.topics, strict=True)
+            for one in topic.partitions
+        }
+        return _commit_response(request, names, refused)
     for name, topic in zip(names, request.topics, strict=True):
+        hidden = _hidden(context, Operation.READ, name)
         for one in topic.partitions:
             where = (name, one.partition_index)
             if not name:
                 continue
-            if context.broker.logs.get(*where) is None:
+            if hidden is not None:
+                unknown[where] = hidden
+            elif context.broker.logs.get(*where) is None:
                 unknown[where] = UnknownTopicOrPartition(
                     f"There is no partition {one.partition_index} of topic {name!r}."
                 )
@@ -89,6 +102,15 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
         return _commit_response(request, names, dict.fromkeys(offsets, error) | unknown)
 
     return Pending(future, answer, failed)
+
+
+def _hidden(context: Context, operation: Operation, topic: str) -> BrokerError | None:
+    """Why the client may not do this with a topic, if so."""
+    try:
+        context.require_topic(operation, topic)
+    except BrokerError as error:
+        return error
+    return None
 
 
 def _name_of(context: Context, topic: OffsetCommitRequestTopic) -> str:
@@ -134,19 +156,24 @@ def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
     """
     if context.version >= 8:
         return OffsetFetchResponse(groups=[_fetch_group(context, group) for group in request.groups])
+    context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     wanted = None
     if request.topics is not None:
         wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
     found = context.broker.groups.fetch_offsets(request.group_id, wanted)
     topics: dict[str, list[OffsetFetchResponsePartition]] = {}
     for name, index in wanted if wanted is not None else sorted(found):
-        committed = found.get((name, index), _NOTHING)
+        hidden = _hidden(context, Operation.DESCRIBE, name)
+        if hidden is not None and wanted is None:
+            continue
+        committed = _NOTHING if hidden is not None else found.get((name, index), _NOTHING)
         topics.setdefault(name, []).append(
             OffsetFetchResponsePartition(
                 partition_index=index,
                 committed_offset=committed.offset,
                 committed_leader_epoch=committed.leader_epoch,
                 metadata=committed.metadata,
+                error_code=hidden.code if hidden is not None else 0,
             )
         )
     return OffsetFetchResponse(
@@ -160,12 +187,13 @@ _NOTHING: Final = CommittedOffset(-1)
 def _fetch_group(context: Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     """One group of v8 and later; a topic is named by its name, or since v10 by its id."""
     try:
+        context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         found = context.broker.groups.fetch_offsets(group.group_id)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
     topics: list[OffsetFetchResponseTopics] = []
     if group.topics is None:
-        for name in sorted({name for name, _ in found}):
+        for name in sorted({name for name, _ in found if _hidden(context, Operation.DESCRIBE, name) is None}):
             indexes = sorted(index for topic, index in found if topic == name)
             topics.append(_fetched(context, name, indexes, found))
     else:
@@ -184,17 +212,17 @@ def _fetched(
     topics = context.broker.topics
     name = topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
     topic_id = topic if isinstance(topic, uuid.UUID) else topics.id_of(topic) or ZERO_UUID
-    error_code = UnknownTopicId.code if name is None else 0
+    error: BrokerError | None = UnknownTopicId() if name is None else _hidden(context, Operation.DESCRIBE, name)
     partitions = []
     for index in indexes:
-        committed = found.get((name or "", index), _NOTHING)
+        committed = _NOTHING if error else found.get((name or "", index), _NOTHING)
         partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=committed.offset,
                 committed_leader_epoch=committed.leader_epoch,
                 metadata=committed.metadata,
-                error_code=error_code,
+                error_code=error.code if error else 0,
             )
         )
     return OffsetFetchResponseTopics(name=name or "", topic_id=topic_id, partitions=partitions)
@@ -203,17 +231,24 @@ def _fetched(
 @routes.handles(ApiKey.OFFSET_DELETE, versions=range(1))
 def offset_delete(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending:
     """Forget committed offsets of topics that the group's members do not subscribe to."""
+    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     known: list[TopicPartition] = []
-    unknown: list[TopicPartition] = []
+    unknown: dict[TopicPartition, int] = {}
     for topic in request.topics:
+        hidden = _hidden(context, Operation.READ, topic.name)
         for one in topic.partitions:
             where = (topic.name, one.partition_index)
-            (known if context.broker.logs.get(*where) is not None else unknown).append(where)
+            if hidden is not None:
+                unknown[where] = hidden.code
+            elif context.broker.logs.get(*where) is None:
+                unknown[where] = UnknownTopicOrPartition.code
+            else:
+                known.append(where)
     future = context.broker.groups.delete_offsets(request.group_id, known)
 
     def answer(results: Mapping[TopicPartition, BrokerError | None]) -> OffsetDeleteResponse:
         codes = {where: error.code if error else 0 for where, error in results.items()}
-        codes |= dict.fromkeys(unknown, UnknownTopicOrPartition.code)
+        codes |= unknown
         return OffsetDeleteResponse(
             topics=[
                 OffsetDeleteResponseTopic(

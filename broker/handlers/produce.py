@@ -11,6 +11,7 @@ from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
+from broker.security.access import Operation
 
 __all__ = ["routes"]
 
@@ -53,6 +54,8 @@ def _append(
     try:
         if request.transactional_id is not None:
             raise InvalidTxnState(f"Transaction {request.transactional_id!r} has not begun: this broker has none yet.")
+        if context.broker.authorizer is not None:
+            context.require_topic(Operation.WRITE, topic)
         partition = partitions.find(topic, wanted.partition)
         appended = partitions.append(partition, wanted.records, acks=request.acks)
     except BrokerError as error:

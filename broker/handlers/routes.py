@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import typing
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
@@ -68,6 +69,15 @@ class Context(NamedTuple):
         """Raises the resource's AuthorizationFailed where the client may not do this."""
         if not self.allows(operation, resource_type, name):
             raise denied(operation, Resource(resource_type, name), self.principal)
+
+    def require_topic(self, operation: Operation, topic: str | uuid.UUID) -> None:
+        """As ``require``, for a topic by name or id; of an id that is not known nothing is said."""
+        broker = self.broker
+        if broker.authorizer is None:
+            return
+        name = broker.topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
+        if name is not None:
+            self.require(operation, ResourceType.TOPIC, name)
 
 
 class Pending:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 
-from broker.errors import BrokerError, InvalidRequest
+from broker.errors import BrokerError, InvalidRequest, TopicAuthorizationFailed
 from broker.handlers.routes import Context, Routes
 from broker.metadata import Topic
 from broker.protocol.api import ApiKey
@@ -33,6 +34,7 @@ from broker.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from broker.security.access import CLUSTER_NAME, Operation, ResourceType
 
 __all__ = ["routes"]
 
@@ -47,11 +49,14 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
     """
     times = Counter(topic.name for topic in request.topics)
     results = []
+    may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     for name in times:
         topic = next(topic for topic in request.topics if topic.name == name)
         try:
             if times[name] > 1:
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
+            if not may_create:
+                context.require(Operation.CREATE, ResourceType.TOPIC, name)
             made = _create(context, topic, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
@@ -62,6 +67,18 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                     num_partitions=-1,
                     replication_factor=-1,
                     configs=(),
+                )
+            )
+            continue
+        if not context.allows(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+            results.append(
+                CreatableTopicResult(
+                    name=name,
+                    topic_id=made.id,
+                    error_message=None,
+                    topic_config_error_code=TopicAuthorizationFailed.code,
+                    num_partitions=-1,
+                    replication_factor=-1,
                 )
             )
             continue
@@ -113,12 +130,25 @@ def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
     broker = context.broker
     try:
         topic = wanted.topic_id if wanted.name is None else wanted.name
+        _require_deletion(context, topic)
         gone = broker.topics.delete(topic, broker.partitions, broker.groups)
     except BrokerError as error:
+        name = wanted.name
+        if name is None and isinstance(error, TopicAuthorizationFailed):
+            known = broker.topics.name_of(wanted.topic_id) or ""
+            name = known if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, known) else None
         return DeletableTopicResult(
-            name=wanted.name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
+            name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
         )
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
+
+
+def _require_deletion(context: Context, topic: str | uuid.UUID) -> None:
+    if context.allows(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return
+    context.require_topic(Operation.DESCRIBE, topic)
+    if isinstance(topic, uuid.UUID) or topic in context.broker.metadata.topics:
+        context.require_topic(Operation.DELETE, topic)
 
 
 @routes.handles(ApiKey.CREATE_PARTITIONS, versions=range(4))
@@ -135,6 +165,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
 def _grow(context: Context, topic: CreatePartitionsTopic, *, validate_only: bool) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
     try:
+        context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
         context.broker.topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
     except BrokerError as error:
         return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
@@ -161,6 +192,7 @@ def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRec
 def _drop(context: Context, name: str, partition: int, before: int) -> DeleteRecordsPartitionResult:
     broker = context.broker
     try:
+        context.require(Operation.DELETE, ResourceType.TOPIC, name)
         start = broker.topics.delete_records(name, partition, before, broker.partitions)
     except BrokerError as error:
         return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=-1, error_code=error.code)

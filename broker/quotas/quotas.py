@@ -22,6 +22,8 @@ _FORGET_AFTER_S: Final = 3600
 _FORGET_ABOVE: Final = 1000
 """Clients that are known before any is forgotten."""
 
+_NO_LIMIT: Final = (1 << 31) - 1
+
 _NAMED, _DEFAULT, _ABSENT = 0, 1, 2
 _LEVELS: Final = (
     (_NAMED, _NAMED),
@@ -49,6 +51,12 @@ class ClientQuota:
         self.request = request
         self.mutations = mutations
         self.used_at = 0.0
+
+    @property
+    def most_fetched(self) -> int:
+        """The bytes one answer to a fetch may have at most."""
+        burst = None if self.consumer is None else self.consumer.burst
+        return _NO_LIMIT if burst is None else int(burst)
 
 
 class Mutations:
