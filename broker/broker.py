@@ -15,12 +15,14 @@ from broker.groups import OFFSETS_TOPIC, GroupCoordinator
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.metadata import ClusterMetadata
+from broker.metadata_records import GROUP_RESOURCE
 from broker.partitions import Partitions
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
 from broker.resources import Resources
 from broker.security.access import Authorizer
 from broker.state_topic import StateTopic
+from broker.topic_catalog import MetadataTopics
 from broker.topics import Topics
 
 __all__ = ["Broker", "Node"]
@@ -60,7 +62,10 @@ class Broker:
         self.groups = GroupCoordinator(
             StateTopic(self, OFFSETS_TOPIC, partitions=config.offsets_topic_partitions, make=self.topics.offsets_topic),
             config,
+            MetadataTopics(self.metadata, config.broker_rack),
+            settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
         )
+        self.metadata.watch_topics = self.groups.topic_changed
         self.groups.start()
 
     def node(self, listener: str) -> Node:

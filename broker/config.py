@@ -188,6 +188,7 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig, SecurityConfig):
     compression_settings: dict[str, str] = family("compression.", doc="Defaults of the topic keys compression.*.")
 
     def problems(self) -> Iterator[Problem]:
+        yield from GroupConfig.problems(self)
         if not self.listeners:
             yield Problem(
                 "listeners", "Missing value for configuration listeners: name one, PLAINTEXT://127.0.0.1:9092"

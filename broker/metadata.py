@@ -22,7 +22,7 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.log.config import LogConfig
-from broker.log.directory import LogDirectory
+from broker.log.directory import NO_TOPIC_ID, LogDirectory
 from broker.log.partition import PartitionLog
 from broker.meta_properties import MetaProperties, load_or_create
 from broker.metadata_records import (
@@ -133,7 +133,7 @@ class ClusterMetadata:
     @property
     def version(self) -> int:
         """The offset of the newest record, which is what Kafka counts versions of the metadata by."""
-        return self._log.end_offset - 1
+        return self._log.log_end_offset - 1
 
     @property
     def node_id(self) -> int:
@@ -230,8 +230,7 @@ class ClusterMetadata:
         """Delete a topic with its logs; what it was. Raises UnknownTopicOrPartition, KafkaStorageError."""
         topic = self.topic(name)
         self._commit([RemoveTopicRecord(topic_id=topic.id)])
-        for partition in range(topic.partitions):
-            self._directory.delete(name, partition)
+        self._directory.delete(name, *range(topic.partitions))
         return topic
 
     def create_partitions(self, name: str, total: int) -> Topic:
@@ -314,8 +313,9 @@ class ClusterMetadata:
         for record in records:
             self._replay(record)
         changed, self._changed_topics = self._changed_topics, set()
-        for name in changed if self.watch_topics is not None else ():
-            self.watch_topics(name)
+        if self.watch_topics is not None:
+            for name in changed:
+                self.watch_topics(name)
 
     # The image
 
@@ -387,6 +387,8 @@ class ClusterMetadata:
     def _strays(self) -> Iterator[PartitionLog]:
         for one in self._directory.all():
             topic = self._topics.get(one.topic)
+            if topic is not None and one.topic_id == NO_TOPIC_ID and one.partition < topic.partitions:
+                self._directory.identify(one, topic.id)
             known = topic is not None and topic.id == one.topic_id and one.partition < topic.partitions
             if not known and one.topic != METADATA_TOPIC:
                 yield one

@@ -20,6 +20,8 @@ from broker.groups.clock import Clock, LoopClock, Timer
 from broker.groups.config import GroupConfig
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.journal import OFFSETS_TOPIC, OffsetsLog, partition_for
+from broker.groups.modern.topics import GroupTopic, TopicCatalog
+from broker.groups.namespace import GroupType
 from broker.groups.values import (
     CommittedOffset,
     DescribedGroup,
@@ -45,6 +47,8 @@ __all__ = [
     "GroupConfig",
     "GroupCoordinator",
     "GroupState",
+    "GroupTopic",
+    "GroupType",
     "JoinRequest",
     "Joined",
     "JoinedMember",
@@ -56,6 +60,7 @@ __all__ = [
     "OffsetsLog",
     "Synced",
     "Timer",
+    "TopicCatalog",
     "TopicPartition",
     "partition_for",
 ]

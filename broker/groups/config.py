@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from broker.groups.consumer.config import ConsumerGroupConfig
+from broker.groups.share.config import ShareGroupConfig
+from broker.groups.streams.config import StreamsGroupConfig
 from tidegate.kit.config import KeyType, at_least, config, key
+from tidegate.kit.errors import Problem
 
 __all__ = ["GroupConfig"]
 
@@ -10,7 +16,7 @@ _INT_MAX = (1 << 31) - 1
 
 
 @config
-class GroupConfig:
+class GroupConfig(ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig):
     """What a broker may be told about consumer groups and committed offsets."""
 
     min_session_timeout_ms: int = key(
@@ -90,3 +96,8 @@ class GroupConfig:
             "compression.type": "producer",
             "segment.bytes": str(self.offsets_topic_segment_bytes),
         }
+
+    def problems(self) -> Iterator[Problem]:
+        yield from ConsumerGroupConfig.problems(self)
+        yield from ShareGroupConfig.problems(self)
+        yield from StreamsGroupConfig.problems(self)

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     GroupIdNotFound,
-    GroupNotEmpty,
     GroupSubscribedToTopic,
     IllegalGeneration,
     InconsistentGroupProtocol,
     InvalidGroupId,
-    InvalidSessionTimeout,
     NotCoordinator,
-    RebalanceInProgress,
-    UnknownMemberId,
 )
 from broker.groups.clock import Clock, LoopClock, Timer
 from broker.groups.config import GroupConfig
-from broker.groups.group import Group, Member
-from broker.groups.joining import Joining
+from broker.groups.group import Group
+from broker.groups.group_settings import SettingsOfGroups
 from broker.groups.journal import GroupJournal, OffsetsLog, accepted, answer_when, fail, succeed, when_done
 from broker.groups.loading import load
+from broker.groups.membership import ClassicGroups
+from broker.groups.modern.group import ModernGroup
+from broker.groups.modern.service import GroupService, Surroundings
+from broker.groups.modern.topics import TopicCatalog
+from broker.groups.namespace import AnyGroup, CommitCheck, GroupNamespace, GroupType
 from broker.groups.offsets import CommittedOffsets
-from broker.groups.rebalance import Rebalance
-from broker.groups.subscription import CONSUMER
 from broker.groups.values import (
     CommittedOffset,
     DescribedGroup,
-    GroupState,
     Joined,
     JoinRequest,
     Leaving,
@@ -49,6 +47,8 @@ __all__ = ["GroupCoordinator"]
 
 _log = logger(__name__)
 
+S = TypeVar("S", bound=GroupService[Any])
+
 
 class GroupCoordinator:
     """All groups of this broker. One thread calls it; nothing blocks.
@@ -61,26 +61,37 @@ class GroupCoordinator:
     refused with CoordinatorLoadInProgress.
     """
 
-    def __init__(self, log: OffsetsLog, config: GroupConfig, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        log: OffsetsLog,
+        config: GroupConfig,
+        topics: TopicCatalog,
+        clock: Clock | None = None,
+        *,
+        settings: Callable[[str], Mapping[str, str]] | None = None,
+    ) -> None:
         self._config = config
         self._clock = clock or LoopClock()
         self._journal = GroupJournal(log, self._clock)
-        self._rebalance = Rebalance(config, self._clock, self._journal)
-        self._joining = Joining(config, self._clock, self._journal, self._rebalance)
-        self._groups: dict[str, Group] = {}
+        self._groups = GroupNamespace()
+        self.settings = SettingsOfGroups(config, settings)
+        self._classic = ClassicGroups(self._groups, config, self._clock, self._journal)
+        surroundings = Surroundings(self._groups, self._journal, self._clock, topics, config, self.settings)
+        self._services: tuple[GroupService[Any], ...] = tuple(make(surroundings) for make in _TYPES)
         self._offsets = CommittedOffsets(self._journal, config.offset_metadata_max_bytes)
         self._sweep: Timer | None = None
         self._refusal: BrokerError | None = CoordinatorLoadInProgress("The group coordinator has not started.")
 
     def start(self) -> None:
         """Read every group and offset from the log; sessions of the members found there begin now."""
-        self._groups, self._offsets = load(self._journal, self._config, self._clock.now_ms())
+        load(self._journal, self._groups, self._offsets, self._services, self._clock.now_ms())
         self._refusal = None
-        for group in self._groups.values():
-            for member in group.members.values():
-                self._rebalance.restart_session(group, member)
-            if len(group.members) > self._config.max_size:
-                self._rebalance.prepare(group, f"it has more members than group.max.size={self._config.max_size}")
+        services = {service.TYPE: service for service in self._services}
+        for group in self._groups:
+            if isinstance(group, Group):
+                self._classic.loaded(group)
+            else:
+                services[group.group_type].loaded(group)
         self._sweep_later()
 
     def stop(self) -> None:
@@ -88,38 +99,37 @@ class GroupCoordinator:
         self._refusal = NotCoordinator("The broker is shutting down.")
         if self._sweep is not None:
             self._sweep.cancel()
-        for group in self._groups.values():
-            self._rebalance.stop(group, self._refusal)
+        for group in self._groups.of_type(Group):
+            self._classic.rebalance.stop(group, self._refusal)
+        for service in self._services:
+            service.stop()
 
-    # -- members ---------------------------------------------------------------------------------------------------
+    def service(self, kind: type[S]) -> S:
+        """The service of a type of groups, by its class. Raises what refuses every call just now."""
+        self._check_open()
+        return next(service for service in self._services if isinstance(service, kind))
+
+    def topic_changed(self, name: str) -> None:
+        """A topic was created, deleted or given partitions: groups that read it need new assignments."""
+        for group in self._groups:
+            if isinstance(group, ModernGroup) and group.subscribes_to(name):
+                group.refresh_soon()
+
+    # -- members of classic groups ---------------------------------------------------------------------------------
 
     def join_group(self, group_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
         """Enter a group, or its next generation; done when all members are there or the rebalance timeout is over.
 
         Fails with MemberIdAssigned (a MemberIdRequired that carries the id) for newcomers that are to come back.
         """
-        future: asyncio.Future[Joined] = self._clock.create_future()
         try:
             self._check_open(group_id)
-            if (
-                not self._config.min_session_timeout_ms
-                <= request.session_timeout_ms
-                <= (self._config.max_session_timeout_ms)
-            ):
-                raise InvalidSessionTimeout(
-                    f"session.timeout.ms is {request.session_timeout_ms}; this broker takes "
-                    f"{self._config.min_session_timeout_ms} to {self._config.max_session_timeout_ms} "
-                    "(group.min.session.timeout.ms and group.max.session.timeout.ms)."
-                )
-            if request.rebalance_timeout_ms <= 0:
-                request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
             group = self._groups.get(group_id)
-            if group is None and request.member_id:
-                raise UnknownMemberId(f"There is no group {group_id}, so it has no member {request.member_id}.")
-            self._joining.join(group or self._create(group_id), request, future)
+            if group is not None and not isinstance(group, Group):
+                raise InconsistentGroupProtocol(f"Group {group_id} is a {group.group_type.value} group.")
         except BrokerError as error:
-            fail(future, error)
-        return future
+            return self._refused(error)
+        return self._classic.join(group_id, request)
 
     def sync_group(
         self,
@@ -136,85 +146,34 @@ class GroupCoordinator:
 
         ``protocol_type`` and ``protocol_name`` are checked if given (SyncGroup v5 and later).
         """
-        future: asyncio.Future[Synced] = self._clock.create_future()
         try:
             self._check_open(group_id)
-            group = self._member_group(group_id)
-            member = group.require_member(member_id, instance_id)
-            group.require_generation(generation)
-            for given, current in ((protocol_type, group.protocol_type), (protocol_name, group.protocol_name)):
-                if given is not None and given != current:
-                    raise InconsistentGroupProtocol(f"Group {group_id} uses {current!r}, not {given!r}.")
-            if group.state is GroupState.PREPARING_REBALANCE:
-                raise RebalanceInProgress(f"Group {group_id} is rebalancing: join again.")
-            self._rebalance.sync_received(group, member)
-            if group.state is GroupState.STABLE:
-                succeed(future, group.synced(member))
-            else:
-                self._park_sync(group, member, future, assignments or {})
         except BrokerError as error:
-            fail(future, error)
-        return future
-
-    def _park_sync(
-        self, group: Group, member: Member, future: asyncio.Future[Synced], assignments: Mapping[str, bytes]
-    ) -> None:
-        if member.syncing is not None:
-            fail(member.syncing, RebalanceInProgress(f"Member {member.member_id} synced again in another request."))
-        member.syncing = future
-        if group.leader == member.member_id:
-            self._rebalance.assign(group, assignments)
+            return self._refused(error)
+        return self._classic.sync(
+            group_id,
+            generation=generation,
+            member_id=member_id,
+            instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=assignments,
+        )
 
     def heartbeat(self, group_id: str, *, generation: int, member_id: str, instance_id: str | None = None) -> None:
         """Keep a member in its group; raises RebalanceInProgress when it is to join again."""
         if isinstance(self._refusal, CoordinatorLoadInProgress):
             return  # it may well be a member: that will be known soon
         self._check_open(group_id)
-        group = self._member_group(group_id)
-        member = group.require_member(member_id, instance_id)
-        group.require_generation(generation)
-        self._rebalance.restart_session(group, member)
-        if group.state is GroupState.PREPARING_REBALANCE:
-            raise RebalanceInProgress(f"Group {group_id} is rebalancing: join again.")
+        self._classic.heartbeat(group_id, generation=generation, member_id=member_id, instance_id=instance_id)
 
     def leave_group(self, group_id: str, leaving: Sequence[Leaving]) -> asyncio.Future[list[Left]]:
         """Take members out, one result each; the others rebalance."""
-        future: asyncio.Future[list[Left]] = self._clock.create_future()
         try:
             self._check_open(group_id)
         except BrokerError as error:
-            fail(future, error)
-            return future
-        group = self._groups.get(group_id)
-        if group is None:
-            unknown = UnknownMemberId(f"There is no group {group_id}.")
-            succeed(future, [Left(one.member_id, one.instance_id, unknown) for one in leaving])
-            return future
-        results = [self._leave(group, one) for one in leaving]
-        gone = [result.member_id or result.instance_id or "" for result in results if result.error is None]
-        if gone and group.can_rebalance and group.state is not GroupState.EMPTY:
-            self._rebalance.prepare(group, f"{', '.join(gone)} left")
-        elif gone:
-            self._rebalance.try_complete_join(group)
-        if gone and group.state is GroupState.EMPTY and group.written is not None:
-            answer_when(group.written, future, results)
-        else:
-            succeed(future, results)
-        return future
-
-    def _leave(self, group: Group, leaving: Leaving) -> Left:
-        left = Left(leaving.member_id, leaving.instance_id)
-        if leaving.member_id in group.pending_members:
-            group.remove(leaving.member_id)
-            return left
-        try:
-            holder = None if leaving.member_id else group.member_of_instance(leaving.instance_id)
-            member = holder or group.require_member(leaving.member_id, leaving.instance_id)
-        except BrokerError as error:
-            return replace(left, error=error)
-        _log.info("member leaves", group=group.group_id, member=member.member_id, reason=leaving.reason)
-        self._rebalance.remove_member(group, member)
-        return left
+            return self._refused(error)
+        return self._classic.leave(group_id, leaving)
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 
@@ -226,30 +185,35 @@ class GroupCoordinator:
         generation: int = -1,
         member_id: str = "",
         instance_id: str | None = None,
-        unknown_group: type[BrokerError] = GroupIdNotFound,
+        version: int = 9,
+        producer: tuple[int, int] | None = None,
     ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
         """Write down where members have got to; generation -1 and no member id commits for a group without members.
 
-        The result has every given partition: None if committed. ``unknown_group`` is what a member of a group that
-        does not exist is told: GroupIdNotFound, or IllegalGeneration for OffsetCommit below version 9.
+        The result has every given partition: None if committed. ``version`` is that of OffsetCommit. With a ``producer``
+        (id, epoch) the offsets are part of its transaction and count once its marker is written; producers of clients
+        before KIP-447 do not say on whose behalf they commit, and may do so whatever members there are.
         """
-        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
+        transactional = producer is not None
         try:
             self._check_open()
             group = self._groups.get(group_id)
             if group is None and generation >= 0:
-                raise unknown_group(f"There is no group {group_id}.")
+                unknown = IllegalGeneration if transactional or version < 9 else GroupIdNotFound
+                raise unknown(f"There is no group {group_id}.")
             group = group or Group(group_id, self._clock.now_ms())
-            member = group.check_commit(member_id, instance_id, generation)
+            check = group.commit_check(member_id, instance_id, generation, version=version, transactional=transactional)
         except BrokerError as error:
-            fail(future, error)
-            return future
-        if member is not None:
-            self._rebalance.restart_session(group, member)
-        written, results = self._offsets.commit(group_id, offsets, self._clock.now_ms())
-        if accepted(written):
-            self._groups.setdefault(group_id, group)
-        answer_when(written, future, results)
+            return self._refused(error)
+        if isinstance(group, Group) and not transactional and (member := group.members.get(member_id)) is not None:
+            self._classic.rebalance.restart_session(group, member)
+        refused = {} if check is None else _refusals(check, offsets)
+        taken = {where: one for where, one in offsets.items() if where not in refused}
+        written, results = self._offsets.commit(group_id, taken, self._clock.now_ms(), producer)
+        if accepted(written) and taken and group_id not in self._groups:
+            self._groups.put(group)
+        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
+        answer_when(written, future, {**results, **refused})
         return future
 
     def commit_transaction_offsets(
@@ -262,26 +226,15 @@ class GroupCoordinator:
         member_id: str = "",
         instance_id: str | None = None,
     ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """As ``commit_offsets``, in the transaction of a producer (id, epoch): they count once its marker is written.
-
-        Producers of clients before KIP-447 do not say on whose behalf they commit, and may do so whatever members there are.
-        """
-        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
-        try:
-            self._check_open()
-            group = self._groups.get(group_id)
-            if group is None and generation >= 0:
-                raise IllegalGeneration(f"There is no group {group_id}.")
-            group = group or Group(group_id, self._clock.now_ms())
-            group.check_transactional_commit(member_id, instance_id, generation)
-        except BrokerError as error:
-            fail(future, error)
-            return future
-        written, results = self._offsets.commit(group_id, offsets, self._clock.now_ms(), producer)
-        if accepted(written):
-            self._groups.setdefault(group_id, group)
-        answer_when(written, future, results)
-        return future
+        """``commit_offsets`` in the transaction of a producer (id, epoch)."""
+        return self.commit_offsets(
+            group_id,
+            offsets,
+            generation=generation,
+            member_id=member_id,
+            instance_id=instance_id,
+            producer=producer,
+        )
 
     def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
         """A producer's marker was written to a partition of ``__consumer_offsets``."""
@@ -296,13 +249,22 @@ class GroupCoordinator:
         return self._offsets.pending.of(group_id)
 
     def fetch_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        member_id: str | None = None,
+        member_epoch: int = -1,
     ) -> dict[TopicPartition, CommittedOffset]:
         """The committed offsets of these partitions, or of all; what has none is not in the answer.
+
+        A member that names itself (OffsetFetch v9 and later) must be one, at its present epoch.
 
         What open transactions have committed is not seen here: ``unstable_offsets`` says where there is some.
         """
         self._check_open()
+        if member_id is not None or member_epoch >= 0:
+            self._existing(group_id).check_fetch(member_id, member_epoch)
         committed = self._offsets.of(group_id)
         if partitions is None:
             return dict(committed)
@@ -312,17 +274,12 @@ class GroupCoordinator:
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
         """Forget committed offsets, except those of topics the members subscribe to."""
-        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
         try:
             self._check_open(group_id)
             group = self._existing(group_id)
-            if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
-                raise GroupNotEmpty(
-                    f"Group {group_id} of type {group.protocol_type!r} has members, and what they read is not known."
-                )
+            group.check_offset_delete()
         except BrokerError as error:
-            fail(future, error)
-            return future
+            return self._refused(error)
         results: dict[TopicPartition, BrokerError | None] = {}
         for where in partitions:
             subscribed = group.subscribes_to(where[0])
@@ -330,6 +287,7 @@ class GroupCoordinator:
                 GroupSubscribedToTopic(f"Group {group_id} is subscribed to topic {where[0]}.") if subscribed else None
             )
         gone = [where for where, error in results.items() if error is None]
+        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
         answer_when(self._offsets.delete(group_id, gone), future, results)
         return future
 
@@ -345,7 +303,7 @@ class GroupCoordinator:
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """The groups in these states and of these types (names, in any case); an empty filter lets all through."""
         self._check_open()
-        return listed(self._groups.values(), states, types)
+        return listed(self._groups, states, types)
 
     def describe_groups(self, group_ids: Iterable[str]) -> list[DescribedGroup]:
         """Each group with its members, in the given order."""
@@ -361,8 +319,7 @@ class GroupCoordinator:
             try:
                 self._check_open()
                 group = self._existing(group_id)
-                if group.state is not GroupState.EMPTY:
-                    raise GroupNotEmpty(f"Group {group_id} has {len(group.members)} members.")
+                group.check_delete()
                 results[group_id] = None
                 writes.append((group_id, self._delete(group)))
             except BrokerError as error:
@@ -385,20 +342,20 @@ class GroupCoordinator:
             when_done(write, written(group_id))
         return future
 
-    def counts(self) -> dict[GroupState, int]:
-        """How many groups are in each state, for metrics."""
-        counts = dict.fromkeys(GroupState, 0)
-        for group in self._groups.values():
-            counts[group.state] += 1
+    def counts(self) -> dict[tuple[GroupType, str], int]:
+        """How many groups of each type are in each state, for metrics."""
+        counts: dict[tuple[GroupType, str], int] = {}
+        for group in self._groups:
+            counts[group.group_type, group.state_name] = counts.get((group.group_type, group.state_name), 0) + 1
         return counts
 
     def expire(self) -> None:
         """Drop offsets past their retention, and empty groups that have none left."""
         now_ms, retention_ms = self._clock.now_ms(), self._config.retention_minutes * 60_000
-        for group in list(self._groups.values()):
+        for group in self._groups:
             gone = self._offsets.expired(group, now_ms, retention_ms)
             remains = len(self._offsets.of(group.group_id)) > len(gone) or self._offsets.pending.of(group.group_id)
-            if group.state is GroupState.EMPTY and not group.pending_members and not remains:
+            if group.is_empty and group.expires and not remains:
                 write = self._delete(group)
             elif gone:
                 write = self._offsets.delete(group.group_id, gone)
@@ -416,35 +373,25 @@ class GroupCoordinator:
         if group_id == "":
             raise InvalidGroupId("The group id is empty.")
 
-    def _existing(self, group_id: str) -> Group:
+    def _existing(self, group_id: str) -> AnyGroup:
         group = self._groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"There is no group {group_id}.")
         return group
 
-    def _member_group(self, group_id: str) -> Group:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise UnknownMemberId(f"There is no group {group_id}.")
-        return group
-
-    def _create(self, group_id: str) -> Group:
-        """A new empty group is written too, as Kafka does: so that what comes after is about a group that exists."""
-        group = Group(group_id, self._clock.now_ms())
-        written = self._journal.write_group(group)
-        if written.done() and (error := written.exception()) is not None:
-            raise CoordinatorNotAvailable(f"Group {group_id} could not be written: {error}")
-        when_done(written, lambda error: _warn(group_id, error))
-        self._groups[group_id] = group
-        return group
-
-    def _delete(self, group: Group) -> asyncio.Future[None]:
+    def _delete(self, group: AnyGroup) -> asyncio.Future[None]:
         gone = [*self._offsets.of(group.group_id), *self._offsets.pending.of(group.group_id)]
-        written = self._offsets.delete(group.group_id, list(dict.fromkeys(gone)), with_group=True)
+        written = self._offsets.delete(group.group_id, list(dict.fromkeys(gone)), also=group.tombstones())
         if accepted(written):
-            self._rebalance.stop(group, CoordinatorNotAvailable(f"Group {group.group_id} was deleted."))
-            del self._groups[group.group_id]
+            if isinstance(group, Group):
+                self._classic.rebalance.stop(group, CoordinatorNotAvailable(f"Group {group.group_id} was deleted."))
+            self._groups.remove(group.group_id)
         return written
+
+    def _refused(self, error: BrokerError) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._clock.create_future()
+        fail(future, error)
+        return future
 
     def _sweep_later(self) -> None:
         def sweep() -> None:
@@ -457,3 +404,14 @@ class GroupCoordinator:
 def _warn(group_id: str, error: BrokerError | None) -> None:
     if error is not None:
         _log.warning("group could not be written", group=group_id, error=str(error))
+
+
+_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = ()
+"""All types of groups whose assignments the coordinator computes."""
+
+
+def _refusals(
+    check: CommitCheck, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> dict[TopicPartition, BrokerError]:
+    found = {where: check(where[0], one.topic_id, where[1]) for where, one in offsets.items()}
+    return {where: error for where, error in found.items() if error is not None}

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from broker.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
+    GroupNotEmpty,
     IllegalGeneration,
     RebalanceInProgress,
     UnknownMemberId,
 )
 from broker.groups.clock import Timer
+from broker.groups.namespace import AnyGroup, CommitCheck, GroupType
+from broker.groups.records import Entry, encode_group_key
 from broker.groups.subscription import CONSUMER, subscribed_topics
-from broker.groups.values import GroupState, Joined, JoinedMember, Synced
+from broker.groups.values import CommittedOffset, GroupState, Joined, JoinedMember, Synced
 
 __all__ = ["Group", "Member"]
 
@@ -62,13 +65,14 @@ class Member:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class Group(AnyGroup):
     """A group and its members, in the order in which they came.
 
     A group that never had a member has no protocol type: it is a place for offsets of consumers that assign
     partitions themselves.
     """
 
+    group_type: ClassVar[GroupType] = GroupType.CLASSIC
     group_id: str
     state_since_ms: int
     state: GroupState = GroupState.EMPTY
@@ -259,21 +263,66 @@ class Group:
         if generation != self.generation:
             raise IllegalGeneration(f"Group {self.group_id} is at generation {self.generation}, not {generation}.")
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> Member | None:
-        """Who may commit: a member at the current generation or, while there are no members, anybody without one."""
-        if self.state is GroupState.EMPTY and generation < 0:
-            return None
-        if generation < 0 and not member_id and instance_id is None:
-            raise UnknownMemberId(f"Group {self.group_id} has members: only they can commit its offsets.")
-        member = self.require_member(member_id, instance_id)
-        self.require_generation(generation)
-        if self.state is GroupState.COMPLETING_REBALANCE:
-            raise RebalanceInProgress(f"Group {self.group_id} is waiting for the assignments of its leader.")
-        return member
+    def commit_check(
+        self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
+    ) -> CommitCheck | None:
+        """Who may commit: a member at the current generation or, while there are no members, anybody without one.
 
-    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Who may commit in a transaction: anybody who does not claim to be a member, else a member at the generation."""
-        if generation < 0 and (self.state is GroupState.EMPTY or (not member_id and instance_id is None)):
-            return
+        In a transaction also anybody who does not claim to be a member.
+        """
+        if epoch < 0 and self.state is GroupState.EMPTY:
+            return None
+        if epoch < 0 and not member_id and instance_id is None:
+            if transactional:
+                return None
+            raise UnknownMemberId(f"Group {self.group_id} has members: only they can commit its offsets.")
         self.require_member(member_id, instance_id)
-        self.require_generation(generation)
+        self.require_generation(epoch)
+        if self.state is GroupState.COMPLETING_REBALANCE and not transactional:
+            raise RebalanceInProgress(f"Group {self.group_id} is waiting for the assignments of its leader.")
+        return None
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Members of classic groups do not name themselves."""
+
+    def check_offset_delete(self) -> None:
+        if self.state is not GroupState.EMPTY and self.protocol_type != CONSUMER:
+            raise GroupNotEmpty(
+                f"Group {self.group_id} of type {self.protocol_type!r} has members, and what they read is not known."
+            )
+
+    def check_delete(self) -> None:
+        if self.state is not GroupState.EMPTY:
+            raise GroupNotEmpty(f"Group {self.group_id} has {len(self.members)} members.")
+
+    def tombstones(self) -> list[Entry]:
+        return [(encode_group_key(self.group_id), None)]
+
+    def offset_expiry(self) -> Callable[[CommittedOffset], int] | None:
+        """From when the group became empty; from the commit itself for consumers without a group and for a stable group of
+        consumers (KIP-211, KIP-496).
+        """
+        stable_consumers = (
+            self.protocol_type == CONSUMER and self.topics is not None and self.state is GroupState.STABLE
+        )
+        if self.protocol_type is not None and self.state is not GroupState.EMPTY and not stable_consumers:
+            return None
+        if self.protocol_type is None or stable_consumers or self.state_since_ms < 0:
+            return lambda committed: committed.commit_timestamp_ms
+        return lambda committed: self.state_since_ms
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    @property
+    def expires(self) -> bool:
+        return not self.pending_members
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def kind_of_members(self) -> str:
+        return self.protocol_type or ""

@@ -21,7 +21,7 @@ from broker.errors import (
 )
 from broker.groups.clock import Clock
 from broker.groups.group import Group
-from broker.groups.records import StoredGroup, StoredMember, encode_group, encode_group_key
+from broker.groups.records import Entry, StoredGroup, StoredMember, encode_group, encode_group_key
 from broker.protocol.records import Record
 
 __all__ = [
@@ -38,9 +38,6 @@ __all__ = [
 ]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-
-Entry = tuple[bytes, bytes | None]
-"""A record's key and value; None is a tombstone."""
 
 
 class OffsetsLog(Protocol):

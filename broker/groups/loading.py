@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from broker.errors import CorruptMessage
-from broker.groups.config import GroupConfig
 from broker.groups.group import Group, Member
 from broker.groups.journal import OFFSETS_TOPIC, GroupJournal
+from broker.groups.modern.records import decode_entry
+from broker.groups.modern.service import GroupService
+from broker.groups.namespace import GroupNamespace
 from broker.groups.offsets import CommittedOffsets
 from broker.groups.records import GroupKey, OffsetKey, StoredGroup, decode_group, decode_key, decode_offset
 from broker.groups.values import GroupState
@@ -17,20 +22,29 @@ __all__ = ["load"]
 _log = logger(__name__)
 
 
-def load(journal: GroupJournal, config: GroupConfig, now_ms: int) -> tuple[dict[str, Group], CommittedOffsets]:
+def load(
+    journal: GroupJournal,
+    groups: GroupNamespace,
+    offsets: CommittedOffsets,
+    services: Iterable[GroupService[Any]],
+    now_ms: int,
+) -> None:
     """Replay every partition. A record that cannot be read is reported by partition and offset, and left alone.
 
-    A group that had members is stable, as it was when its generation was written; offsets of a group that was never
-    written down make a simple one.
+    A classic group that had members is stable, as it was when its generation was written; offsets of a group that was
+    never written down make a simple one.
     """
-    groups: dict[str, Group] = {}
-    offsets = CommittedOffsets(journal, config.offset_metadata_max_bytes)
+    by_type = {number: service for service in services for number in service.RECORDS}
     for partition in range(journal.log.partitions):
         still_open: dict[int, list[Record]] = {}
         written: dict[OffsetKey, int] = {}
         for offset, key, value in journal.log.read(partition, still_open):
             try:
-                _replay(groups, offsets, written, offset, key, value)
+                service = by_type.get(int.from_bytes(key[:2], signed=True)) if key else None
+                if service is not None:
+                    service.replay(*decode_entry(service.RECORDS, key or b"", value))
+                else:
+                    _replay(groups, offsets, written, offset, key, value)
             except CorruptMessage as error:
                 _log.error(
                     "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=offset, error=str(error)
@@ -39,9 +53,9 @@ def load(journal: GroupJournal, config: GroupConfig, now_ms: int) -> tuple[dict[
             for record in records:
                 _restore_pending(offsets, written, partition, producer_id, record)
     for group_id in offsets.groups():
-        groups.setdefault(group_id, Group(group_id, now_ms))
+        if group_id not in groups:
+            groups.put(Group(group_id, now_ms))
     _log.info("groups loaded", groups=len(groups))
-    return groups, offsets
 
 
 def _restore_pending(
@@ -63,7 +77,7 @@ def _restore_pending(
 
 
 def _replay(
-    groups: dict[str, Group],
+    groups: GroupNamespace,
     offsets: CommittedOffsets,
     written: dict[OffsetKey, int],
     at: int,
@@ -83,10 +97,10 @@ def _replay(
             else:
                 offsets.set(group_id, (topic, partition), decode_offset(value))
         case GroupKey(group_id):
-            if value is None:
-                groups.pop(group_id, None)
-            else:
-                groups[group_id] = _restore(group_id, decode_group(value))
+            if value is not None:
+                groups.put(_restore(group_id, decode_group(value)))
+            elif isinstance(groups.get(group_id), Group):
+                groups.remove(group_id)
 
 
 def _restore(group_id: str, stored: StoredGroup) -> Group:

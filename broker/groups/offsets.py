@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from broker.errors import BrokerError, OffsetMetadataTooLarge
-from broker.groups.group import Group
 from broker.groups.journal import Entry, GroupJournal, accepted
+from broker.groups.namespace import AnyGroup
 from broker.groups.pending_offsets import PendingOffsets
-from broker.groups.records import encode_group_key, encode_offset, encode_offset_key
-from broker.groups.subscription import CONSUMER
-from broker.groups.values import CommittedOffset, GroupState, TopicPartition
+from broker.groups.records import encode_offset, encode_offset_key
+from broker.groups.values import CommittedOffset, TopicPartition
 
 __all__ = ["CommittedOffsets"]
 
@@ -81,15 +80,14 @@ class CommittedOffsets:
         )
 
     def delete(
-        self, group_id: str, gone: Sequence[TopicPartition], *, with_group: bool = False
+        self, group_id: str, gone: Sequence[TopicPartition], *, also: Sequence[Entry] = ()
     ) -> asyncio.Future[None]:
-        """Write tombstones for what is there of ``gone``, and for the group itself if it goes too."""
+        """Write tombstones for what is there of ``gone``, and ``also`` those of the group itself if it goes too."""
         committed, pending = self.of(group_id), self.pending.of(group_id)
         entries: list[Entry] = [
             (encode_offset_key(group_id, *where), None) for where in gone if where in committed or where in pending
         ]
-        if with_group:
-            entries.append((encode_group_key(group_id), None))
+        entries += also
         written = self._journal.append(group_id, entries)
         if accepted(written):
             self.drop(group_id, gone)
@@ -106,25 +104,20 @@ class CommittedOffsets:
         if not offsets:
             self._by_group.pop(group_id, None)
 
-    def expired(self, group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
-        """What has outlived its retention, by Kafka's rules (KIP-211, KIP-496).
+    def expired(self, group: AnyGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+        """What has outlived its retention: none of topics the group subscribes to.
 
-        Counted from when the group became empty; from the commit itself for consumers without a group and for topics
-        a stable group of consumers does not subscribe to. A retention the client gave (OffsetCommit v2-v4) goes first.
+        A retention the client gave (OffsetCommit v2-v4) goes before the broker's.
         """
-        stable_consumers = (
-            group.protocol_type == CONSUMER and group.topics is not None and group.state is GroupState.STABLE
-        )
-        if group.protocol_type is not None and group.state is not GroupState.EMPTY and not stable_consumers:
+        counts_from = group.offset_expiry()
+        if counts_from is None:
             return []
-        from_commit = group.protocol_type is None or stable_consumers or group.state_since_ms < 0
         gone = []
         pending = self.pending.of(group.group_id)
         for where, committed in self.of(group.group_id).items():
             if group.subscribes_to(where[0]) or where in pending:
                 continue
-            since_ms = committed.commit_timestamp_ms if from_commit else group.state_since_ms
-            ends_ms = since_ms + retention_ms if committed.expire_timestamp_ms < 0 else committed.expire_timestamp_ms
-            if now_ms >= ends_ms:
+            given_ms = committed.expire_timestamp_ms
+            if now_ms >= (counts_from(committed) + retention_ms if given_ms < 0 else given_ms):
                 gone.append(where)
         return gone

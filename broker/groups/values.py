@@ -141,7 +141,7 @@ class ListedGroup:
 
     group_id: str
     protocol_type: str
-    state: GroupState
+    state: str
     group_type: str = "classic"
 
 

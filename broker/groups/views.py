@@ -6,28 +6,32 @@ from collections.abc import Collection, Iterable
 
 from broker.errors import GroupIdNotFound
 from broker.groups.group import Group
+from broker.groups.namespace import AnyGroup
 from broker.groups.values import DescribedGroup, DescribedMember, GroupState, ListedGroup
 
 __all__ = ["described", "listed"]
 
 
-def listed(groups: Iterable[Group], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
     """Those in one of ``states`` and of one of ``types``, names in any case; an empty filter lets all through."""
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
-    every = (ListedGroup(group.group_id, group.protocol_type or "", group.state) for group in groups)
+    every = (
+        ListedGroup(group.group_id, group.kind_of_members, group.state_name, group.group_type.value) for group in groups
+    )
     return [
         group
         for group in every
-        if (not wanted_states or group.state.value.lower() in wanted_states)
+        if (not wanted_states or group.state.lower() in wanted_states)
         and (not wanted_types or group.group_type in wanted_types)
     ]
 
 
-def described(group_id: str, group: Group | None) -> DescribedGroup:
-    """A group with its members. Their metadata is shown in Stable only: before, no protocol is chosen."""
-    if group is None:
-        error = GroupIdNotFound(f"There is no group {group_id}.")
+def described(group_id: str, group: AnyGroup | None) -> DescribedGroup:
+    """A classic group with its members. Their metadata is shown in Stable only: before, no protocol is chosen."""
+    if not isinstance(group, Group):
+        what = "There is no group" if group is None else f"Not a classic but a {group.group_type.value} group is"
+        error = GroupIdNotFound(f"{what} {group_id}.")
         return DescribedGroup(group_id, GroupState.DEAD, error=error)
     protocol = (group.protocol_name or "") if group.state is GroupState.STABLE else ""
     members = tuple(

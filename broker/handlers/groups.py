@@ -195,7 +195,7 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
             ListedGroup(
                 group_id=one.group_id,
                 protocol_type=one.protocol_type,
-                group_state=one.state.value,
+                group_state=one.state,
                 group_type=one.group_type,
             )
             for one in listed

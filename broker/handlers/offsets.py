@@ -92,7 +92,7 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        unknown_group=GroupIdNotFound if context.version >= 9 else IllegalGeneration,
+        version=context.version,
     )
 
     def answer(results: Mapping[TopicPartition, BrokerError | None]) -> OffsetCommitResponse:

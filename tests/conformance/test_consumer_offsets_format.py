@@ -29,7 +29,7 @@ from broker.groups.records import (
 from broker.protocol.records import batches
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
-from tests.support.groups import ListLog, ManualClock
+from tests.support.groups import ListLog, ListTopics, ManualClock
 
 PARTITIONS = 4
 """Of ``__consumer_offsets``, in both brokers' test settings."""
@@ -117,7 +117,7 @@ def test_what_kafka_wrote_is_read_and_would_be_written_alike(apache_kafka: Any, 
     assert all(kinds == {OffsetKey, GroupKey} for kinds in found.values())
     log = ListLog(clock, PARTITIONS)
     log.entries = entries
-    coordinator = GroupCoordinator(log, GroupConfig(), clock)
+    coordinator = GroupCoordinator(log, GroupConfig(), ListTopics(), clock)
     coordinator.start()
     for (group, instance), described in zip(groups.items(), coordinator.describe_groups(groups), strict=True):
         committed = coordinator.fetch_offsets(group)[topics[group], 0]
@@ -148,7 +148,7 @@ def test_only_offsets_of_committed_transactions_are_taken_over(apache_kafka: Any
 
     def loaded() -> dict[tuple[str, int], int]:
         log.entries = stored(apache_kafka.directory / "log")
-        coordinator = GroupCoordinator(log, GroupConfig(), clock)
+        coordinator = GroupCoordinator(log, GroupConfig(), ListTopics(), clock)
         coordinator.start()
         found = coordinator.fetch_offsets(topic)
         coordinator.stop()

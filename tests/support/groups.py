@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 from broker.errors import BrokerError
-from broker.groups import GroupConfig, GroupCoordinator, Joined, JoinRequest, MemberIdAssigned, Synced
+from broker.groups import GroupConfig, GroupCoordinator, GroupTopic, Joined, JoinRequest, MemberIdAssigned, Synced
 from broker.protocol.records import Record
 from tidegate.kit.config import parse
 
-__all__ = ["Cluster", "ListLog", "ManualClock", "failure", "value"]
+__all__ = ["Cluster", "ListLog", "ListTopics", "ManualClock", "failure", "value"]
 
 T = TypeVar("T")
 
@@ -141,6 +142,38 @@ class ListLog:
         return sum(map(len, self.entries))
 
 
+class ListTopics:
+    """A catalog of topics that tests fill; ``ids`` count up from 1."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.version = self.created_version = 0
+        self._topics: dict[str, GroupTopic] = {}
+        for name, count in partitions.items():
+            self.put(name, count)
+
+    def put(self, name: str, partitions: int) -> GroupTopic:
+        before = self._topics.get(name)
+        self.version += 1
+        if before is None:
+            self.created_version = self.version
+        topic_id = before.id if before is not None else UUID(int=self.version)
+        self._topics[name] = GroupTopic(topic_id, name, partitions)
+        return self._topics[name]
+
+    def remove(self, name: str) -> None:
+        self.version += 1
+        del self._topics[name]
+
+    def by_name(self, name: str) -> GroupTopic | None:
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: UUID) -> GroupTopic | None:
+        return next((topic for topic in self._topics.values() if topic.id == topic_id), None)
+
+    def names(self) -> Iterable[str]:
+        return self._topics
+
+
 class Cluster:
     """One coordinator with its clock and log, and the steps clients take."""
 
@@ -150,11 +183,12 @@ class Cluster:
         self.config = parse(GroupConfig, given)
         self.clock = ManualClock()
         self.log = ListLog(self.clock)
+        self.topics = ListTopics()
         self.coordinator = self.reload()
 
     def reload(self) -> GroupCoordinator:
         """Another coordinator on the same log, as after a restart."""
-        coordinator = GroupCoordinator(self.log, self.config, self.clock)
+        coordinator = GroupCoordinator(self.log, self.config, self.topics, self.clock)
         coordinator.start()
         return coordinator
 

@@ -1,0 +1,1 @@
+"""Who is assigned what: the server-side assignors, each a pure function (``spec.Assignor``)."""

@@ -1,0 +1,1 @@
+"""The membership of share groups (KIP-932)."""
