@@ -39,6 +39,7 @@ __all__ = [
     "FencedInstanceId",
     "FencedLeaderEpoch",
     "FencedMemberEpoch",
+    "FencedStateEpoch",
     "FetchSessionIdNotFound",
     "FetchSessionTopicIdError",
     "GroupAuthorizationFailed",
@@ -61,6 +62,7 @@ __all__ = [
     "InvalidPrincipalType",
     "InvalidProducerEpoch",
     "InvalidRecord",
+    "InvalidRecordState",
     "InvalidRegistration",
     "InvalidRegularExpression",
     "InvalidReplicaAssignment",
@@ -68,6 +70,7 @@ __all__ = [
     "InvalidRequest",
     "InvalidRequiredAcks",
     "InvalidSessionTimeout",
+    "InvalidShareSessionEpoch",
     "InvalidTimestamp",
     "InvalidTopic",
     "InvalidTxnState",
@@ -103,12 +106,15 @@ __all__ = [
     "Retry",
     "SaslAuthenticationFailed",
     "SecurityDisabled",
+    "ShareSessionLimitReached",
+    "ShareSessionNotFound",
     "StaleMemberEpoch",
     "TelemetryTooLarge",
     "ThrottlingQuotaExceeded",
     "TopicAlreadyExists",
     "TopicAuthorizationFailed",
     "TopicDeletionDisabled",
+    "TransactionAbortable",
     "TransactionCoordinatorFenced",
     "TransactionalIdAuthorizationFailed",
     "TransactionalIdNotFound",
@@ -312,6 +318,24 @@ class FetchSessionTopicIdError(Retry):
     """The fetch session mixes topics with and without ids."""
 
     code = 106
+
+
+class ShareSessionNotFound(Retry):
+    """There is no such share session: begin one."""
+
+    code = 122
+
+
+class InvalidShareSessionEpoch(Retry):
+    """The epoch of the share session is not the one expected: begin a new session."""
+
+    code = 123
+
+
+class ShareSessionLimitReached(Retry):
+    """There are as many share sessions as there may be: try again."""
+
+    code = 133
 
 
 class OffsetOutOfRange(Refused):
@@ -656,6 +680,12 @@ class InconsistentClusterId(Refused):
     code = 104
 
 
+class TransactionAbortable(Refused):
+    """Something is wrong with the transaction: once it is aborted the producer can go on."""
+
+    code = 120
+
+
 class TransactionalIdNotFound(Refused):
     """There is no such transactional id."""
 
@@ -690,6 +720,12 @@ class InvalidRegistration(Refused):
     """The registration is not valid."""
 
     code = 117
+
+
+class InvalidRecordState(Refused):
+    """The record is not in a state in which it can be acknowledged."""
+
+    code = 121
 
 
 class InvalidRegularExpression(Refused):
@@ -768,6 +804,12 @@ class StaleMemberEpoch(Fenced):
     """The epoch of the member is stale: heartbeat first, then try again."""
 
     code = 113
+
+
+class FencedStateEpoch(Fenced):
+    """The state of the share-partition was initialised anew since."""
+
+    code = 124
 
 
 class RebootstrapRequired(Fenced):
