@@ -1,43 +1,45 @@
-"""A data directory: all partitions of a broker, the lock that keeps a second broker out, and the checkpoints."""
+"""A data directory: the partitions on one disk, the lock that keeps a second broker out, and the checkpoints."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import re
-import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from broker.errors import KafkaStorageError, TopicAlreadyExists
+from broker.log.checkpoint_files import CheckpointFiles
 from broker.log.checkpoints import (
     CLEAN_SHUTDOWN,
-    read_offsets,
     read_topic_id,
     write_clean_shutdown,
     write_leader_epochs,
-    write_offsets,
     write_topic_id,
 )
 from broker.log.config import LogConfig
 from broker.log.files import storage_errors, sync_directory
-from broker.log.partition import PartitionLog
+from broker.log.graves import Graves
+from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
+from broker.log.upkeep import Upkeep
 from tidegate.kit.logs import logger
 
-__all__ = ["LogDirectory"]
+__all__ = ["NO_TOPIC_ID", "LogDirectory"]
 
 log = logger(__name__)
 
-_RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-_START_OFFSETS: Final = "log-start-offset-checkpoint"
-_HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-_FIRST_DIRTY: Final = "cleaner-offset-checkpoint"
+NO_TOPIC_ID: Final = uuid.UUID(int=0)
+"""Of a log whose files do not tell: a power cut took the file that did, or an old Kafka never wrote it."""
+
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
 _DELETED: Final = "-delete"
 _STRAY: Final = "-stray"
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_MARK_BYTES: Final = 256 * 1024
+"""A recovery may have to read the headers of so many bytes in each partition, beside what was not flushed."""
 
 
 class LogDirectory:
@@ -49,6 +51,9 @@ class LogDirectory:
     def __init__(self, path: Path | str, defaults: LogConfig | None = None) -> None:
         self.path = Path(path)
         self.defaults = defaults or LogConfig()
+        self.graves = Graves()
+        self.upkeep = Upkeep(self.graves.bury)
+        self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._lock_fd = -1
 
@@ -57,35 +62,47 @@ class LogDirectory:
 
         Raises KafkaStorageError where another process has the directory or the disk fails.
         """
+        names: list[str] = []
         with storage_errors(f"open the data directory {self.path}"):
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock()
+            same_boot = self._lock()
             clean = (self.path / CLEAN_SHUTDOWN).exists()
             (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-            for path in self.path.glob(f"*{_DELETED}"):
-                shutil.rmtree(path)
-            directories = sorted(
-                path for path in self.path.iterdir() if path.is_dir() and _PARTITION.fullmatch(path.name)
-            )
-        recovery_points = read_offsets(self.path / _RECOVERY_POINTS)
-        start_offsets = read_offsets(self.path / _START_OFFSETS)
-        first_dirty = read_offsets(self.path / _FIRST_DIRTY)
-        if not clean and directories:
-            log.info("recovering after an unclean stop", partitions=len(directories), directory=str(self.path))
-        for directory in directories:
-            topic, partition = _partition_of(directory)
-            opened = PartitionLog(directory, topic, partition, read_topic_id(directory), self.defaults)
-            opened.first_dirty_offset = first_dirty.get((topic, partition), 0)
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    if entry.name.endswith(_DELETED):
+                        self.graves.bury(Path(entry.path), 0)
+                    elif _PARTITION.fullmatch(entry.name) and entry.is_dir():
+                        names.append(entry.name)
+        points = self._checkpoints.read()
+        if not clean and names:
+            log.info("recovering after an unclean stop", partitions=len(names), directory=str(self.path))
+        for name in sorted(names):
+            topic, partition = _partition_of(name)
+            which = topic, partition
+            directory = self.path / name
+            opened = self._new(directory, topic, partition, read_topic_id(directory) or NO_TOPIC_ID, self.defaults)
+            opened.first_dirty_offset = points.first_dirty.get(which, 0)
             open_partition(
                 opened,
                 clean=clean,
-                recovery_point=recovery_points.get((topic, partition), 0),
-                log_start_offset=start_offsets.get((topic, partition), 0),
+                recovery_point=points.recovery.get(which, 0),
+                log_start_offset=points.start.get(which, 0),
+                memory_is_lost=not same_boot,
             )
-            self._logs[topic, partition] = opened
+            self._logs[which] = opened
+        self._checkpoints.take(self._logs.values())
 
-    def _lock(self) -> None:
-        """Both kinds of lock: ``lockf`` is what Apache Kafka takes, ``flock`` also holds within this process."""
+    def _new(self, directory: Path, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig) -> PartitionLog:
+        made = PartitionLog(directory, topic, partition, topic_id, config)
+        made.upkeep = self.upkeep
+        return made
+
+    def _lock(self) -> bool:
+        """Both kinds of lock: ``lockf`` is what Apache Kafka takes, ``flock`` also holds within this process.
+
+        Whether the machine has been up since the directory was used last: then what was written, was written.
+        """
         fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,23 +113,39 @@ class LogDirectory:
                 f"the data directory {self.path} is in use by another broker: stop it first"
             ) from None
         self._lock_fd = fd
+        try:
+            boot = Path(_BOOT_ID).read_bytes()
+        except OSError:
+            return False
+        before = os.pread(fd, 100, 0)
+        if before != boot:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, boot, 0)
+        return before == boot
 
     def create(self, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig | None = None) -> PartitionLog:
-        """Make an empty log; after a crash it is there with its topic's id, or not at all. Raises TopicAlreadyExists where there is one of that name, KafkaStorageError where the disk fails."""
+        """Make an empty log, durable with its first flush. Raises TopicAlreadyExists where there is one of that name, KafkaStorageError where the disk fails."""
         if (topic, partition) in self._logs:
             raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
         directory = self.path / f"{topic}-{partition}"
         with storage_errors(f"create the log of {topic}-{partition}"):
-            unnamed = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
-            unnamed.mkdir()
+            unnamed = f"{self.path}/{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
+            os.mkdir(unnamed)  # noqa: PTH102 - a topic may have thousands
             write_topic_id(unnamed, topic_id)
             write_leader_epochs(unnamed, 0)
-            unnamed.rename(directory)
-            made = PartitionLog(directory, topic, partition, topic_id, config or self.defaults)
+            os.rename(unnamed, directory)  # noqa: PTH104
+            made = self._new(directory, topic, partition, topic_id, config or self.defaults)
+            made.names_are_new = True
             open_partition(made, clean=True, recovery_point=0, log_start_offset=0)
-            sync_directory(self.path)
         self._logs[topic, partition] = made
+        self._checkpoints.take([made])
         return made
+
+    def identify(self, partition: PartitionLog, topic_id: uuid.UUID) -> None:
+        """Write down whose log it is that had ``NO_TOPIC_ID``."""
+        with storage_errors(f"write the topic id of {partition.topic}-{partition.partition}"):
+            write_topic_id(partition.directory, topic_id)
+        partition.topic_id = topic_id
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get((topic, partition))
@@ -121,22 +154,31 @@ class LogDirectory:
         """Every log, as they are now: it is fine to create and delete in the meantime."""
         return iter(list(self._logs.values()))
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Remove a log, at once and for good; nothing if there is none. Readers of its files finish undisturbed."""
-        gone = self._logs.pop((topic, partition), None)
-        if gone is None:
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def delete(self, topic: str, *partitions: int) -> None:
+        """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
+
+        Their space is given back after ``file.delete.delay.ms``.
+        """
+        gone = [one for partition in partitions if (one := self._logs.pop((topic, partition), None)) is not None]
+        if not gone:
             return
-        gone.retire()
-        with storage_errors(f"delete the log of {topic}-{partition}"):
-            grave = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
-            gone.directory.rename(grave)
+        with storage_errors(f"delete the logs of {topic}"):
+            for one in gone:
+                one.retire()
+                self._checkpoints.drop(one)
+                grave = self.path / f"{topic[:200]}-{one.partition}.{uuid.uuid4().hex}{_DELETED}"
+                one.directory.rename(grave)
+                self.graves.bury(grave, one.config.file_delete_delay_ms)
             sync_directory(self.path)
-            shutil.rmtree(grave)
 
     def set_aside(self, topic: str, partition: int) -> None:
         """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
         stray = self._logs.pop((topic, partition))
         stray.retire()
+        self._checkpoints.drop(stray)
         with storage_errors(f"set aside the log of {topic}-{partition}"):
             aside = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_STRAY}"
             stray.directory.rename(aside)
@@ -155,29 +197,56 @@ class LogDirectory:
         for partition in self.all():
             partition.flush()
 
-    def checkpoint(self) -> None:
-        """Write down what a recovery may trust and where logs begin; a flush before it shortens recovery."""
+    def repair(self) -> None:
+        """Have the logs take records again that could not be flushed, as far as the disk lets them."""
+        for one in list(self.upkeep.failed):
+            if one.repair():
+                self.upkeep.failed.discard(one)
+                log.info("takes records again", topic=one.topic, partition=one.partition)
+
+    def reopen_damaged(self) -> None:
+        """Cut off what ``repair`` could not read any more, as a restart would."""
+        for one in [one for one in self.upkeep.failed if one.is_damaged and not one.is_retired]:
+            one.reset()
+            open_partition(one, clean=False, recovery_point=one.flushed_offset, log_start_offset=one.log_start_offset)
+            self.upkeep.failed.discard(one)
+
+    # Checkpoints
+
+    @property
+    def unmarked_bytes(self) -> int:
+        """Bytes that were flushed, but whose recovery point has not been written down."""
+        return sum(one.unmarked_bytes for one in list(self.upkeep.moved))
+
+    def marks(self) -> list[Mark]:
+        """What ``checkpoint`` should write of logs that have got much since the last time; cheap."""
+        marks = (one.mark(at_least_bytes=_MARK_BYTES) for one in list(self.upkeep.moved))
+        return [mark for mark in marks if mark is not None]
+
+    def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:
+        """Write down from where a recovery has to check, and where logs begin. For any thread, with ``marks`` from the logs' own."""
+        for mark in self.marks() if marks is None else marks:
+            mark.write()
         with storage_errors(f"write the checkpoints of {self.path}"):
-            named = {(partition.topic, partition.partition): partition for partition in self.all()}
-            write_offsets(self.path / _RECOVERY_POINTS, {name: one.flushed_offset for name, one in named.items()})
-            write_offsets(self.path / _HIGH_WATERMARKS, {name: one.log_end_offset for name, one in named.items()})
-            compacted = {name: one.first_dirty_offset for name, one in named.items() if one.first_dirty_offset > 0}
-            write_offsets(self.path / _FIRST_DIRTY, compacted)
-            self.checkpoint_start_offsets()
+            self._checkpoints.write(self.upkeep)
+
+    def checkpoint_compacted(self) -> None:
+        """Write down how far logs are compacted, and high watermarks, which only Apache Kafka reads. For any thread."""
+        with storage_errors(f"write the checkpoints of {self.path}"):
+            self._checkpoints.write_rest(self.all())
 
     def checkpoint_start_offsets(self) -> None:
         """Make log start offsets durable: what DeleteRecords answers must hold after a crash."""
         with storage_errors(f"write the start offsets of {self.path}"):
-            starts = {
-                (one.topic, one.partition): one.log_start_offset for one in self.all() if one.log_start_offset > 0
-            }
-            write_offsets(self.path / _START_OFFSETS, starts)
+            self._checkpoints.write_starts(self.all())
 
     def close(self) -> None:
         """Flush, checkpoint, mark the stop as clean and let go of the lock."""
         for partition in self.all():
             partition.close()
         self.checkpoint()
+        self.checkpoint_start_offsets()
+        self.checkpoint_compacted()
         with storage_errors(f"close the data directory {self.path}"):
             write_clean_shutdown(self.path)
         self._logs.clear()
@@ -185,6 +254,6 @@ class LogDirectory:
         self._lock_fd = -1
 
 
-def _partition_of(directory: Path) -> tuple[str, int]:
-    topic, _, number = directory.name.rpartition("-")
+def _partition_of(name: str) -> tuple[str, int]:
+    topic, _, number = name.rpartition("-")
     return topic, int(number)

@@ -11,20 +11,32 @@ from typing import Final
 
 from broker.errors import KafkaStorageError
 
-__all__ = ["FileHandle", "storage_errors", "sync_data", "sync_directory", "write_all", "write_atomically"]
+__all__ = [
+    "FileHandle",
+    "storage_errors",
+    "sync_data",
+    "sync_directory",
+    "sync_file",
+    "write_all",
+    "write_at",
+    "write_atomically",
+]
 
 _BUFFERS_AT_ONCE: Final = 512
 """Below IOV_MAX (1024 on Linux and macOS)."""
 
 
 class FileHandle:
-    """An open file that closes with its last reference: a slow reader may finish after the file's deletion."""
+    """An open file that closes with its last reference: a slow reader may finish after the file's deletion.
+
+    Raises FileNotFoundError where there is none, unless it may ``create`` it.
+    """
 
     __slots__ = ("fd",)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.fd = -1
-        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o644)
 
     def __del__(self) -> None:
         if self.fd >= 0:
@@ -58,12 +70,35 @@ def _write_rest(fd: int, data: bytes, position: int, written: int) -> None:
         written += os.pwrite(fd, view[written:], position + written)
 
 
+def write_at(path: str, data: bytes, position: int) -> None:
+    """Write into a file, created if need be; at position 0 it becomes the file. May be done again after a failure."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (0 if position else os.O_TRUNC), 0o644)
+    try:
+        written = 0
+        while written < len(data):
+            written += os.pwrite(fd, data[written:], position + written)
+    finally:
+        os.close(fd)
+
+
 def sync_data(fd: int) -> None:
     """Bring a file's content to the disk itself; on macOS fsync alone leaves it in the drive's cache."""
     if hasattr(fcntl, "F_FULLFSYNC"):
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(fd)
+
+
+def sync_file(path: str | Path) -> None:
+    """Bring a file's content to the disk; nothing if there is no such file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        sync_data(fd)
+    finally:
+        os.close(fd)
 
 
 def sync_directory(path: Path) -> None:

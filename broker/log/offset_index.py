@@ -6,11 +6,16 @@ last one of the batch that starts at the position, as Kafka's own tools check.
 
 from __future__ import annotations
 
+import operator
+import os
 import sys
+import threading
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Final
+
+from broker.log.files import write_at
 
 __all__ = ["ENTRY_SIZE", "OffsetIndex"]
 
@@ -18,22 +23,34 @@ ENTRY_SIZE: Final = 8
 
 
 class OffsetIndex:
-    """Entries in memory; ``save`` adds the new ones to the file. One thread at a time."""
+    """Entries in memory; ``save`` adds the new ones to the file. One thread at a time, except ``save``."""
 
-    def __init__(self, path: Path, base_offset: int) -> None:
-        self.path = path
+    __slots__ = ("_base", "_file", "_offsets", "_positions", "_saved", "_saving")
+
+    def __init__(self, path: str | os.PathLike[str], base_offset: int) -> None:
+        self._file = os.fspath(path)
         self._base = base_offset
         self._offsets = array("I")
         self._positions = array("I")
         self._saved = 0
+        self._saving = threading.Lock()
+
+    @property
+    def path(self) -> Path:
+        return Path(self._file)
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._positions)
 
     @property
     def size(self) -> int:
         """Bytes the entries take in the file."""
-        return len(self._offsets) * ENTRY_SIZE
+        return len(self._positions) * ENTRY_SIZE
+
+    @property
+    def unsaved(self) -> int:
+        """How many entries the file does not have."""
+        return len(self._positions) - self._saved
 
     def append(self, last_offset: int, position: int) -> None:
         self._offsets.append(last_offset - self._base)
@@ -44,10 +61,10 @@ class OffsetIndex:
         found = bisect_right(self._offsets, offset - self._base) - 1
         return self._positions[found] if found >= 0 else 0
 
-    def position_at(self, position: int) -> int:
-        """The start of the last indexed batch that lies at ``position`` or before, or the start of the file."""
+    def entry_at(self, position: int) -> tuple[int, int] | None:
+        """The last entry, as (offset, position), of a batch that lies at ``position`` or before; None without one."""
         found = bisect_right(self._positions, position) - 1
-        return self._positions[found] if found >= 0 else 0
+        return (self._base + self._offsets[found], self._positions[found]) if found >= 0 else None
 
     @property
     def last(self) -> tuple[int, int] | None:
@@ -55,20 +72,30 @@ class OffsetIndex:
         return (self._base + self._offsets[-1], self._positions[-1]) if self._positions else None
 
     def load(self, file_size: int) -> bool:
-        """Read the file; False where it is absent or can't belong to a log of ``file_size`` bytes: then rebuild it."""
+        """Read the file; False where it is absent or can't belong to a log of ``file_size`` bytes: then rebuild it.
+
+        What a killed Apache Kafka preallocated, zeros at the end, does not count.
+        """
         try:
-            data = self.path.read_bytes()
+            with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read
+                data = file.read()
         except FileNotFoundError:
             return False
-        entries = array("I")
         if len(data) % ENTRY_SIZE:
             return False
-        entries.frombytes(data)
+        filled = data
+        if data[-ENTRY_SIZE:] == bytes(ENTRY_SIZE):
+            kept = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE) * ENTRY_SIZE
+            filled = data[:kept]
+        entries = array("I")
+        entries.frombytes(filled)
         if sys.byteorder == "little":
             entries.byteswap()
         offsets, positions = entries[0::2], entries[1::2]
-        if not (_ascending(offsets) and _ascending(positions)) or (positions and positions[-1] >= file_size):
+        if positions and not (_ascending(offsets) and _ascending(positions) and positions[-1] < file_size):
             return False
+        if len(filled) < len(data):
+            os.truncate(self._file, len(filled))
         self._offsets, self._positions = offsets, positions
         self._saved = len(offsets)
         return True
@@ -76,7 +103,7 @@ class OffsetIndex:
     def looks_whole(self) -> bool:
         """Whether the file is there with a whole number of entries."""
         try:
-            return self.path.stat().st_size % ENTRY_SIZE == 0
+            return os.stat(self._file).st_size % ENTRY_SIZE == 0  # noqa: PTH116 - as above
         except FileNotFoundError:
             return False
 
@@ -85,20 +112,29 @@ class OffsetIndex:
         self._offsets, self._positions = array("I"), array("I")
         self._saved = 0
 
+    def drop_from(self, offset: int) -> None:
+        """Forget the entries of ``offset`` and above, in the file, too."""
+        kept = bisect_left(self._offsets, max(offset - self._base, 0))
+        del self._offsets[kept:]
+        del self._positions[kept:]
+        if self._saved > kept:
+            os.truncate(self._file, kept * ENTRY_SIZE)
+            self._saved = kept
+
     def save(self) -> None:
-        """Bring the file up to date; durable only with a later fsync, which recovery does without."""
-        count = len(self._offsets)
-        if self._saved == count and self._saved:
-            return
-        entries = array("I", bytes((count - self._saved) * ENTRY_SIZE))
-        entries[0::2] = self._offsets[self._saved :]
-        entries[1::2] = self._positions[self._saved :]
-        if sys.byteorder == "little":
-            entries.byteswap()
-        with self.path.open("ab" if self._saved else "wb") as file:
-            file.write(entries.tobytes())
-        self._saved = count
+        """Bring the file up to date; durable only with a later fsync. For any thread."""
+        with self._saving:
+            count = len(self._positions)  # they are appended after the offsets, so there are as many of those at least
+            if self._saved == count and self._saved:
+                return
+            entries = array("I", bytes((count - self._saved) * ENTRY_SIZE))
+            entries[0::2] = self._offsets[self._saved : count]
+            entries[1::2] = self._positions[self._saved : count]
+            if sys.byteorder == "little":
+                entries.byteswap()
+            write_at(self._file, entries.tobytes(), self._saved * ENTRY_SIZE)
+            self._saved = count
 
 
 def _ascending(values: array[int]) -> bool:
-    return all(map(int.__lt__, values, values[1:])) if len(values) > 1 else True
+    return all(map(operator.lt, values, values[1:]))

@@ -11,21 +11,31 @@ import random
 import threading
 import time
 import uuid
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.errors import InvalidRecord, KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
+from broker.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    UnknownTopicOrPartition,
+)
 from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
 from broker.log.config import LogConfig
-from broker.log.files import storage_errors, sync_directory
-from broker.log.producer_state import ProducerState
+from broker.log.files import storage_errors, sync_directory, sync_file, write_atomically
+from broker.log.offset_index import OffsetIndex
+from broker.log.producer_state import ProducerBatch, ProducerState
 from broker.log.retention import SegmentFacts, expired_segments
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
 from broker.log.segments import LogSlice, Segments
+from broker.log.time_index import TimeIndex
 from broker.log.transaction_index import AbortedTransaction, TransactionIndex
+from broker.log.upkeep import Upkeep
 from broker.protocol.records import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -37,9 +47,11 @@ from broker.protocol.records import (
     encode_marker,
 )
 
-__all__ = ["Appended", "LogSlice", "PartitionLog"]
+__all__ = ["UNSYNCED_INDEX_BYTES", "Appended", "LogSlice", "Mark", "PartitionLog"]
 
 PRODUCER_ID_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
+UNSYNCED_INDEX_BYTES: Final = 1024 * 1024
+"""After so many bytes of records the indexes are worth an fsync; recovery after a power cut doubts their last entries."""
 _SNAPSHOTS_KEPT: Final = 2
 _ITERATION_BYTES: Final = 1024 * 1024
 
@@ -51,6 +63,33 @@ class Appended(NamedTuple):
     last_offset: int
     append_time_ms: int
     log_start_offset: int
+
+
+class Mark(NamedTuple):
+    """What a recovery begins from: the producers at an offset, and indexes up to it. ``write`` is for any thread."""
+
+    partition: PartitionLog
+    offset: int
+    snapshot: bytes
+    indexes: tuple[TimeIndex, OffsetIndex]
+    to_disk: bool
+    """Whether the files are worth an fsync: after a power cut what they lack is read from the batches."""
+
+    def write(self) -> None:
+        """Bring all of it to the disk, behind the records. Raises KafkaStorageError."""
+        one = self.partition
+        one.flush()
+        with storage_errors(f"write the recovery files of {one.topic}-{one.partition}"):
+            try:
+                one.save_snapshot(self.offset, self.snapshot, durable=self.to_disk)
+                for index in self.indexes:
+                    index.save()
+                    if self.to_disk:
+                        sync_file(index.path)
+            except FileNotFoundError:
+                # Deleted in the meantime, or moved away with its topic.
+                if not one.is_retired:
+                    raise
 
 
 class PartitionLog:
@@ -72,12 +111,22 @@ class PartitionLog:
         self.segments = Segments()
         self.aborted: list[AbortedTransaction] = []
         self._next_offset = 0
+        self.upkeep = Upkeep()
+        self.names_are_new = False
+        self.is_damaged = False
+        self.checkpointed_offset = 0
+        self.fill_history: Callable[[], None] | None = None
         self._failure: str | None = None
         self._retired = False
         self._flush_lock = threading.Lock()
         self._directory_synced = False
         self._active_since_ms = 0
         self._jitter_ms = 0
+        self._snapshots: list[int] = []
+        self._snapshots_lock = threading.Lock()
+        self._written = 0
+        self._marked_at = 0
+        self._indexes_synced_at = 0
 
     def __repr__(self) -> str:
         return f"<PartitionLog {self.topic}-{self.partition} {self.log_start_offset}..{self._next_offset}>"
@@ -122,7 +171,7 @@ class PartitionLog:
                 raise InvalidRecord(
                     f"{len(headers)} batches of an idempotent producer came for one partition; one is allowed"
                 )
-            repeated = self.producers.check(headers[0])
+            repeated = self._repeated(headers[0])
             if repeated is not None:
                 return Appended(repeated.base_offset, repeated.last_offset, NO_TIMESTAMP, self.log_start_offset)
         base_offset = self._next_offset
@@ -133,6 +182,18 @@ class PartitionLog:
                 self.producers.update(header)
         append_time = now if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         return Appended(base_offset, self._next_offset - 1, append_time, self.log_start_offset)
+
+    def _repeated(self, header: BatchHeader) -> ProducerBatch | None:
+        """The batch in the log that this one repeats. Raises what ``ProducerState.check`` does."""
+        try:
+            return self.producers.check(header)
+        except OutOfOrderSequence:
+            # A snapshot holds the last batch of each producer only; those before it are looked up when it matters.
+            if self.fill_history is None:
+                raise
+            self.fill_history()
+            self.fill_history = None
+            return self.producers.check(header)
 
     def append_records(
         self, records: Sequence[Record], *, now_ms: int | None = None, producer: tuple[int, int] | None = None
@@ -155,13 +216,20 @@ class PartitionLog:
         producer_epoch: int,
         *,
         commit: bool,
-        coordinator_epoch: int = 0,
+        coordinator_epoch: int | None = None,
+        transaction_version: int = 0,
         now_ms: int | None = None,
     ) -> Appended:
-        """End a producer's transaction in this partition. Raises InvalidProducerEpoch or TransactionCoordinatorFenced."""
+        """End a producer's transaction in this partition. Raises InvalidProducerEpoch or TransactionCoordinatorFenced.
+
+        Without a ``coordinator_epoch`` it is by this broker's own coordinator, which no other can have followed.
+        ``transaction_version`` is the one under which the transaction was ended.
+        """
         self._refuse_if_failed()
         now = _now_ms() if now_ms is None else now_ms
-        self.producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+        if coordinator_epoch is None:
+            coordinator_epoch = self.producers.coordinator_epoch(producer_id)
+        self.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
         batch = encode_marker(
             producer_id,
             producer_epoch,
@@ -172,7 +240,11 @@ class PartitionLog:
         )
         header = BatchHeader.parse(batch)
         self._write([batch], [header], now)
-        self.take_marker(header, decode_batch(batch)[0], TransactionIndex(self.active.transaction_index_path))
+        self.active.aborts_synced = self.active.aborts_synced and commit
+        try:
+            self.take_marker(header, decode_batch(batch)[0], TransactionIndex(self.active.transaction_index_path))
+        except OSError as error:
+            raise self._failed(f"cannot write the transaction index: {error.strerror or error}") from error
         return Appended(header.base_offset, header.base_offset, NO_TIMESTAMP, self.log_start_offset)
 
     def take_marker(self, header: BatchHeader, record: Record, index: TransactionIndex) -> None:
@@ -184,14 +256,15 @@ class PartitionLog:
         open_from = self.producers.first_open_transaction
         stable = header.last_offset + 1 if open_from is None else open_from
         entry = AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
-        index.append(entry)
         self.aborted.append(entry)
+        index.append(entry)
 
     def _write(self, buffers: Sequence[bytes | memoryview], headers: Sequence[BatchHeader], now: int) -> None:
         last = headers[-1]
         last_offset = last.base_offset + last.last_offset_delta
+        size = sum(map(len, buffers))
         try:
-            if self._must_roll(sum(map(len, buffers)), last_offset, last.max_timestamp, now):
+            if self._must_roll(size, last_offset, last.max_timestamp, now):
                 self.roll(now)
             self.segments[-1].append(buffers, headers)
         except OSError as error:
@@ -199,6 +272,7 @@ class PartitionLog:
                 f"cannot append to {self.topic}-{self.partition}: {error.strerror or error}"
             ) from error
         self._next_offset = last_offset + 1
+        self._written += size
 
     def _must_roll(self, size: int, last_offset: int, timestamp: int, now: int) -> bool:
         active, config = self.segments[-1], self.config
@@ -216,43 +290,131 @@ class PartitionLog:
         """End the active segment and begin one at the end of the log. Raises OSError."""
         if self.active.size == 0 and self.active.base_offset == self._next_offset:
             return
-        self._save_snapshot()
+        self.save_snapshot(self._next_offset, self.producers.snapshot(), durable=False)
         fresh = Segment(self.directory, self._next_offset, self.config.index_interval_bytes)
+        if self.config.preallocate:
+            fresh.preallocate(self.config.segment_bytes)
         self._directory_synced = False
         self.segments.start(fresh)
         self._active_since_ms = _now_ms() if now_ms is None else now_ms
-        self._jitter_ms = random.randint(0, self.config.segment_jitter_ms) if self.config.segment_jitter_ms else 0
+        self._jitter_ms = _jitter(self.config)
 
     def _refuse_if_failed(self) -> None:
         if self._retired:
             raise UnknownTopicOrPartition(f"{self.topic}-{self.partition} has been deleted")
         if self._failure is not None:
-            raise KafkaStorageError(f"{self.topic}-{self.partition} takes no records until a restart: {self._failure}")
+            raise KafkaStorageError(f"{self.topic}-{self.partition} takes no records for now: {self._failure}")
 
     # To the disk
 
     def flush(self) -> int:
         """Bring everything appended so far to the disk itself; the offset up to which it is there. For any thread.
 
-        Raises KafkaStorageError. After that the log refuses appends: what the disk holds is not known any more.
+        Raises KafkaStorageError. After that the log refuses appends until it is repaired: what the disk holds is not known.
         """
         with self._flush_lock:
             target, segments = self._next_offset, self.segments.snapshot()
             if target <= self.flushed_offset or self._retired:
                 return self.flushed_offset
             try:
-                for segment in segments[_holding(segments, self.flushed_offset) :]:
-                    segment.sync(closed=segment is not segments[-1])
-                if not self._directory_synced:
-                    self._directory_synced = True
-                    sync_directory(self.directory)
+                self._sync(segments, self.flushed_offset)
             except OSError as error:
                 if self._retired:
                     return self.flushed_offset
-                self._failure = f"cannot flush: {error.strerror or error}"
-                raise KafkaStorageError(f"{self.topic}-{self.partition}: {self._failure}") from error
+                raise self._failed(f"cannot flush: {error.strerror or error}") from error
             self.flushed_offset = target
+            self.upkeep.moved.add(self)
             return target
+
+    def _failed(self, why: str) -> KafkaStorageError:
+        """Take no records until ``repair``."""
+        self._failure = why
+        self.upkeep.failed.add(self)
+        return KafkaStorageError(f"{self.topic}-{self.partition}: {why}")
+
+    def _sync(self, segments: Sequence[Segment], from_offset: int) -> None:
+        for segment in segments[_holding(segments, from_offset) :]:
+            closed = segment is not segments[-1]
+            try:
+                segment.sync(closed=closed)
+            except FileNotFoundError:
+                # A closed one may have been deleted or compacted since the list was taken.
+                if not closed:
+                    raise
+        if not self._directory_synced:
+            self._directory_synced = True
+            try:
+                if self.names_are_new:
+                    sync_file(self.directory / "partition.metadata")
+                    sync_directory(self.directory.parent)
+                    self.names_are_new = False
+                sync_directory(self.directory)
+            except OSError:
+                self._directory_synced = False
+                raise
+
+    @property
+    def failure(self) -> str | None:
+        """Why the log takes no records; None if it does."""
+        return self._failure
+
+    @property
+    def is_retired(self) -> bool:
+        return self._retired
+
+    def repair(self) -> bool:
+        """After a failed flush: write again what may not be on the disk, and flush it; whether the log takes records again.
+
+        The operating system takes pages that it could not write for written, so another flush alone would prove nothing. For any
+        thread. What can't be read whole any more is beyond this: then ``is_damaged``, and ``broker.log.recovery`` cuts it off.
+        """
+        with self._flush_lock:
+            if self._failure is None or self._retired:
+                return True
+            segments, target = self.segments.snapshot(), self._next_offset
+            doubtful = segments[_holding(segments, self.flushed_offset) :]
+            try:
+                if not all(one.rewrite(self.flushed_offset) for one in doubtful):
+                    self.is_damaged = True
+                    return False
+                for one in doubtful:
+                    ends = range(one.base_offset, max(one.next_offset, one.base_offset + 1))
+                    entries = [entry for entry in self.aborted if entry.last_offset in ends]
+                    TransactionIndex(one.transaction_index_path).replace(entries)
+                    one.aborts_synced = False
+                self._sync(segments, self.flushed_offset)
+            except CorruptMessage:
+                self.is_damaged = True
+                return False
+            except OSError as error:
+                self._failure = f"cannot flush: {error.strerror or error}"
+                return False
+            self.flushed_offset = target
+            self.upkeep.moved.add(self)
+            self._failure = None
+            return True
+
+    def reset(self) -> None:
+        """Forget everything but the names, for ``broker.log.recovery`` to fill the log from its files again."""
+        self.producers.clear()
+        self.aborted = []
+        self._failure, self.is_damaged = None, False
+
+    def mark(self, *, at_least_bytes: int) -> Mark | None:
+        """What a recovery would begin from now; None if fewer bytes were written since the last one."""
+        written, active = self._written, self.active
+        if written - self._marked_at < at_least_bytes or self._retired:
+            return None
+        self._marked_at = written
+        to_disk = written - self._indexes_synced_at >= UNSYNCED_INDEX_BYTES
+        if to_disk:
+            self._indexes_synced_at = written
+        return Mark(self, self._next_offset, self.producers.snapshot(), (active.time_index, active.index), to_disk)
+
+    @property
+    def unmarked_bytes(self) -> int:
+        """Bytes written since the last ``mark``."""
+        return self._written - self._marked_at
 
     def save_indexes(self) -> None:
         """Write the active segment's index files; their entries are in memory until then."""
@@ -266,18 +428,26 @@ class PartitionLog:
 
     def close(self) -> None:
         """Leave everything on disk, with the snapshot that a clean start reads. The log must not be used any more."""
-        self.flush()
         with storage_errors(f"close {self.topic}-{self.partition}"):
+            if self.config.preallocate:
+                self.active.trim()
+            self.flush()
             self.active.close_indexes()
-            self._save_snapshot()
+            if self._next_offset:
+                self.save_snapshot(self._next_offset, self.producers.snapshot(), durable=False)
 
-    def _save_snapshot(self) -> None:
-        path = self.directory / file_name(self._next_offset, ".snapshot")
-        if path.exists():
+    def save_snapshot(self, offset: int, snapshot: bytes, *, durable: bool) -> None:
+        """Keep the producers as they were at ``offset``, and the older snapshots that a recovery may need. Raises OSError."""
+        if self._snapshots and self._snapshots[-1] >= offset:
             return
-        self.producers.save(path)
-        for path in sorted(self.directory.glob("*.snapshot"))[:-_SNAPSHOTS_KEPT]:
-            path.unlink()
+        write_atomically(self.directory / file_name(offset, ".snapshot"), snapshot, durable=durable)
+        with self._snapshots_lock:
+            insort(self._snapshots, offset)
+            base = max(bisect_right(self._snapshots, self.checkpointed_offset) - 1, 0)
+            unneeded = max(min(base, len(self._snapshots) - _SNAPSHOTS_KEPT), 0)
+            gone, self._snapshots = self._snapshots[:unneeded], self._snapshots[unneeded:]
+        for old in gone:
+            (self.directory / file_name(old, ".snapshot")).unlink(missing_ok=True)
 
     # Reading
 
@@ -359,6 +529,9 @@ class PartitionLog:
             self._drop(count)
         return count
 
+    def _bury(self, path: Path) -> None:
+        self.upkeep.bury(path, self.config.file_delete_delay_ms)
+
     def _facts(self, segment: Segment, now_ms: int) -> SegmentFacts:
         newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
         if segment is self.active and segment.size == 0:
@@ -366,7 +539,7 @@ class PartitionLog:
         return SegmentFacts(segment.next_offset, segment.size, newest)
 
     def _drop(self, count: int) -> None:
-        self.segments.drop(count)
+        self.segments.drop(count, self._bury)
         self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.log_start_offset]
 
@@ -423,16 +596,23 @@ class PartitionLog:
             done = compaction.run(work)
         return self.finish_compaction(done)
 
-    def opened(self, segments: list[Segment], next_offset: int) -> None:
-        """Recovery is done: these are the segments (at least one), this is the end."""
+    def opened(self, segments: list[Segment], next_offset: int, snapshots: list[int] | None = None) -> None:
+        """Recovery is done: these are the segments (at least one), this is the end; ``snapshots`` are there, ascending."""
         self.segments.replace(segments)
         self._next_offset = next_offset
         self._active_since_ms = segments[-1].modified_ms
+        self._jitter_ms = _jitter(self.config)
+        if snapshots is not None:
+            self._snapshots = snapshots
 
 
 def _holding(segments: Sequence[Segment], offset: int) -> int:
     """Which of the segments holds an offset."""
     return max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+
+def _jitter(config: LogConfig) -> int:
+    return random.randint(0, min(config.segment_jitter_ms, config.segment_ms)) if config.segment_jitter_ms else 0
 
 
 def _now_ms() -> int:

@@ -22,7 +22,6 @@ from broker.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from broker.log.files import write_atomically
 from broker.protocol.records import BatchHeader
 
 __all__ = ["REMEMBERED_BATCHES", "CompletedTransaction", "ProducerBatch", "ProducerState", "read_snapshot"]
@@ -35,6 +34,7 @@ _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_CRC_FROM: Final = 6
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
+_EMPTY_SNAPSHOT: Final = struct.pack(">hIi", _SNAPSHOT_VERSION, crc32c.crc32c(bytes(4)), 0)
 
 
 class ProducerBatch(NamedTuple):
@@ -144,13 +144,23 @@ class ProducerState:
         if header.is_transactional and producer.transaction_start is None:
             producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """Whether the transaction coordinator may end this producer's transaction; raises what fences it off."""
+    def coordinator_epoch(self, producer_id: int) -> int:
+        """That of the producer's last marker; 0 where there was none."""
+        known = self._producers.get(producer_id)
+        return 0 if known is None else max(known.coordinator_epoch, 0)
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
+        """Whether the transaction coordinator may end this producer's transaction; raises what fences it off.
+
+        Since version 2 of transactions (KIP-890) the coordinator raises the epoch before it ends a transaction, so a marker with
+        the present epoch is one that comes too late, or again: the latter is harmless once no transaction is open (KIP-1228).
+        """
         known = self._producers.get(producer_id)
         if known is None:
             return
         who = f"a marker for producer {producer_id} in {self._where}"
-        if epoch < known.epoch:
+        stale = transaction_version >= 2 and epoch == known.epoch and known.transaction_start is not None
+        if epoch < known.epoch or stale:
             raise InvalidProducerEpoch(f"{who} has epoch {epoch}, but epoch {known.epoch} is current")
         if coordinator_epoch < known.coordinator_epoch:
             raise TransactionCoordinatorFenced(
@@ -205,16 +215,21 @@ class ProducerState:
         ]:
             del self._producers[producer_id]
 
-    def save(self, path: Path) -> None:
-        """Write Kafka's snapshot file (version 1), which holds the last batch of each producer. A damaged one is found by its
-        checksum, and the log says it all again, so nothing waits for the disk here."""
+    def snapshot(self) -> bytes:
+        """Kafka's snapshot file (version 1), which holds the last batch of each producer.
+
+        A damaged file is found by its checksum, and the log says it all again.
+        """
+        if not self._producers:
+            return _EMPTY_SNAPSHOT
         body = b"".join(_entry(producer_id, producer) for producer_id, producer in self._producers.items())
         counted = struct.pack(">i", len(self._producers)) + body
-        write_atomically(path, struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(counted)) + counted, durable=False)
+        return struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(counted)) + counted
 
     def load(self, path: Path) -> None:
         """Take the place of what is known; raises CorruptMessage for a damaged file, OSError for an unreadable one."""
-        producers = dict(read_snapshot(path.read_bytes()))
+        data = path.read_bytes()
+        producers = {} if data == _EMPTY_SNAPSHOT else dict(read_snapshot(data))
         self._producers = producers
         self._open = {
             key: entry.transaction_start for key, entry in producers.items() if entry.transaction_start is not None

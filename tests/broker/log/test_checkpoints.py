@@ -52,7 +52,15 @@ def test_the_id_of_the_metadata_topic_is_written_as_kafka_writes_it() -> None:
             uuid_from_text(wrong)
 
 
-@pytest.mark.parametrize("content", ["", "version: 0\n", "version: 0\ntopic_id: x\n", "nonsense"])
+def test_a_topic_id_that_a_power_cut_took_is_none(tmp_path: Path) -> None:
+    assert read_topic_id(tmp_path) is None
+    (tmp_path / "partition.metadata").write_bytes(b"")
+    assert read_topic_id(tmp_path) is None
+    (tmp_path / "partition.metadata").write_bytes(bytes(40))
+    assert read_topic_id(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", ["version: 0\n", "version: 0\ntopic_id: x\n", "nonsense"])
 def test_a_damaged_topic_id_is_named(tmp_path: Path, content: str) -> None:
     made = uuid.uuid4()
     write_topic_id(tmp_path, made)

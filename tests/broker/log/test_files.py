@@ -70,19 +70,59 @@ def test_a_short_write_is_gone_on_with(log: PartitionLog, monkeypatch: pytest.Mo
     assert [record.offset for record in log.iter_records()] == list(range(10))
 
 
-def test_a_failed_flush_stops_appends_until_a_restart(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def broken(fd: int) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.fixture
+def failed(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> PartitionLog:
+    """Of ten records five are on the disk; the flush of the others failed."""
     log.append(BATCH, now_ms=NOW)
+    log.flush()
+    log.append(BATCH, now_ms=NOW)
+    with monkeypatch.context() as patched:
+        patched.setattr(segment, "sync_data", broken)
+        with pytest.raises(KafkaStorageError, match="t-0: cannot flush: Input/output error"):
+            log.flush()
+        with pytest.raises(KafkaStorageError, match="takes no records for now: cannot flush: Input/output error"):
+            log.append(BATCH, now_ms=NOW)
+        assert not log.repair()
+    assert log.flushed_offset == 5
+    assert len(list(log.iter_records())) == 10
+    assert log.upkeep.failed == {log}
+    return log
 
-    def broken(fd: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(segment, "sync_data", broken)
-    with pytest.raises(KafkaStorageError, match="t-0: cannot flush: Input/output error"):
-        log.flush()
-    assert log.flushed_offset == 0
-    with pytest.raises(KafkaStorageError, match="takes no records until a restart"):
-        log.append(BATCH, now_ms=NOW)
-    assert len(list(log.iter_records())) == 5
+def test_a_log_that_could_not_be_flushed_is_written_again_when_the_disk_works(
+    failed: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    real = os.pwritev
+
+    def noted(fd: int, buffers: Sequence[bytes], position: int) -> int:
+        written.append(position)
+        return real(fd, buffers, position)
+
+    monkeypatch.setattr(os, "pwritev", noted)
+    assert failed.repair()
+    assert len(BATCH) in written
+    assert failed.flushed_offset == 10
+    assert failed.append(BATCH, now_ms=NOW).base_offset == 10
+
+
+def test_what_the_disk_lost_is_cut_off_and_the_log_goes_on(failed: PartitionLog, tmp_path: Path) -> None:
+    with failed.active.path.open("r+b") as file:
+        file.seek(len(BATCH) + 70)
+        file.write(bytes(20))
+    assert not failed.repair()
+    assert failed.is_damaged
+    directory = LogDirectory(tmp_path)
+    directory.upkeep = failed.upkeep
+    directory.reopen_damaged()
+    assert failed.failure is None
+    assert failed.log_end_offset == 5
+    assert failed.append(BATCH, now_ms=NOW).base_offset == 5
+    assert [record.offset for record in failed.iter_records()] == list(range(10))
 
 
 def test_a_deleted_log_takes_nothing_and_its_flush_is_let_go(tmp_path: Path) -> None:
@@ -96,6 +136,9 @@ def test_a_deleted_log_takes_nothing_and_its_flush_is_let_go(tmp_path: Path) -> 
     with pytest.raises(UnknownTopicOrPartition, match="t-0 has been deleted"):
         log.append(BATCH, now_ms=NOW)
     assert len(held.read()) == len(BATCH)
+    assert not (tmp_path / "t-0").exists()
+    assert not directory.graves.is_due
+    directory.graves.clear(all_of_them=True)
     assert not list(tmp_path.glob("t-0*"))
     directory.close()
 

@@ -92,19 +92,19 @@ def test_a_transaction_takes_transactional_batches_only_and_ends_with_its_marker
     with pytest.raises(InvalidTxnState, match="its transaction that began at offset 100"):
         state.check(header(10))
     marker = header(-1, count=1, offset=110)
-    state.check_marker(7, 0, 3)
+    state.check_marker(7, 0, 3, 0)
     ended = state.end_transaction(marker, 3, aborted=True)
     assert ended is not None
     assert (ended.first_offset, ended.last_offset, ended.aborted) == (100, 110, True)
     assert state.first_open_transaction is None
     with pytest.raises(TransactionCoordinatorFenced, match="comes from coordinator epoch 2, but 3 is current"):
-        state.check_marker(7, 0, 2)
+        state.check_marker(7, 0, 2, 0)
 
 
 def test_a_snapshot_brings_back_the_last_batch_and_the_open_transaction(state: ProducerState, tmp_path: Path) -> None:
     state.update(header(MAX_SEQUENCE - 4, offset=0, transactional=True))
     path = tmp_path / "00000000000000000010.snapshot"
-    state.save(path)
+    path.write_bytes(state.snapshot())
     again = ProducerState("t-0")
     again.load(path)
     assert again.first_open_transaction == 0

@@ -1,0 +1,91 @@
+"""The checkpoint files of a data directory: what is written down of each log outside of its own directory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from broker.log.checkpoints import read_offsets, write_lines, write_offsets
+from broker.log.partition import PartitionLog
+from broker.log.upkeep import Upkeep
+
+__all__ = ["CheckpointFiles", "Points"]
+
+_RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+_START_OFFSETS: Final = "log-start-offset-checkpoint"
+_HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+_FIRST_DIRTY: Final = "cleaner-offset-checkpoint"
+
+_Offsets = Mapping[tuple[str, int], int]
+
+
+class Points(NamedTuple):
+    """By topic and partition: up to where the disk has everything, where the log begins, up to where it is compacted."""
+
+    recovery: _Offsets
+    start: _Offsets
+    first_dirty: _Offsets
+
+
+class CheckpointFiles:
+    """Any thread may write; the line of each log is kept, so that with 10,000 of them only what changed is made again."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lines: dict[PartitionLog, str] = {}
+        self._lock = threading.Lock()
+
+    def read(self) -> Points:
+        """Raises KafkaStorageError where a file is damaged."""
+        return Points(
+            *(read_offsets(self._directory / name) for name in (_RECOVERY_POINTS, _START_OFFSETS, _FIRST_DIRTY))
+        )
+
+    def take(self, logs: Iterable[PartitionLog]) -> None:
+        """Have these logs in the file from the next time on."""
+        for one in logs:
+            self._lines[one] = _line(one)
+
+    def drop(self, one: PartitionLog) -> None:
+        """Have this log in the file no more."""
+        self._lines.pop(one, None)
+
+    def write(self, upkeep: Upkeep) -> None:
+        """Write the recovery points; those that ``moved`` are the ones to look at. Raises OSError."""
+        with self._lock:
+            moved: list[PartitionLog] = []
+            while upkeep.moved:
+                moved.append(upkeep.moved.pop())
+            written = {one: one.flushed_offset for one in moved if one in self._lines}
+            for one, offset in written.items():
+                self._lines[one] = _line(one, offset)
+            try:
+                write_lines(self._directory / _RECOVERY_POINTS, list(self._lines.values()))
+            except OSError:
+                upkeep.moved.update(moved)
+                raise
+            for one, offset in written.items():
+                one.checkpointed_offset = offset
+
+    def write_starts(self, logs: Iterable[PartitionLog]) -> None:
+        """Raises OSError."""
+        starts = {(one.topic, one.partition): one.log_start_offset for one in logs if one.log_start_offset > 0}
+        with self._lock:
+            write_offsets(self._directory / _START_OFFSETS, starts)
+
+    def write_rest(self, logs: Iterable[PartitionLog]) -> None:
+        """Raises OSError."""
+        ends, compacted = [], {}
+        for one in logs:
+            ends.append(f"{one.topic} {one.partition} {one.log_end_offset}")
+            if one.first_dirty_offset > 0:
+                compacted[one.topic, one.partition] = one.first_dirty_offset
+        with self._lock:
+            write_lines(self._directory / _HIGH_WATERMARKS, ends)
+            write_offsets(self._directory / _FIRST_DIRTY, compacted)
+
+
+def _line(one: PartitionLog, offset: int | None = None) -> str:
+    return f"{one.topic} {one.partition} {one.flushed_offset if offset is None else offset}"

@@ -1,0 +1,86 @@
+"""Looks after the logs while the broker runs, without holding up its event loop: checkpoints, retention, repairs, removals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from broker.errors import BrokerError
+from broker.log.directory import LogDirectory
+from broker.log.partition import PartitionLog
+from tidegate.kit.logs import logger
+
+__all__ = ["KEEP_LOGS_S", "LogKeeper", "unhurried"]
+
+log = logger(__name__)
+
+KEEP_LOGS_S: Final = 1.0
+"""How often ``keep`` is called; a recovery has to check what was written in such a time, and what it could not yet flush."""
+_CHECKPOINT_BYTES: Final = 4 * 1024 * 1024
+"""Less than this is checked so quickly at a start that it may wait for the next regular checkpoint."""
+_AT_ONCE: Final = 100
+
+
+async def unhurried(logs: LogDirectory) -> AsyncIterator[PartitionLog]:
+    """Every log, with time for the event loop's other work in between."""
+    for number, one in enumerate(logs.all()):
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)
+        if not one.is_retired:
+            yield one
+
+
+class LogKeeper:
+    """Belongs to one event loop; what waits for the disk is done by a thread."""
+
+    def __init__(self, logs: LogDirectory, *, starts_moved: Callable[[], None] = lambda: None) -> None:
+        self._logs = logs
+        self._starts_moved = starts_moved
+        self._writer = ThreadPoolExecutor(1, "checkpoint")
+        self._remover = ThreadPoolExecutor(1, "remove")
+        self._removing: Future[int] | None = None
+
+    def close(self) -> None:
+        """Finish what is being written; removals end with the file that is under way, and go on with the next start."""
+        self._logs.graves.stop()
+        self._remover.shutdown(wait=False)
+        self._writer.shutdown()
+
+    async def keep(self) -> None:
+        """What has to be done soon: recovery points of what was written, failed logs, files whose time is over."""
+        logs = self._logs
+        if logs.unmarked_bytes >= _CHECKPOINT_BYTES:
+            await self._write_points()
+        if logs.upkeep.failed:
+            await self._write(logs.repair)
+            logs.reopen_damaged()
+        if logs.graves.is_due and (self._removing is None or self._removing.done()):
+            self._removing = self._remover.submit(logs.graves.clear)
+
+    async def checkpoint(self) -> None:
+        """Write down everything that a checkpoint holds."""
+        await self._write_points()
+        await self._write(self._logs.checkpoint_compacted)
+        await self._write(self._logs.checkpoint_start_offsets)
+
+    async def _write_points(self) -> None:
+        marks = self._logs.marks()
+        await self._write(lambda: self._logs.checkpoint(marks))
+
+    async def _write(self, work: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, work)
+
+    async def enforce_retention(self) -> int:
+        """Take away what logs need not keep; how many segments. A log whose disk fails does not keep the others from it."""
+        now_ms, gone = time.time_ns() // 1_000_000, 0
+        async for one in unhurried(self._logs):
+            try:
+                gone += one.enforce_retention(now_ms)
+            except BrokerError as error:
+                log.warning("retention failed", topic=one.topic, partition=one.partition, error=error.message)
+        if gone:
+            self._starts_moved()
+        return gone
