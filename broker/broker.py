@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from broker.fetch_sessions import FetchSessions
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
+from broker.log_keeper import LogKeeper
 from broker.metadata import ClusterMetadata
 from broker.metadata_records import GROUP_RESOURCE
 from broker.partitions import Partitions
@@ -66,6 +66,7 @@ class Broker:
             settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
         )
         self.metadata.watch_topics = self.groups.topic_changed
+        self.log_keeper = LogKeeper(self.logs, starts_moved=self.fetch_sessions.look_at_all)
         self.groups.start()
 
     def node(self, listener: str) -> Node:
@@ -73,13 +74,9 @@ class Broker:
         where = self.advertised[listener]
         return Node(self.metadata.node_id, where.host, where.port, self.config.broker_rack)
 
-    def enforce_retention(self) -> None:
-        """Delete what no log has to keep any longer, and let fetch sessions see where the logs begin now."""
-        if self.logs.enforce_retention(time.time_ns() // 1_000_000):
-            self.fetch_sessions.look_at_all()
-
     async def close(self) -> None:
         """Bring everything to the disk, marked as a clean stop."""
         self.groups.stop()
         await self.durability.close()
+        self.log_keeper.close()
         self.logs.close()

@@ -15,6 +15,7 @@ from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError, KafkaStorageError
 from broker.handlers import ROUTES, advertised
+from broker.log_keeper import KEEP_LOGS_S
 from broker.metrics import Gauges, render
 from broker.metrics_server import MetricsServer
 from tidegate.kit.config import parse
@@ -146,8 +147,10 @@ class BrokerServer:
 
     def _keep_house(self, broker: Broker) -> None:
         config = self.config
-        self._every(config.retention_check_ms / 1000, broker.enforce_retention, "retention")
-        self._every(config.checkpoint_interval_ms / 1000, broker.logs.checkpoint, "checkpoint")
+        keeper = broker.log_keeper
+        self._every(config.retention_check_ms / 1000, keeper.enforce_retention, "retention")
+        self._every(config.checkpoint_interval_ms / 1000, keeper.checkpoint, "checkpoint")
+        self._every(KEEP_LOGS_S, keeper.keep, "logs")
         if config.cleaner_enable:
             self._cleaner = cleaner = Cleaner(broker.logs)
             self._every(config.cleaner_backoff_ms / 1000, cleaner.clean, "compaction")
