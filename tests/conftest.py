@@ -1,7 +1,11 @@
 """Fixtures that every test may ask for."""
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
+from tests.servers.fetch import folder
 from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by their names here
     apache_connect,
     apache_kafka,
@@ -11,6 +15,7 @@ from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by th
     s3_server,
     tidegate_broker,
 )
+from tests.support.leftovers import complaints, logs_left
 
 _LONG = ("tests/examples/", "tests/docs/", "tests/tidegate/", "tests/connectors/spark/", "tests/conformance/")
 
@@ -18,3 +23,19 @@ _LONG = ("tests/examples/", "tests/docs/", "tests/tidegate/", "tests/connectors/
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long go first, so that no process is left with one of them when the other is done."""
     items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+
+
+_EVERYDAY_BYTES = 4_000_000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kafka_reads_what_brokers_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """When all is over, Kafka's dump tool reads the logs of every broker that was stopped: in proofs all of them, and
+    some of each in the everyday run. It takes seconds, so not where a few tests are run by hand (in one process)."""
+    yield
+    proof = os.environ.get("TIDEGATE_PROOF")
+    if not (proof or hasattr(request.config, "workerinput")):
+        return
+    logs = logs_left(most_bytes=None if proof == "long" else _EVERYDAY_BYTES)
+    if logs and folder("kafka").exists():
+        assert complaints(logs) == []

@@ -46,7 +46,10 @@ class TidegateBroker:
         self.process.start()
 
     def stop(self) -> None:
+        from tests.support.leftovers import left  # here, for the broker's process does without it
+
         self.process.stop()
+        left(self.directory / "log")
 
     def kill(self) -> None:
         self.process.kill()

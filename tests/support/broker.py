@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from broker.server import BrokerServer, serve
+from tests.support.leftovers import left
 
 __all__ = ["BrokerThread", "settings"]
 
@@ -45,6 +46,7 @@ class BrokerThread:
 
     def __exit__(self, *_: object) -> None:
         self._run(self.server.stop())
+        left(Path(self._properties["log.dirs"]))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

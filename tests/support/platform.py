@@ -15,6 +15,8 @@ from typing import Any
 
 import requests
 
+from tests.support.leftovers import left
+
 __all__ = ["RunningPlatform", "running_platform", "tidegate", "until"]
 
 
@@ -87,3 +89,4 @@ def running_platform(folder: Path, *options: str) -> Iterator[RunningPlatform]:
         yield RunningPlatform(data)
     finally:
         tidegate("down", "--data", data)
+        left(data / "broker")

@@ -1,0 +1,78 @@
+"""Histories of our broker obey the rules, whatever is done to it; those of brokers broken on purpose do not; Apache Kafka's do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.proofs import effort
+from tests.proofs.history.broken import BROKEN
+from tests.proofs.history.history import History
+from tests.proofs.history.plan import Plan, plan
+from tests.proofs.history.rules import judge
+from tests.proofs.history.run import APACHE_FAULTS, run
+from tests.servers.fixtures import or_skip
+from tests.servers.fetch import require
+
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(7200)]
+
+AT_ONCE = 3
+"""Seeds under way at a time: most of a seed is waiting, for restarts and for the disk."""
+Outcome = tuple[Plan, History, list[str]]
+
+
+def outcomes(plans: list[Plan], folder: Path, **how: Any) -> Iterator[Outcome]:
+    """Run plans side by side; what is right leaves nothing behind, what is wrong its data and its history."""
+
+    def one(made: Plan) -> Outcome:
+        directory = folder / str(made.seed)
+        history = run(made, directory, **how)
+        history.save(folder / f"{made.seed}.jsonl")
+        found = judge(history)
+        if not found:
+            shutil.rmtree(directory)
+        return made, history, found
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(one, plans)
+
+
+def hold(plans: list[Plan], folder: Path, record_property: Any, **how: Any) -> None:
+    wrong, acked, faults = [], 0, dict[str, int]()
+    for made, history, found in outcomes(plans, folder, **how):
+        acked += sum(1 for _ in history.of("ack"))
+        for fault in history.of("fault"):
+            faults[fault["kind"]] = faults.get(fault["kind"], 0) + 1
+        if found:
+            wrong.append(f"seed {made.seed} ({folder / str(made.seed)}.jsonl):\n  " + "\n  ".join(found))
+    record_property("seeds", len(plans))
+    record_property("acknowledged", acked)
+    record_property("faults", faults)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_our_broker_obeys_the_rules(tmp_path: Path, record_property: Any) -> None:
+    hold([plan(seed) for seed in range(1, effort(10, 200) + 1)], tmp_path, record_property)
+
+
+@pytest.mark.servers
+def test_apache_kafka_obeys_them_too(tmp_path: Path, record_property: Any) -> None:
+    or_skip(lambda: require("kafka"))
+    plans = [plan(seed, faults=APACHE_FAULTS) for seed in range(1, effort(1, 10) + 1)]
+    hold(plans, tmp_path, record_property, apache=True)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broker_broken_on_purpose_is_caught(broken: str, tmp_path: Path, record_property: Any) -> None:
+    for seed in range(1, 21):
+        *_, found = next(outcomes([plan(seed)], tmp_path, broken=broken))
+        if found:
+            record_property("caught by seed", seed)
+            record_property("as", found[0])
+            return
+    pytest.fail(f"20 seeds did not show that {broken} is wrong")
