@@ -21,6 +21,8 @@ from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
 from broker.resources import Resources
 from broker.security.access import Authorizer
+from broker.security.config import SecurityProtocol
+from broker.security.tokens import DelegationTokens
 from broker.state_topic import StateTopic
 from broker.topic_catalog import MetadataTopics
 from broker.topics import Topics
@@ -44,6 +46,11 @@ class Broker:
         self.config = config
         self.advertised: dict[str, Listener] = {}
         """By the name of the listener a client came in by; filled when the ports are known."""
+        self.protocols: dict[str, SecurityProtocol] = {
+            listener.name: config.protocol_of(listener.name) or SecurityProtocol.PLAINTEXT
+            for listener in config.opened_listeners
+        }
+        """By the name of the listener."""
         self.api_versions: Sequence[ApiVersion] = ()
         self.logs = LogDirectory(Path(config.log_dirs[0]), config.log_defaults)
         self.logs.open()
@@ -58,6 +65,7 @@ class Broker:
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)
         """Without one everything is allowed."""
+        self.tokens = DelegationTokens(config, self.metadata.tokens, self.metadata.append)
         self.quotas = Quotas(self.metadata.quotas, config)
         self.groups = GroupCoordinator(
             StateTopic(self, OFFSETS_TOPIC, partitions=config.offsets_topic_partitions, make=self.topics.offsets_topic),

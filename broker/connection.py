@@ -104,7 +104,8 @@ class Connection:
         self._out: deque[memoryview | FileSlice] = deque()
         self._sent_of_first = 0
         self._unsent = 0
-        self._writing = self._reading = self._handling = self._finishing = False
+        self._writing = self._reading = self._handling = False
+        self._finishing: str | None = None
         self.is_open = True
         self.made_at = self.active_at = self._loop.time()
         self.bytes_in = self.bytes_out = 0
@@ -201,14 +202,14 @@ class Connection:
 
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
-        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and not self._finishing
+        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
         if wanted != self._reading and self.is_open:
             self._set_reading(wanted)
             if wanted and not self._handling:
                 self._loop.call_soon(self._take_buffered)
 
     def _take_buffered(self) -> None:
-        if not self.is_open or self._handling or self._finishing:
+        if not self.is_open or self._handling or self._finishing is not None:
             return
         try:
             self._take_frames()
@@ -297,8 +298,8 @@ class Connection:
             return
         self._loop.remove_writer(self._fd)
         self._writing = False
-        if self._finishing and self.is_idle:
-            self.close(None)
+        if self._finishing is not None and self.is_idle:
+            self.close(self._finishing)
             return
         self._pace()
 
@@ -357,9 +358,9 @@ class Connection:
         if self.is_open and self._reading:
             self._set_reading(False)
 
-    def finish(self, parts: Sequence[Part] = (), *, after_s: float = 0) -> None:
+    def finish(self, parts: Sequence[Part], reason: str, *, after_s: float) -> None:
         """Take no more requests; after a while send this last answer and close."""
-        self._finishing = True
+        self._finishing = reason
         self.stop_reading()
         self._loop.call_later(after_s, self._finish, parts)
 
@@ -367,9 +368,9 @@ class Connection:
         if self.is_open:
             self.send(parts)
             if self.is_idle:
-                self.close(None)
+                self.close(self._finishing)
             else:
-                self._loop.call_later(_FINISH_S, self.close, None)
+                self._loop.call_later(_FINISH_S, self.close, self._finishing)
 
     def close(self, reason: str | None) -> None:
         if not self.is_open:

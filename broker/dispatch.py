@@ -58,6 +58,19 @@ class Dispatcher:
         )
         self._answer(connection, route, header, context, request, began)
 
+    def serves(self, key: int, version: int) -> bool:
+        route = self._routes.get(key)
+        return route is not None and version in route.versions
+
+    def failure(self, frame: memoryview, error: BrokerError) -> list[Any]:
+        """The answer to a request that is not carried out. Raises ConnectionRefusal where it has no place for an error."""
+        key, version, _ = peek_request(frame)
+        route = self._routes.get(key)
+        if route is None or version not in route.versions:
+            raise ConnectionRefusal(error.message)
+        header = read_request_header(frame, version >= route.request.FLEXIBLE_SINCE)
+        return self._encoded(route, header, self._failed(route, error))
+
     def _answer(
         self, connection: Connection, route: Route, header: RequestHeader, context: Context, request: Any, began: float
     ) -> None:

@@ -15,9 +15,11 @@ from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError, KafkaStorageError
 from broker.handlers import ROUTES, advertised
+from broker.listening import Listening
 from broker.log_keeper import KEEP_LOGS_S
 from broker.metrics import Gauges, render
 from broker.metrics_server import MetricsServer
+from broker.security.front_door import FrontDoor
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
 
@@ -25,9 +27,6 @@ __all__ = ["BrokerServer", "serve"]
 
 log = logger(__name__)
 
-_BACKLOG: Final = 1024
-_ACCEPTS_AT_ONCE: Final = 64
-_ACCEPT_AGAIN_S: Final = 0.2
 _IDLE_CHECK_S: Final = 10
 _FINISH_S: Final = 5
 """How long a stop waits for requests that are being answered."""
@@ -45,13 +44,10 @@ class BrokerServer:
         self.config = config
         self._broker: Broker | None = None
         self._dispatcher: Dispatcher | None = None
-        self._listening: list[socket.socket] = []
-        self._connections: set[Connection] = set()
+        self._listening: Listening | None = None
         self._housekeeping: list[asyncio.Task[None]] = []
         self._metrics: MetricsServer | None = None
         self._cleaner: Cleaner | None = None
-        self._accepted = self._refused = 0
-        self._bytes_in = self._bytes_out = 0
 
     @property
     def broker(self) -> Broker:
@@ -65,7 +61,12 @@ class BrokerServer:
         self._broker = broker = Broker(self.config)
         self._dispatcher = Dispatcher(broker, ROUTES)
         broker.api_versions = advertised()
-        bound = [self._listen(Listener.parse(text)) for text in self.config.listeners]
+        self._listening = listening = Listening(self.config, broker.quotas.connected)
+        doors = [
+            FrontDoor(listener.name, broker.protocols[listener.name], broker, self._dispatcher)
+            for listener in self.config.opened_listeners
+        ]
+        bound = [listening.bind(listener) for listener in self.config.opened_listeners]
         chosen = {listener.name: listener for listener in map(Listener.parse, self.config.advertised_listeners)}
         broker.advertised = {listener.name: chosen.get(listener.name, _reachable(listener)) for listener in bound}
         addresses = {
@@ -80,68 +81,8 @@ class BrokerServer:
                     f"metrics.listen={self.config.metrics_listen}: {error.strerror or error}"
                 ) from error
         self._keep_house(broker)
-        for sock in self._listening:
-            asyncio.get_running_loop().add_reader(
-                sock.fileno(), self._accept, sock, bound[self._listening.index(sock)].name
-            )
+        await listening.begin(doors)
         return addresses
-
-    def _listen(self, listener: Listener) -> Listener:
-        """Bind, without accepting yet; the listener with the port it got."""
-        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((listener.host, listener.port))
-            sock.listen(_BACKLOG)
-        except OSError as error:
-            sock.close()
-            raise KafkaStorageError(f"cannot listen on {listener}: {error.strerror or error}") from error
-        sock.setblocking(False)
-        self._listening.append(sock)
-        return listener._replace(port=sock.getsockname()[1])
-
-    def _accept(self, sock: socket.socket, listener: str) -> None:
-        for _ in range(_ACCEPTS_AT_ONCE):
-            try:
-                client, _address = sock.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                # Most likely there are no descriptors left: wait, instead of being told at once of the same client.
-                log.warning("cannot accept a connection", error=str(error))
-                loop = asyncio.get_running_loop()
-                loop.remove_reader(sock.fileno())
-                loop.call_later(_ACCEPT_AGAIN_S, self._resume_accepting, sock, listener)
-                return
-            if len(self._connections) >= self.config.max_connections:
-                self._refused += 1
-                client.close()
-                continue
-            self._accepted += 1
-            client.setblocking(False)
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            assert self._dispatcher is not None
-            self._connections.add(
-                Connection(
-                    client,
-                    handle=self._dispatcher,
-                    closed=self._closed,
-                    max_frame_bytes=self.config.socket_request_max_bytes,
-                    listener=listener,
-                )
-            )
-
-    def _resume_accepting(self, sock: socket.socket, listener: str) -> None:
-        if sock in self._listening:
-            asyncio.get_running_loop().add_reader(sock.fileno(), self._accept, sock, listener)
-
-    def _closed(self, connection: Connection, reason: str | None) -> None:
-        self._connections.discard(connection)
-        self._bytes_in += connection.bytes_in
-        self._bytes_out += connection.bytes_out
-        if reason is not None:
-            log.warning("connection closed", client=connection.peer, reason=reason)
 
     # Housekeeping
 
@@ -154,6 +95,10 @@ class BrokerServer:
         if config.cleaner_enable:
             self._cleaner = cleaner = Cleaner(broker.logs)
             self._every(config.cleaner_backoff_ms / 1000, cleaner.clean, "compaction")
+        assert self._listening is not None
+        check_s = min(_IDLE_CHECK_S, config.authentication_timeout_ms / 1000)
+        self._every(check_s, self._listening.close_strangers, "unauthenticated connections")
+        self._every(config.token_expiry_check_ms / 1000, broker.tokens.sweep, "delegation tokens")
         if config.connections_max_idle_ms >= 0:
             self._every(_IDLE_CHECK_S, self._close_idle, "idle connections")
 
@@ -179,15 +124,16 @@ class BrokerServer:
             if connection.is_idle and connection.active_at < oldest:
                 connection.close(None)
 
+    @property
+    def _connections(self) -> set[Connection]:
+        return self._listening.connections if self._listening is not None else set()
+
     # Stopping
 
     async def stop(self) -> None:
         """Take no more requests, answer those taken, bring everything to the disk."""
-        loop = asyncio.get_running_loop()
-        for sock in self._listening:
-            loop.remove_reader(sock.fileno())
-            sock.close()
-        self._listening.clear()
+        if self._listening is not None:
+            await self._listening.close()
         for task in self._housekeeping:
             task.cancel()
         await asyncio.gather(*self._housekeeping, return_exceptions=True)
@@ -215,18 +161,19 @@ class BrokerServer:
     def render_metrics(self) -> bytes:
         """The Prometheus text."""
         assert self._dispatcher is not None
-        broker, connections = self.broker, self._connections
+        assert self._listening is not None
+        broker, listening = self.broker, self._listening
         counters: Gauges = {
-            "connections": ("Connections accepted.", lambda: self._accepted),
-            "connections_refused": ("Connections closed because of max.connections.", lambda: self._refused),
-            "received_bytes": ("Bytes received.", lambda: self._bytes_in + sum(c.bytes_in for c in connections)),
-            "sent_bytes": ("Bytes sent.", lambda: self._bytes_out + sum(c.bytes_out for c in connections)),
+            "connections": ("Connections accepted.", lambda: listening.accepted),
+            "connections_refused": ("Connections turned away by a limit of their address.", lambda: listening.refused),
+            "received_bytes": ("Bytes received.", lambda: listening.bytes_in),
+            "sent_bytes": ("Bytes sent.", lambda: listening.bytes_out),
             "flush_rounds": ("Group commits for acks=all.", lambda: broker.durability.rounds),
             "compactions": ("Logs compacted.", lambda: self._cleaner.runs if self._cleaner else 0),
             "flush_seconds": ("Seconds spent in group commits.", lambda: broker.durability.seconds),
         }
         gauges: Gauges = {
-            "connections_open": ("Connections open now.", lambda: len(connections)),
+            "connections_open": ("Connections open now.", lambda: len(listening.connections)),
             "fetches_waiting": ("Fetches that wait for records.", lambda: len(broker.arrivals)),
             "topics": ("Topics.", lambda: len(broker.metadata.topics)),
             "partitions": ("Partitions.", lambda: sum(1 for _ in broker.logs.all())),

@@ -11,6 +11,7 @@ from broker.handlers import (
     acls,
     cluster,
     configs,
+    credentials,
     fetch,
     groups,
     list_offsets,
@@ -18,6 +19,8 @@ from broker.handlers import (
     produce,
     producers,
     quotas,
+    sasl,
+    tokens,
     topics,
 )
 from broker.handlers.routes import Route
@@ -37,6 +40,9 @@ _FAMILIES: Final = (
     offsets,
     acls,
     quotas,
+    sasl,
+    credentials,
+    tokens,
 )
 
 ROUTES: Final[Mapping[int, Route]] = MappingProxyType(

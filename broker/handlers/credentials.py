@@ -1,0 +1,74 @@
+"""SCRAM credentials of users, as administrators see and change them (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.errors import BrokerError, DuplicateResource
+from broker.handlers.routes import Context, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from broker.protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from broker.security.access import Operation, ResourceType
+from broker.security.scram import changes
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+@routes.handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=range(1))
+def describe_user_scram_credentials(
+    context: Context, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """Tell which users have SCRAM credentials, and with how many iterations."""
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    credentials = context.broker.metadata.scram
+    asked = Counter([user.name for user in request.users] if request.users else credentials.users())
+    results = []
+    for name, times in asked.items():
+        result = DescribeUserScramCredentialsResult(user=name, error_message=None)
+        try:
+            if times > 1:
+                raise DuplicateResource(
+                    f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+                )
+            result.credential_infos = [
+                CredentialInfo(mechanism=mechanism, iterations=iterations)
+                for mechanism, iterations in credentials.iterations(name)
+            ]
+        except BrokerError as error:
+            result.error_code, result.error_message = error.code, error.message
+        results.append(result)
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+
+
+@routes.handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=range(1))
+def alter_user_scram_credentials(
+    context: Context, request: AlterUserScramCredentialsRequest
+) -> AlterUserScramCredentialsResponse:
+    """Set and remove SCRAM credentials; the password itself is never sent."""
+    try:
+        context.require(Operation.ALTER, ResourceType.CLUSTER)
+        records, outcome = changes(context.broker.metadata.scram, request.deletions, request.upsertions)
+        context.broker.metadata.append(records)
+    except BrokerError as error:
+        names = [one.name for one in request.deletions] + [one.name for one in request.upsertions]
+        outcome = dict.fromkeys(names, error)
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResult(
+                user=name, error_code=error.code if error else 0, error_message=error.message if error else None
+            )
+            for name, error in outcome.items()
+        ]
+    )

@@ -1,0 +1,160 @@
+"""Delegation tokens (KIP-48, KIP-373), for clients that proved who they are by other means than a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.errors import (
+    BrokerError,
+    DelegationTokenAuthorizationFailed,
+    DelegationTokenRequestNotAllowed,
+    InvalidPrincipalType,
+)
+from broker.handlers.routes import Context, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+from broker.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from broker.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from broker.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from broker.security.access import Operation, ResourceType
+from broker.security.config import SecurityProtocol
+from broker.security.principal import ANONYMOUS, Principal
+from broker.security.tokens import DelegationToken
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_NEVER = -1
+
+
+def _check_allowed(context: Context) -> None:
+    """Raises DelegationTokenRequestNotAllowed for who came with a token, or without showing who they are."""
+    protocol = context.broker.protocols[context.listener]
+    anonymous = protocol is SecurityProtocol.SSL and context.principal == ANONYMOUS
+    if context.principal.token_authenticated or protocol is SecurityProtocol.PLAINTEXT or anonymous:
+        raise DelegationTokenRequestNotAllowed(
+            "Delegation Token requests are not allowed on PLAINTEXT/1-way SSL channels and on delegation token "
+            "authenticated channels."
+        )
+
+
+@routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=range(1, 4))
+def create_delegation_token(context: Context, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
+    """Make a token for the client itself, or for another user.
+
+    v2 flexible · v3 owner and requester (KIP-373)
+    """
+    requester = context.principal
+    owner = requester
+    if request.owner_principal_name:
+        owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
+    answer = CreateDelegationTokenResponse(
+        principal_type=owner.type,
+        principal_name=owner.name,
+        token_requester_principal_type=requester.type,
+        token_requester_principal_name=requester.name,
+        issue_timestamp_ms=_NEVER,
+        expiry_timestamp_ms=_NEVER,
+        max_timestamp_ms=_NEVER,
+    )
+    try:
+        _check_allowed(context)
+        if owner[:2] != requester[:2] and not context.allows(Operation.CREATE_TOKENS, ResourceType.USER, str(owner)):
+            raise DelegationTokenAuthorizationFailed(f"{requester} may not create tokens for {owner}.")
+        renewers = [Principal(one.principal_type, one.principal_name) for one in request.renewers]
+        if any(one.type != ANONYMOUS.type for one in renewers):
+            raise InvalidPrincipalType("The principal type of a renewer has to be User.")
+        tokens = context.broker.tokens
+        token = tokens.create(owner, requester, renewers, request.max_lifetime_ms)
+    except BrokerError as error:
+        answer.error_code = error.code
+        return answer
+    answer.issue_timestamp_ms, answer.expiry_timestamp_ms = token.issued_at, token.expires_at
+    answer.max_timestamp_ms = token.max_at
+    answer.token_id, answer.hmac = token.token_id, tokens.hmac(token.token_id)
+    return answer
+
+
+@routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=range(1, 3))
+def renew_delegation_token(context: Context, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
+    """Let a token hold for longer; its owner and its renewers may.
+
+    v2 flexible
+    """
+    try:
+        _check_allowed(context)
+        until = context.broker.tokens.renew(context.principal, bytes(request.hmac), request.renew_period_ms)
+    except DelegationTokenRequestNotAllowed as error:
+        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_NEVER)
+    return RenewDelegationTokenResponse(expiry_timestamp_ms=until)
+
+
+@routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=range(1, 3))
+def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
+    """Let a token end sooner, or at once; its owner and its renewers may.
+
+    v2 flexible
+    """
+    try:
+        _check_allowed(context)
+        until = context.broker.tokens.expire(context.principal, bytes(request.hmac), request.expiry_time_period_ms)
+    except DelegationTokenRequestNotAllowed as error:
+        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_NEVER)
+    return ExpireDelegationTokenResponse(expiry_timestamp_ms=until)
+
+
+@routes.handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=range(1, 4))
+def describe_delegation_token(
+    context: Context, request: DescribeDelegationTokenRequest
+) -> DescribeDelegationTokenResponse:
+    """List tokens: the client's own, and those of others it may describe.
+
+    v2 flexible · v3 requester (KIP-373)
+    """
+    _check_allowed(context)
+    tokens = context.broker.tokens
+    tokens.check_enabled()
+    owners = None
+    if request.owners is not None:
+        owners = [Principal(one.principal_type, one.principal_name) for one in request.owners]
+    return DescribeDelegationTokenResponse(
+        tokens=[_described(one, tokens.hmac(one.token_id)) for one in _visible(context, tokens, owners)]
+    )
+
+
+def _visible(
+    context: Context, tokens: Iterable[DelegationToken], owners: list[Principal] | None
+) -> list[DelegationToken]:
+    return [
+        token
+        for token in tokens
+        if (owners is None or any(map(token.belongs_to, owners)))
+        and (
+            token.belongs_to(context.principal)
+            or context.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+            or context.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner))
+        )
+    ]
+
+
+def _described(token: DelegationToken, secret: bytes) -> DescribedDelegationToken:
+    return DescribedDelegationToken(
+        principal_type=token.owner.type,
+        principal_name=token.owner.name,
+        token_requester_principal_type=token.requester.type,
+        token_requester_principal_name=token.requester.name,
+        issue_timestamp=token.issued_at,
+        expiry_timestamp=token.expires_at,
+        max_timestamp=token.max_at,
+        token_id=token.token_id,
+        hmac=secret,
+        renewers=[
+            DescribedDelegationTokenRenewer(principal_type=one.type, principal_name=one.name) for one in token.renewers
+        ],
+    )

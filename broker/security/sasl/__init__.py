@@ -1,0 +1,1 @@
+"""SASL: one module per mechanism, and the exchange that they stand in."""

@@ -1,0 +1,36 @@
+"""What a SASL mechanism is to the exchange around it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from broker.security.principal import Principal
+
+__all__ = ["Identity", "InvalidCredentials", "Mechanism", "Rejected"]
+
+
+class Rejected(Exception):
+    """Authentication failed, and the client may know why."""
+
+
+class InvalidCredentials(Exception):
+    """Authentication failed. The reason is for the log only: the client must not learn which users there are."""
+
+
+class Identity(NamedTuple):
+    """Who somebody proved to be."""
+
+    principal: Principal
+    expires_at_ms: int | None = None
+    """When the credentials end, milliseconds since 1970."""
+
+
+class Mechanism(Protocol):
+    """The server's side of one authentication."""
+
+    identity: Identity | None
+    """None until the exchange is complete."""
+
+    def evaluate(self, response: bytes) -> bytes:
+        """The challenge to what the client sent. Raises Rejected or InvalidCredentials, after which all is over."""
+        ...
