@@ -19,6 +19,9 @@ from broker.errors import (
 )
 from broker.groups.clock import Clock, LoopClock, Timer
 from broker.groups.config import GroupConfig
+from broker.groups.consumer.classic_members import ClassicMembers
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.group import Group
 from broker.groups.group_settings import SettingsOfGroups
 from broker.groups.journal import GroupJournal, OffsetsLog, accepted, answer_when, fail, succeed, when_done
@@ -76,8 +79,11 @@ class GroupCoordinator:
         self._groups = GroupNamespace()
         self.settings = SettingsOfGroups(config, settings)
         self._classic = ClassicGroups(self._groups, config, self._clock, self._journal)
-        surroundings = Surroundings(self._groups, self._journal, self._clock, topics, config, self.settings)
+        surroundings = Surroundings(
+            self._groups, self._journal, self._clock, topics, config, self.settings, self._classic
+        )
         self._services: tuple[GroupService[Any], ...] = tuple(make(surroundings) for make in _TYPES)
+        self._classic_members = ClassicMembers(next(s for s in self._services if isinstance(s, ConsumerGroups)))
         self._offsets = CommittedOffsets(self._journal, config.offset_metadata_max_bytes)
         self._sweep: Timer | None = None
         self._refusal: BrokerError | None = CoordinatorLoadInProgress("The group coordinator has not started.")
@@ -125,11 +131,23 @@ class GroupCoordinator:
         try:
             self._check_open(group_id)
             group = self._groups.get(group_id)
+            if isinstance(group, ConsumerGroup) and not group.is_empty:
+                return self._classic_members.join(group, request)
             if group is not None and not isinstance(group, Group):
-                raise InconsistentGroupProtocol(f"Group {group_id} is a {group.group_type.value} group.")
+                self._make_way(group)
         except BrokerError as error:
             return self._refused(error)
         return self._classic.join(group_id, request)
+
+    def _make_way(self, group: AnyGroup) -> None:
+        """An empty group of consumers or streams becomes a classic one when the first member that joins is one."""
+        if group.group_type is GroupType.SHARE or not group.is_empty:
+            raise InconsistentGroupProtocol(f"Group {group.group_id} is a {group.group_type.value} group.")
+        written = self._journal.append(group.group_id, group.tombstones())
+        if not accepted(written):
+            raise CoordinatorNotAvailable(f"Group {group.group_id} could not be written: {written.exception()}")
+        when_done(written, lambda error: _warn(group.group_id, error))
+        self._groups.remove(group.group_id)
 
     def sync_group(
         self,
@@ -150,6 +168,16 @@ class GroupCoordinator:
             self._check_open(group_id)
         except BrokerError as error:
             return self._refused(error)
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.sync(
+                group,
+                generation=generation,
+                member_id=member_id,
+                instance_id=instance_id,
+                protocol_type=protocol_type,
+                protocol_name=protocol_name,
+            )
         return self._classic.sync(
             group_id,
             generation=generation,
@@ -165,6 +193,10 @@ class GroupCoordinator:
         if isinstance(self._refusal, CoordinatorLoadInProgress):
             return  # it may well be a member: that will be known soon
         self._check_open(group_id)
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            self._classic_members.heartbeat(group, generation=generation, member_id=member_id, instance_id=instance_id)
+            return
         self._classic.heartbeat(group_id, generation=generation, member_id=member_id, instance_id=instance_id)
 
     def leave_group(self, group_id: str, leaving: Sequence[Leaving]) -> asyncio.Future[list[Left]]:
@@ -173,6 +205,9 @@ class GroupCoordinator:
             self._check_open(group_id)
         except BrokerError as error:
             return self._refused(error)
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.leave(group, leaving)
         return self._classic.leave(group_id, leaving)
 
     # -- offsets ---------------------------------------------------------------------------------------------------
@@ -263,8 +298,10 @@ class GroupCoordinator:
         What open transactions have committed is not seen here: ``unstable_offsets`` says where there is some.
         """
         self._check_open()
-        if member_id is not None or member_epoch >= 0:
+        try:
             self._existing(group_id).check_fetch(member_id, member_epoch)
+        except GroupIdNotFound:
+            return {}
         committed = self._offsets.of(group_id)
         if partitions is None:
             return dict(committed)
@@ -406,7 +443,7 @@ def _warn(group_id: str, error: BrokerError | None) -> None:
         _log.warning("group could not be written", group=group_id, error=str(error))
 
 
-_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = ()
+_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups,)
 """All types of groups whose assignments the coordinator computes."""
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "accepted",
     "answer_when",
     "fail",
+    "group_entry",
     "partition_for",
     "succeed",
     "when_done",
@@ -91,8 +92,8 @@ _ANSWERS: Final[Sequence[tuple[type[BrokerError], type[BrokerError]]]] = (
 def _answer(error: BaseException) -> BrokerError:
     for cause, answer in _ANSWERS:
         if isinstance(error, cause):
-            return answer(f"{OFFSETS_TOPIC}: {error}")
-    return error if isinstance(error, BrokerError) else UnknownServerError(f"{OFFSETS_TOPIC}: {error}")
+            return answer(str(error))
+    return error if isinstance(error, BrokerError) else UnknownServerError(f"The coordinator's log: {error}")
 
 
 T = TypeVar("T")
@@ -161,27 +162,7 @@ class GroupJournal:
 
     def write_group(self, group: Group, assignments: dict[str, bytes] | None = None) -> asyncio.Future[None]:
         """Write the group's generation, with ``assignments`` or those its members have."""
-        stored = StoredGroup(
-            group.protocol_type or "",
-            group.generation,
-            group.protocol_name,
-            group.leader,
-            group.state_since_ms,
-            tuple(
-                StoredMember(
-                    member.member_id,
-                    member.instance_id,
-                    member.client_id,
-                    member.client_host,
-                    member.rebalance_timeout_ms,
-                    member.session_timeout_ms,
-                    member.protocols.get(group.protocol_name or "", b""),
-                    member.assignment if assignments is None else assignments.get(member.member_id, b""),
-                )
-                for member in group.members.values()
-            ),
-        )
-        return self.append(group.group_id, [(encode_group_key(group.group_id), encode_group(stored))])
+        return self.append(group.group_id, [group_entry(group, assignments)])
 
     def _done(self, error: BrokerError | None) -> asyncio.Future[None]:
         future: asyncio.Future[None] = self._clock.create_future()
@@ -190,3 +171,28 @@ class GroupJournal:
         else:
             fail(future, error)
         return future
+
+
+def group_entry(group: Group, assignments: dict[str, bytes] | None = None) -> Entry:
+    """The record of a classic group's generation, with ``assignments`` or those its members have."""
+    stored = StoredGroup(
+        group.protocol_type or "",
+        group.generation,
+        group.protocol_name,
+        group.leader,
+        group.state_since_ms,
+        tuple(
+            StoredMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.protocols.get(group.protocol_name or "", b""),
+                member.assignment if assignments is None else assignments.get(member.member_id, b""),
+            )
+            for member in group.members.values()
+        ),
+    )
+    return encode_group_key(group.group_id), encode_group(stored)

@@ -11,6 +11,7 @@ from broker.handlers import (
     acls,
     cluster,
     configs,
+    consumer_groups,
     credentials,
     fetch,
     groups,
@@ -18,10 +19,15 @@ from broker.handlers import (
     offsets,
     produce,
     producers,
+    quorum,
     quotas,
+    replicas,
     sasl,
     tokens,
     topics,
+    transaction_admin,
+    transaction_offsets,
+    transactions,
 )
 from broker.handlers.routes import Route
 from broker.protocol.messages.api_versions import ApiVersion
@@ -37,12 +43,18 @@ _FAMILIES: Final = (
     list_offsets,
     producers,
     groups,
+    consumer_groups,
     offsets,
+    transactions,
+    transaction_offsets,
+    transaction_admin,
     acls,
     quotas,
     sasl,
     credentials,
     tokens,
+    quorum,
+    replicas,
 )
 
 ROUTES: Final[Mapping[int, Route]] = MappingProxyType(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from broker.errors import (
     BrokerError,
-    GroupIdNotFound,
-    IllegalGeneration,
     UnknownTopicId,
     UnknownTopicOrPartition,
+    UnstableOffsetCommit,
 )
 from broker.groups import CommittedOffset, TopicPartition
 from broker.handlers.routes import Context, Pending, Routes
@@ -155,17 +154,21 @@ def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
     v9 member epochs · v10 topic ids
     """
     if context.version >= 8:
-        return OffsetFetchResponse(groups=[_fetch_group(context, group) for group in request.groups])
+        stable = request.require_stable
+        return OffsetFetchResponse(groups=[_fetch_group(context, group, stable=stable) for group in request.groups])
     context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     wanted = None
     if request.topics is not None:
         wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
     found = context.broker.groups.fetch_offsets(request.group_id, wanted)
+    unstable = context.broker.groups.unstable_offsets(request.group_id) if request.require_stable else ()
     topics: dict[str, list[OffsetFetchResponsePartition]] = {}
     for name, index in wanted if wanted is not None else sorted(found):
         hidden = _hidden(context, Operation.DESCRIBE, name)
         if hidden is not None and wanted is None:
             continue
+        if hidden is None and (name, index) in unstable:
+            hidden = UnstableOffsetCommit()
         committed = _NOTHING if hidden is not None else found.get((name, index), _NOTHING)
         topics.setdefault(name, []).append(
             OffsetFetchResponsePartition(
@@ -184,22 +187,25 @@ def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
 _NOTHING: Final = CommittedOffset(-1)
 
 
-def _fetch_group(context: Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:
     """One group of v8 and later; a topic is named by its name, or since v10 by its id."""
     try:
         context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
-        found = context.broker.groups.fetch_offsets(group.group_id)
+        found = context.broker.groups.fetch_offsets(
+            group.group_id, member_id=group.member_id, member_epoch=group.member_epoch
+        )
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
+    unstable = context.broker.groups.unstable_offsets(group.group_id) if stable else ()
     topics: list[OffsetFetchResponseTopics] = []
     if group.topics is None:
         for name in sorted({name for name, _ in found if _hidden(context, Operation.DESCRIBE, name) is None}):
             indexes = sorted(index for topic, index in found if topic == name)
-            topics.append(_fetched(context, name, indexes, found))
+            topics.append(_fetched(context, name, indexes, found, unstable))
     else:
         for topic in group.topics:
             name_or_id = topic.topic_id if context.version >= _TOPIC_IDS_SINCE else topic.name
-            topics.append(_fetched(context, name_or_id, topic.partition_indexes, found))
+            topics.append(_fetched(context, name_or_id, topic.partition_indexes, found, unstable))
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
@@ -208,6 +214,7 @@ def _fetched(
     topic: str | uuid.UUID,
     indexes: Sequence[int],
     found: Mapping[TopicPartition, CommittedOffset],
+    unstable: Collection[TopicPartition],
 ) -> OffsetFetchResponseTopics:
     topics = context.broker.topics
     name = topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
@@ -215,14 +222,15 @@ def _fetched(
     error: BrokerError | None = UnknownTopicId() if name is None else _hidden(context, Operation.DESCRIBE, name)
     partitions = []
     for index in indexes:
-        committed = _NOTHING if error else found.get((name or "", index), _NOTHING)
+        refusal = UnstableOffsetCommit() if error is None and (name or "", index) in unstable else error
+        committed = _NOTHING if refusal else found.get((name or "", index), _NOTHING)
         partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=committed.offset,
                 committed_leader_epoch=committed.leader_epoch,
                 metadata=committed.metadata,
-                error_code=error.code if error else 0,
+                error_code=refusal.code if refusal else 0,
             )
         )
     return OffsetFetchResponseTopics(name=name or "", topic_id=topic_id, partitions=partitions)

@@ -13,22 +13,31 @@ from broker.groups.clock import Clock
 from broker.groups.config import GroupConfig
 from broker.groups.group_settings import GroupSettings
 from broker.groups.journal import Entry, GroupJournal, accepted, answer_when, fail, when_done
+from broker.groups.membership import ClassicGroups
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue, encode_entry
 from broker.groups.modern.timers import Timers
 from broker.groups.modern.topics import TopicCatalog
 from broker.groups.namespace import AnyGroup, GroupNamespace, GroupType
 from tidegate.kit.logs import logger
 
-__all__ = ["METADATA_REFRESH_INTERVAL_MS", "GroupService", "Surroundings"]
+__all__ = ["METADATA_REFRESH_INTERVAL_MS", "Change", "GroupService", "Surroundings"]
 
 _log = logger(__name__)
 
-METADATA_REFRESH_INTERVAL_MS: Final = 3_600_000
-"""A group looks at its topics this often, if nobody told it of a change."""
+METADATA_REFRESH_INTERVAL_MS: Final = (1 << 31) - 1
+"""A group looks at its topics this often where nobody told it of a change: practically never, as in Kafka."""
 _RETRY_MS: Final = 500
 
 A = TypeVar("A")
 G = TypeVar("G", bound=AnyGroup)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Entries of one batch, and what they mean in memory. Nothing is done in memory if there are none."""
+
+    entries: list[Entry]
+    follow: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class Surroundings:
     topics: TopicCatalog
     config: GroupConfig
     settings: Callable[[str], GroupSettings]
+    classic: ClassicGroups
 
 
 class GroupService(ABC, Generic[G]):
@@ -69,25 +79,24 @@ class GroupService(ABC, Generic[G]):
     def stop(self) -> None:
         self.timers.clear()
 
-    def commit(
-        self, group_id: str, records: Sequence[Record], answer: A, *, before: Sequence[Entry] = ()
-    ) -> asyncio.Future[A]:
-        """Write records, then follow them in memory; the answer is given once they are durable.
-
-        ``before`` are entries of another type that go first in the same batch; what they mean in memory is the caller's
-        business, who learns from ``accepted`` whether they were taken.
-        """
+    def commit(self, group_id: str, records: Sequence[Record], answer: A) -> asyncio.Future[A]:
+        """Write records, then follow them in memory; the answer is given once they are durable."""
         future: asyncio.Future[A] = self.around.clock.create_future()
-        written = self.append(group_id, records, before=before)
-        answer_when(written, future, answer)
+        answer_when(self.write(group_id, self.change(records)), future, answer)
         return future
 
-    def append(self, group_id: str, records: Sequence[Record], *, before: Sequence[Entry] = ()) -> asyncio.Future[None]:
-        """As ``commit``, without an answer."""
-        written = self.around.journal.append(group_id, [*before, *map(encode_entry, records)])
-        if accepted(written):
+    def change(self, records: Sequence[Record]) -> Change:
+        def follow() -> None:
             for key, value in records:
                 self.replay(key, value)
+
+        return Change([encode_entry(record) for record in records], follow)
+
+    def write(self, group_id: str, change: Change) -> asyncio.Future[None]:
+        """Write a change; done when it is durable. Memory follows at once, if the log takes it."""
+        written = self.around.journal.append(group_id, change.entries)
+        if accepted(written):
+            change.follow()
         return written
 
     def refuse(self, error: BrokerError) -> asyncio.Future[A]:
@@ -109,9 +118,9 @@ class GroupService(ABC, Generic[G]):
 
         self.timers.schedule(name, delay_ms, attempt)
 
-    def write_by_timer(self, group_id: str, records: Sequence[Record], *, before: Sequence[Entry] = ()) -> None:
-        """As ``append``, for what nobody waits for: raises if the log refuses, warns if it does not become durable."""
-        written = self.append(group_id, records, before=before)
+    def write_by_timer(self, group_id: str, change: Change) -> None:
+        """As ``write``, for what nobody waits for: raises if the log refuses, warns if it does not become durable."""
+        written = self.write(group_id, change)
         if not accepted(written):
             error = written.exception()
             raise error if isinstance(error, BrokerError) else UnknownServerError(str(error))

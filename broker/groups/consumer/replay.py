@@ -1,0 +1,138 @@
+"""Records of consumer groups, one after the other, make the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace as changed
+from typing import Protocol
+from uuid import UUID
+
+from broker.errors import CorruptMessage
+from broker.groups.consumer.changes import classic_member, epochs_from
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.member import ConsumerMember
+from broker.groups.consumer.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from broker.groups.consumer.regex import Resolved
+from broker.groups.group import Group
+from broker.groups.modern.group import DELETED_EPOCH
+from broker.groups.modern.member import LEAVING, MemberState, Partitions
+from broker.groups.modern.records import RecordKey, RecordValue
+from broker.groups.namespace import GroupNamespace
+
+__all__ = ["partitions_from", "replay"]
+
+
+def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) -> None:
+    """Apply one record; a tombstone of what is not there changes nothing.
+
+    Raises CorruptMessage where the id names a group of another type.
+    """
+    group = _group(groups, key.group_id, create=value is not None)
+    if group is None:
+        return
+    if value is None:
+        _forget(groups, group, key)
+    else:
+        _set(group, key, value)
+
+
+def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ConsumerGroup | None:
+    found = groups.get(group_id)
+    if isinstance(found, ConsumerGroup):
+        return found
+    # A group that only keeps offsets of consumers without one is in no record, so it makes way.
+    if not create or (found is not None and not (isinstance(found, Group) and found.is_simple)):
+        if create:
+            raise CorruptMessage(f"Group {group_id} is not a consumer group, but has records of one.")
+        return None
+    group = ConsumerGroup(group_id)
+    groups.put(group)
+    return group
+
+
+def _set(group: ConsumerGroup, key: RecordKey, value: RecordValue) -> None:
+    match key, value:
+        case ConsumerGroupMemberMetadataKey(), ConsumerGroupMemberMetadataValue():
+            member = group.members.get(key.member_id) or ConsumerMember(member_id=key.member_id)
+            group.put_member(
+                changed(
+                    member,
+                    instance_id=value.instance_id,
+                    rack_id=value.rack_id,
+                    client_id=value.client_id,
+                    client_host=value.client_host,
+                    topics=frozenset(value.subscribed_topic_names),
+                    regex=value.subscribed_topic_regex,
+                    rebalance_timeout_ms=value.rebalance_timeout_ms,
+                    assignor=value.server_assignor,
+                    classic=classic_member(value.classic_member_metadata),
+                )
+            )
+        case ConsumerGroupCurrentMemberAssignmentKey(), ConsumerGroupCurrentMemberAssignmentValue():
+            member = group.members.get(key.member_id) or ConsumerMember(member_id=key.member_id)
+            group.put_member(
+                changed(
+                    member,
+                    epoch=value.member_epoch,
+                    previous_epoch=value.previous_member_epoch,
+                    state=MemberState.of(value.state),
+                    assigned=epochs_from(value.assigned_partitions, value.member_epoch),
+                    revoking=epochs_from(value.partitions_pending_revocation, value.member_epoch),
+                )
+            )
+        case ConsumerGroupTargetAssignmentMemberKey(), ConsumerGroupTargetAssignmentMemberValue():
+            group.put_target(key.member_id, partitions_from(value.topic_partitions))
+        case ConsumerGroupTargetAssignmentMetadataKey(), ConsumerGroupTargetAssignmentMetadataValue():
+            group.assignment_epoch = value.assignment_epoch
+            group.assigned_at_ms = value.assignment_timestamp
+        case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
+            group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+        case ConsumerGroupRegularExpressionKey(), ConsumerGroupRegularExpressionValue():
+            group.regexes[key.regular_expression] = Resolved(frozenset(value.topics), value.version, value.timestamp)
+            group.subscriptions_changed()
+        case ConsumerGroupPartitionMetadataKey(), _:
+            group.had_subscription_record = True
+
+
+def _forget(groups: GroupNamespace, group: ConsumerGroup, key: RecordKey) -> None:
+    match key:
+        case ConsumerGroupMemberMetadataKey(member_id=member_id):
+            group.remove_member(member_id)
+        case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
+            member = group.members.get(member_id)
+            if member is not None:
+                group.put_member(changed(member, epoch=LEAVING, previous_epoch=LEAVING, assigned={}, revoking={}))
+        case ConsumerGroupTargetAssignmentMemberKey(member_id=member_id):
+            group.remove_target(member_id)
+        case ConsumerGroupTargetAssignmentMetadataKey():
+            group.assignment_epoch, group.assigned_at_ms = DELETED_EPOCH, 0
+        case ConsumerGroupRegularExpressionKey(regular_expression=expression):
+            group.regexes.pop(expression, None)
+            group.subscriptions_changed()
+        case ConsumerGroupPartitionMetadataKey():
+            group.had_subscription_record = False
+        case ConsumerGroupMetadataKey():
+            groups.remove(group.group_id)
+
+
+class _TopicPartitions(Protocol):
+    topic_id: UUID
+    partitions: Sequence[int]
+
+
+def partitions_from(stored: Sequence[_TopicPartitions]) -> Partitions:
+    return {one.topic_id: frozenset(one.partitions) for one in stored}

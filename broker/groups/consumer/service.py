@@ -1,0 +1,444 @@
+"""Consumer groups: members say what they want and have, and are told what to read (ConsumerGroupHeartbeat, KIP-848)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from broker.errors import (
+    BrokerError,
+    FencedInstanceId,
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    UnknownMemberId,
+    UnreleasedInstanceId,
+)
+from broker.groups.assignors import CONSUMER_ASSIGNORS
+from broker.groups.consumer import changes
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.member import ConsumerMember, Epochs, partitions_of
+from broker.groups.consumer.migration import Migration
+from broker.groups.consumer.reconciliation import Reconciliation, reconcile
+from broker.groups.consumer.records import RECORDS
+from broker.groups.consumer.regexes import Regexes
+from broker.groups.consumer.replay import replay
+from broker.groups.consumer.requests import check_request
+from broker.groups.consumer.values import (
+    ConsumerHeartbeat,
+    DescribedConsumerGroup,
+    HeartbeatAnswer,
+)
+from broker.groups.consumer.views import described
+from broker.groups.group import Group
+from broker.groups.journal import answer_when
+from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
+from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
+from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Change, GroupService, Surroundings
+from broker.groups.modern.target import may_assign, target_assignment
+from broker.groups.namespace import GroupType
+from tidegate.kit.logs import logger
+
+__all__ = ["SESSION", "ConsumerGroups", "Step"]
+
+_log = logger(__name__)
+
+SESSION = "session"
+REVOCATION = "revocation"
+"""The timer of a member that has something to give up."""
+
+
+class Step:
+    """One operation on a group: what it reads, and the records that it collects for the log."""
+
+    __slots__ = ("group", "records", "replaced", "upgraded")
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        self.group = group
+        self.records: list[Record] = []
+        self.replaced: ConsumerMember | None = None
+        """The static member whose place the member of this operation takes."""
+        self.upgraded: Group | None = None
+        """The classic group that this one was until now."""
+
+    def members_with(self, member: ConsumerMember) -> dict[str, ConsumerMember]:
+        """All members, as they are after the operation."""
+        members = {**self.group.members, member.member_id: member}
+        if self.replaced is not None and self.replaced.member_id != member.member_id:
+            members.pop(self.replaced.member_id, None)
+        return members
+
+
+class ConsumerGroups(GroupService[ConsumerGroup]):
+    """All consumer groups; ``classic_members`` serves those of their members that use the classic protocol."""
+
+    TYPE: ClassVar[GroupType] = GroupType.CONSUMER
+    RECORDS: ClassVar[RecordTypes] = RECORDS
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self.migration = Migration(self)
+        self.regexes = Regexes(self)
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: ConsumerHeartbeat, version: int) -> asyncio.Future[HeartbeatAnswer]:
+        """Join, stay, or leave; ``version`` is that of the API. The answer comes when what changed is durable."""
+        try:
+            check_request(request, version, self.around.config.consumer_assignors)
+            if request.epoch in (LEAVING, LEAVING_STATIC):
+                return self._leave(request)
+            return self._stay(request)
+        except BrokerError as error:
+            return self.refuse(error)
+
+    def describe(self, group_id: str) -> DescribedConsumerGroup:
+        """Raises GroupIdNotFound."""
+        group = self.around.groups.find(group_id, ConsumerGroup)
+        default = self.around.config.consumer_assignors[0]
+        return described(group, self.around.topics, default)
+
+    # -- to join and to stay ---------------------------------------------------------------------------------------
+
+    def _stay(self, request: ConsumerHeartbeat) -> asyncio.Future[HeartbeatAnswer]:
+        joining = request.epoch == JOINING
+        step = self._open(request.group_id, create=joining)
+        self.check_room(step.group, request.member_id)
+        member_id = request.member_id or str(uuid.uuid4())
+        if request.instance_id is None:
+            member = self.dynamic_member(step.group, member_id, create=joining)
+            _check_epoch(member, request)
+        else:
+            member = self.static_member(step, member_id, request.instance_id, create=joining, request=request)
+        updated = replace(
+            member,
+            instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+            rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+            rebalance_timeout_ms=(
+                member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+            ),
+            assignor=member.assignor if request.assignor is None else request.assignor,
+            topics=member.topics if request.topics is None else request.topics,
+            regex=member.regex if request.regex is None else request.regex,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            classic=None,
+        )
+        updated = self.advance(step, member, updated, request.owned, request.may_describe)
+        answer = HeartbeatAnswer(
+            updated.member_id,
+            updated.epoch,
+            self.around.settings(request.group_id).consumer_heartbeat_interval_ms,
+            # A member is told what it is to have when it changed, and when it may not know.
+            partitions_of(updated.assigned)
+            if joining or request.is_full or member.assigned != updated.assigned
+            else None,
+        )
+        future = self.finish(step, answer)
+        self.restart_session(request.group_id, updated)
+        return future
+
+    def _open(self, group_id: str, *, create: bool) -> Step:
+        """The group, a new one, or the one that a classic group becomes. Nothing is changed yet."""
+        found = self.around.groups.get(group_id)
+        if found is None:
+            if not create:
+                raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+            return Step(ConsumerGroup(group_id))
+        if isinstance(found, ConsumerGroup):
+            return Step(found)
+        if not create or not isinstance(found, Group):
+            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        group, records = self.migration.upgraded(found)
+        step = Step(group)
+        step.upgraded = found
+        step.records += records
+        return step
+
+    def check_room(self, group: ConsumerGroup, member_id: str) -> None:
+        most = self.around.config.consumer_max_size
+        if len(group.members) >= most and member_id not in group.members:
+            raise GroupMaxSizeReached(f"Consumer group {group.group_id} is full: group.consumer.max.size is {most}.")
+
+    def dynamic_member(self, group: ConsumerGroup, member_id: str, *, create: bool) -> ConsumerMember:
+        found = group.members.get(member_id)
+        if found is not None:
+            return found
+        if not create:
+            raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
+        return ConsumerMember(member_id=member_id)
+
+    def static_member(
+        self, step: Step, member_id: str, instance_id: str, *, create: bool, request: ConsumerHeartbeat | None
+    ) -> ConsumerMember:
+        """The member of an instance id. A new member takes the place of one that has left for a while (KIP-345), or that
+        changes its protocol; ``request`` is that of a member of the consumer protocol.
+        """
+        group = step.group
+        holder = group.static_member(instance_id)
+        if not create:
+            if holder is None:
+                raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+            check_instance(holder, member_id)
+            if request is not None:
+                _check_epoch(holder, request)
+            return holder
+        if holder is None:
+            return self.dynamic_member(group, member_id, create=True)
+        if request is not None and holder.classic is None and holder.epoch != LEAVING_STATIC:
+            raise UnreleasedInstanceId(
+                f"Static member {member_id} with instance id {instance_id} cannot join: {holder.member_id} has not left."
+            )
+        new = replace(holder, member_id=member_id, epoch=0, previous_epoch=0)
+        step.replaced = holder
+        step.records += changes.member_tombstones(group.group_id, holder.member_id)
+        step.records += (
+            changes.subscription(group.group_id, new),
+            changes.target(group.group_id, member_id, group.target.get(holder.member_id, NO_PARTITIONS)),
+            changes.current_assignment(group.group_id, new),
+        )
+        return new
+
+    # -- what follows from a member's change -----------------------------------------------------------------------
+
+    def advance(
+        self,
+        step: Step,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        owned: Partitions | None,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> ConsumerMember:
+        """Note what changed of a member, renew the target assignment if that is due, and bring the member nearer to it."""
+        now_ms = self.around.clock.now_ms()
+        changed = self.note_member(step, before, member)
+        regex = self.regexes.changed(step, before, member, may_describe)
+        epoch = self.note_epoch(step, member, bump=changed or regex.resolved, now_ms=now_ms)
+        target_epoch, target = self.renew_target(step, member, epoch, now_ms)
+        changed = changed or regex.changed
+        return self.reconcile(step, member, target_epoch, target, owned, subscription_changed=changed)
+
+    def note_member(self, step: Step, before: ConsumerMember, member: ConsumerMember) -> bool:
+        """Write down who the member is now, if that changed; whether it subscribes to other names."""
+        if member == before and (member.member_id in step.group.members or step.replaced is not None):
+            return False
+        step.records.append(changes.subscription(step.group.group_id, member))
+        return member.topics != before.topics
+
+    def note_epoch(self, step: Step, member: ConsumerMember, *, bump: bool, now_ms: int) -> int:
+        """The group's epoch: the next one if members' subscriptions or the topics themselves changed."""
+        group = step.group
+        if not bump and not group.is_refresh_due(now_ms):
+            return group.epoch
+        members = step.members_with(member)
+        kept = group.expressions(members.values())
+        regexes = {expression: resolved for expression, resolved in group.regexes.items() if kept[expression]}
+        new_hash = metadata_hash(group.names_of(members.values(), regexes), self.around.topics)
+        epoch = group.epoch
+        if bump or new_hash != group.metadata_hash:
+            epoch += 1
+            step.records.append(changes.group_epoch(group.group_id, epoch, new_hash))
+            _log.info("group epoch", group=group.group_id, epoch=epoch)
+        if group.had_subscription_record:
+            step.records.append(changes.no_subscription_record(group.group_id))
+        group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
+        return epoch
+
+    def renew_target(self, step: Step, member: ConsumerMember, epoch: int, now_ms: int) -> tuple[int, Partitions]:
+        """The epoch of the target assignment, and the member's part of it."""
+        group = step.group
+        heir_of = step.replaced.member_id if step.replaced is not None else member.member_id
+        present = group.target.get(heir_of, NO_PARTITIONS)
+        interval_ms = self.around.settings(group.group_id).consumer_assignment_interval_ms
+        if group.assignment_epoch >= epoch or not may_assign(group.assigned_at_ms, interval_ms, now_ms):
+            return group.assignment_epoch, present
+        members = step.members_with(member)
+        preferred = group.preferred_assignor(members.values()) or self.around.config.consumer_assignors[0]
+        targets = target_assignment(
+            group,
+            {member_id: group.subscription(one) for member_id, one in members.items()},
+            members,
+            CONSUMER_ASSIGNORS[preferred],
+            self.around.topics,
+            homogeneous=group.is_homogeneous(members),
+            replaced={member.member_id: heir_of},
+        )
+        for member_id, partitions in targets.items():
+            if partitions != group.target.get(member_id):
+                step.records.append(changes.target(group.group_id, member_id, partitions))
+        step.records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
+        _log.info("target assignment", group=group.group_id, epoch=epoch, assignor=preferred)
+        return epoch, targets[member.member_id]
+
+    def reconcile(
+        self,
+        step: Step,
+        member: ConsumerMember,
+        target_epoch: int,
+        target: Partitions,
+        owned: Partitions | None,
+        *,
+        subscription_changed: bool,
+    ) -> ConsumerMember:
+        """Bring a member a step nearer to its target; what it has to give up it must give up in time."""
+        group = step.group
+        if not subscription_changed and member.is_reconciled_to(target_epoch):
+            return member
+        topics = (self.around.topics.by_name(name) for name in group.subscription(member))
+        way = Reconciliation(
+            target_epoch,
+            target,
+            frozenset(topic.id for topic in topics if topic is not None),
+            subscription_changed,
+            group.owner_epoch,
+            owned,
+        )
+        after = reconcile(member, way)
+        if after == member:
+            return member
+        step.records.append(changes.current_assignment(group.group_id, after))
+        if after.classic is None:
+            self.watch_revocation(group.group_id, after)
+        return after
+
+    def finish(self, step: Step, answer: HeartbeatAnswer) -> asyncio.Future[HeartbeatAnswer]:
+        """Write what the operation collected."""
+        future: asyncio.Future[HeartbeatAnswer] = self.around.clock.create_future()
+        change = self.change(step.records)
+        if step.upgraded is not None:
+            change = self.migration.upgrade(step.upgraded, change)
+        answer_when(self.write(step.group.group_id, change), future, answer)
+        return future
+
+    # -- to leave, and to be missed --------------------------------------------------------------------------------
+
+    def _leave(self, request: ConsumerHeartbeat) -> asyncio.Future[HeartbeatAnswer]:
+        group = self.around.groups.find(request.group_id, ConsumerGroup)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            holder = group.static_member(request.instance_id)
+            if holder is None:
+                raise UnknownMemberId(f"Instance id {request.instance_id} is unknown.")
+            check_instance(holder, request.member_id)
+            member = holder
+        _log.info("member leaves", group=group.group_id, member=member.member_id, epoch=request.epoch)
+        answer = HeartbeatAnswer(member.member_id, request.epoch)
+        if request.epoch == LEAVING_STATIC and request.instance_id is not None:
+            # It keeps its assignment until its session ends, for whoever comes back in its place.
+            away = replace(
+                member,
+                epoch=LEAVING_STATIC,
+                assigned={topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()},
+                revoking={},
+            )
+            return self.commit_answer(group, [changes.current_assignment(group.group_id, away)], answer)
+        future: asyncio.Future[HeartbeatAnswer] = self.around.clock.create_future()
+        answer_when(self.write(group.group_id, self.removal(group, [member])), future, answer)
+        return future
+
+    def commit_answer(
+        self, group: ConsumerGroup, records: Sequence[Record], answer: HeartbeatAnswer
+    ) -> asyncio.Future[HeartbeatAnswer]:
+        return self.commit(group.group_id, records, answer)
+
+    def removal(self, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> Change:
+        """Take members out. If only members of the classic protocol remain, the group becomes a classic one again."""
+        if not gone:
+            return self.change([])
+        ids = {member.member_id for member in gone}
+        left = {member_id: member for member_id, member in group.members.items() if member_id not in ids}
+        if self.migration.may_downgrade(group, left):
+            return self.migration.downgrade(group, left, "the last member of the consumer protocol left")
+        records: list[Record] = []
+        for member_id in ids:
+            records += changes.member_tombstones(group.group_id, member_id)
+        kept = group.expressions(left.values())
+        unused = [one for one in group.expressions(gone) if not kept[one]]
+        records += (changes.no_regex(group.group_id, one) for one in unused)
+        regexes = {one: resolved for one, resolved in group.regexes.items() if one not in unused}
+        new_hash = metadata_hash(group.names_of(left.values(), regexes), self.around.topics)
+        records.append(changes.group_epoch(group.group_id, group.epoch + 1, new_hash))
+        for member_id in ids:
+            self.cancel_timers(group.group_id, member_id)
+        return self.change(records)
+
+    def fence(self, group_id: str, member_id: str, reason: str) -> None:
+        """Take out a member that was not heard of in time, if it is still there."""
+        group = self.around.groups.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if not isinstance(group, ConsumerGroup) or member is None:
+            return
+        _log.info("member fenced", group=group_id, member=member_id, reason=reason)
+        self.write_by_timer(group_id, self.removal(group, [member]))
+
+    # -- timers ----------------------------------------------------------------------------------------------------
+
+    def restart_session(self, group_id: str, member: ConsumerMember) -> None:
+        timeout_ms = (
+            self.around.settings(group_id).consumer_session_timeout_ms
+            if member.classic is None
+            else member.classic.session_timeout_ms
+        )
+        member_id = member.member_id
+        self.later(SESSION, group_id, member_id, timeout_ms, lambda: self.fence(group_id, member_id, "session expired"))
+
+    def watch_revocation(self, group_id: str, member: ConsumerMember) -> None:
+        """Fence a member that stays too long in an epoch with something to give up."""
+        if member.state is not MemberState.UNREVOKED:
+            self.timers.cancel((REVOCATION, group_id, member.member_id))
+            return
+        member_id, epoch = member.member_id, member.epoch
+
+        def check() -> None:
+            group = self.around.groups.get(group_id)
+            present = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+            if present is not None and present.epoch == epoch:
+                self.fence(group_id, member_id, "it did not give up its partitions in time")
+
+        self.later(REVOCATION, group_id, member_id, member.rebalance_timeout_ms, check)
+
+    def cancel_timers(self, group_id: str, member_id: str) -> None:
+        for purpose in (SESSION, REVOCATION, "join", "sync"):
+            self.timers.cancel((purpose, group_id, member_id))
+
+    # -- the log ---------------------------------------------------------------------------------------------------
+
+    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+        replay(self.around.groups, key, value)
+
+    def loaded(self, group: ConsumerGroup) -> None:
+        for member in group.members.values():
+            self.restart_session(group.group_id, member)
+            if member.classic is None:
+                self.watch_revocation(group.group_id, member)
+
+
+def check_instance(holder: ConsumerMember, member_id: str) -> None:
+    if holder.member_id != member_id:
+        raise FencedInstanceId(
+            f"Member {member_id} with instance id {holder.instance_id} was fenced by member {holder.member_id}."
+        )
+
+
+def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
+    """A member may be an epoch behind if it did not get the last answer, and has nothing that it is not to have."""
+    if request.epoch in (JOINING, member.epoch):
+        return
+    behind = request.epoch < member.epoch
+    if behind and request.epoch == member.previous_epoch and _is_subset(request.owned, member.assigned):
+        return
+    raise FencedMemberEpoch(
+        f"The consumer group member has a {'smaller' if behind else 'greater'} member epoch ({request.epoch}) than the one "
+        f"known by the group coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+    )
+
+
+def _is_subset(owned: Partitions | None, assigned: Epochs) -> bool:
+    if owned is None:
+        return False
+    return all(partitions <= assigned.get(topic_id, {}).keys() for topic_id, partitions in owned.items())
