@@ -1,4 +1,4 @@
-"""``python -m bench [broker|connect] [--runs N]``: run benchmarks and print the median ratios."""
+"""``python -m bench [broker|broker.produce|connect|...] [--runs N]``: run benchmarks and print the median ratios."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-BENCHES = ("broker", "connect")
+BENCHES = ("broker.start", "broker.produce", "broker.latency", "broker.fetch", "broker.durable", "connect")
 
 
 def main() -> int:
@@ -22,7 +22,9 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {arguments.runs} interleaved pairs")
-    for name in arguments.names:
+    for name in [
+        one for one in BENCHES if any(one == asked or one.startswith(f"{asked}.") for asked in arguments.names)
+    ]:
         folder = Path(tempfile.mkdtemp(prefix=f"tidegate-bench-{name}-"))
         try:
             importlib.import_module(f"bench.{name}").main(folder, arguments.runs, console)

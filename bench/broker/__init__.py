@@ -1,0 +1,1 @@
+"""Our broker beside Apache Kafka: producing, latency, fetching, durable producing, starting."""
