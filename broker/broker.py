@@ -16,6 +16,7 @@ from broker.log.directory import LogDirectory
 from broker.log_keeper import LogKeeper
 from broker.metadata import ClusterMetadata
 from broker.metadata_records import GROUP_RESOURCE
+from broker.metrics.topics import TopicMetrics
 from broker.partitions import Partitions
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
@@ -66,6 +67,7 @@ class Broker:
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)
         """Without one everything is allowed."""
         self.tokens = DelegationTokens(config, self.metadata.tokens, self.metadata.append)
+        self.topic_metrics = TopicMetrics()
         self.quotas = Quotas(self.metadata.quotas, config)
         self.groups = GroupCoordinator(
             StateTopic(self, OFFSETS_TOPIC, partitions=config.offsets_topic_partitions, make=self.topics.offsets_topic),

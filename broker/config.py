@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from broker.groups.config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
+from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
 from broker.security.config import SecurityConfig, listener_problems
@@ -49,7 +50,7 @@ def _listeners(values: list[str]) -> str | None:
 
 
 @config
-class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig, SecurityConfig):
+class BrokerConfig(AccessConfig, QuotaConfig, MetricsConfig, GroupConfig, SecurityConfig):
     """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 
     node_id: int = key(
@@ -162,11 +163,6 @@ class BrokerConfig(AccessConfig, QuotaConfig, GroupConfig, SecurityConfig):
         check=at_least(1),
         doc="How long records that nobody waits for (acks 0 and 1) may stay in the page cache before a flush to disk is "
         "begun. A key of Tidegate's own: the disk is the only replica.",
-    )
-    metrics_listen: str = key(
-        "metrics.listen",
-        default="127.0.0.1:9404",
-        doc="host:port of the Prometheus endpoint /metrics; empty for none. A key of Tidegate's own.",
     )
     max_message_bytes: str | None = key(
         "message.max.bytes", default=None, doc="Default of the topic key max.message.bytes."

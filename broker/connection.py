@@ -38,6 +38,10 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 Part = bytes | bytearray | FileSlice
 
 
+Sent = Callable[[float], None]
+"""Told how many seconds an answer that went out had to wait for those before it."""
+
+
 class ConnectionRefusal(Exception):
     """This connection cannot go on; the text is the reason, for one line in the log."""
 
@@ -45,11 +49,14 @@ class ConnectionRefusal(Exception):
 class Slot:
     """The place of one answer in the order of the connection; ``parts`` is None until it is there."""
 
-    __slots__ = ("future", "parts")
+    __slots__ = ("future", "parts", "ready_at", "sent")
 
     def __init__(self, future: asyncio.Future[Any] | None = None) -> None:
         self.future = future
         self.parts: Sequence[Part] | None = None
+        self.sent: Sent | None = None
+        self.ready_at = 0.0
+        """When the answer was there, where it has to wait for those before it."""
 
 
 class FrameHandler(Protocol):
@@ -106,6 +113,7 @@ class Connection:
         self._unsent = 0
         self._writing = self._reading = self._handling = False
         self._finishing: str | None = None
+        self._mutes = 0
         self.is_open = True
         self.made_at = self.active_at = self._loop.time()
         self.bytes_in = self.bytes_out = 0
@@ -203,6 +211,7 @@ class Connection:
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
         wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
+        wanted = wanted and not self._mutes
         if wanted != self._reading and self.is_open:
             self._set_reading(wanted)
             if wanted and not self._handling:
@@ -216,6 +225,16 @@ class Connection:
         except ConnectionRefusal as refusal:
             self.close(str(refusal))
 
+    def mute(self, seconds: float) -> None:
+        """Take no more requests for so long: the client is above its quota (KIP-219). Answers still go out."""
+        self._mutes += 1
+        self._pace()
+        self._loop.call_later(seconds, self._unmute)
+
+    def _unmute(self) -> None:
+        self._mutes -= 1
+        self._pace()
+
     def _set_reading(self, wanted: bool) -> None:
         self._reading = wanted
         if wanted:
@@ -225,22 +244,32 @@ class Connection:
 
     # Answering
 
-    def send(self, parts: Sequence[Part]) -> None:
-        """Answer the request being handled, now."""
+    def send(self, parts: Sequence[Part], sent: Sent | None = None) -> None:
+        """Answer the request being handled, now; ``sent`` is called when it has gone out."""
         if self._slots:
             slot = Slot()
             slot.parts = parts
+            slot.sent = sent
+            slot.ready_at = self._loop.time()
             self._slots.append(slot)
         else:
             self._put(parts)
             self._write()
+            if sent is not None:
+                sent(0.0)
 
-    def reserve(self, future: asyncio.Future[Any], finish: Callable[[asyncio.Future[Any]], Sequence[Part]]) -> None:
+    def reserve(
+        self,
+        future: asyncio.Future[Any],
+        finish: Callable[[asyncio.Future[Any]], Sequence[Part]],
+        sent: Sent | None = None,
+    ) -> None:
         """Answer the request being handled when ``future`` is done, with what ``finish`` makes of it.
 
-        ``finish`` may raise ConnectionRefusal.
+        ``finish`` may raise ConnectionRefusal. ``sent`` is called when the answer has gone out.
         """
         slot = Slot(future)
+        slot.sent = sent
         self._slots.append(slot)
 
         def done(future: asyncio.Future[Any]) -> None:
@@ -251,18 +280,26 @@ class Connection:
             except ConnectionRefusal as refusal:
                 self.close(str(refusal))
                 return
+            if self._slots[0] is not slot:
+                slot.ready_at = self._loop.time()
             self._send_finished()
 
         future.add_done_callback(done)
 
     def _send_finished(self) -> None:
+        gone: list[Slot] = []
         try:
             while self._slots and self._slots[0].parts is not None:
-                self._put(self._slots.popleft().parts or ())
+                slot = self._slots.popleft()
+                self._put(slot.parts or ())
+                gone.append(slot)
         except OSError as error:
             self.close(f"records could not be read: {error}")
             return
         self._write()
+        for slot in gone:
+            if slot.sent is not None:
+                slot.sent(self._loop.time() - slot.ready_at if slot.ready_at else 0.0)
         self._pace()
 
     def _put(self, parts: Sequence[Part]) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final
 
 from broker.broker import Broker
 from broker.connection import Connection, ConnectionRefusal
-from broker.errors import BrokerError
+from broker.errors import BrokerError, UnknownServerError
 from broker.handlers.routes import Answer, Context, Pending, Route
-from broker.metrics import ApiCounts
+from broker.metrics.requests import RequestMetrics, Times, error_codes
+from broker.metrics.slow import SlowRequests
 from broker.protocol.api import ApiKey, RequestHeader, peek_request, read_request_header, response_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage
@@ -23,6 +24,35 @@ __all__ = ["Dispatcher"]
 log = logger(__name__)
 
 _SIZE: Final = Struct(">i")
+_now: Final = time.monotonic
+"""The clock of the event loop, by which connections say when bytes came."""
+
+
+class Exchange:
+    """One request on its way to its answer, with the times at which it got on."""
+
+    __slots__ = ("answered_bytes", "began", "connection", "context", "handled", "header", "ready", "received", "route",
+                 "size", "throttle_s", "waited")  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        route: Route,
+        header: RequestHeader,
+        context: Context,
+        size: int,
+        began: float,
+    ) -> None:
+        self.connection = connection
+        self.route = route
+        self.header = header
+        self.context = context
+        self.size = size
+        self.began = self.handled = self.ready = began
+        self.received = connection.active_at
+        self.throttle_s = 0.0
+        self.answered_bytes = 0
+        self.waited = False
 
 
 class Dispatcher:
@@ -31,11 +61,20 @@ class Dispatcher:
     def __init__(self, broker: Broker, routes: Mapping[int, Route]) -> None:
         self._broker = broker
         self._routes = routes
-        self.counts: dict[ApiKey, ApiCounts] = {route.key: ApiCounts() for route in routes.values()}
+        self._quota_settings = broker.metadata.quotas
+        self._slow = SlowRequests(broker.config.slow_request_log_threshold_ms / 1000)
+        self.metrics: dict[ApiKey, RequestMetrics] = {
+            route.key: RequestMetrics(route.versions.stop - 1) for route in routes.values()
+        }
+
+    @property
+    def slow_requests(self) -> int:
+        """How many requests took longer than ``slow.request.log.threshold.ms``."""
+        return self._slow.count
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request. Raises ConnectionRefusal for what Kafka closes the connection for."""
-        began = time.perf_counter()
+        began = _now()
         try:
             key, version, correlation_id = peek_request(frame)
             route = self._routes.get(key)
@@ -56,7 +95,7 @@ class Dispatcher:
         context = Context(
             self._broker, version, header.client_id or "", connection.peer, connection.listener, connection.principal
         )
-        self._answer(connection, route, header, context, request, began)
+        self._answer(Exchange(connection, route, header, context, len(frame), began), request)
 
     def serves(self, key: int, version: int) -> bool:
         route = self._routes.get(key)
@@ -69,36 +108,93 @@ class Dispatcher:
         if route is None or version not in route.versions:
             raise ConnectionRefusal(error.message)
         header = read_request_header(frame, version >= route.request.FLEXIBLE_SINCE)
-        return self._encoded(route, header, self._failed(route, error))
+        return self._encoded(route, header, self._failed(route, error))[0]
 
-    def _answer(
-        self, connection: Connection, route: Route, header: RequestHeader, context: Context, request: Any, began: float
-    ) -> None:
-        counts = self.counts[route.key]
-        counts.requests += 1
+    def _answer(self, exchange: Exchange, request: Any) -> None:
+        route, connection = exchange.route, exchange.connection
         try:
-            outcome = route.handler(context, request)
+            outcome = route.handler(exchange.context, request)
         except BrokerError as error:
             outcome = self._failed(route, error)
         except ConnectionRefusal:
             raise
         except Exception as error:
             raise self._unforeseen(route, error) from error
+        exchange.handled = exchange.ready = _now()
         if isinstance(outcome, Pending):
             pending = outcome
-
-            def finish(future: asyncio.Future[Any]) -> Sequence[Any]:
-                answer = self._finish(route, pending, future)
-                counts.seconds += time.perf_counter() - began
-                return self._encoded(route, header, answer)
-
             if not pending.future.done():
-                connection.reserve(pending.future, finish)
+                exchange.waited = True
+                connection.reserve(
+                    pending.future,
+                    lambda future: self._parts(exchange, self._finish(route, pending, future)),
+                    lambda behind_s: self._sent(exchange, behind_s),
+                )
                 return
-            connection.send(finish(pending.future))
-        elif outcome is not None:
-            connection.send(self._encoded(route, header, outcome))
-            counts.seconds += time.perf_counter() - began
+            outcome = self._finish(route, pending, pending.future)
+        if outcome is None:
+            self._throttle(exchange, None)
+            self._sent(exchange, 0.0)
+        else:
+            connection.send(self._parts(exchange, outcome), lambda behind_s: self._sent(exchange, behind_s))
+
+    def _parts(self, exchange: Exchange, answer: Answer) -> list[Any]:
+        """The bytes of an answer that is ready now."""
+        if exchange.waited:
+            exchange.ready = _now()
+        if self._quota_settings.active:
+            self._throttle(exchange, answer)
+        parts, exchange.answered_bytes = self._encoded(exchange.route, exchange.header, answer)
+        failed = False
+        metrics = self.metrics[exchange.route.key]
+        for code in error_codes(answer):
+            metrics.failed(code)
+            failed = True
+        if not failed:
+            metrics.failed(0)
+        return parts
+
+    def _throttle(self, exchange: Exchange, answer: Any) -> None:
+        """Count what the client used against its quotas, tell it how long it has to wait, and see that it does (KIP-219).
+
+        The longest wait holds: for time, for bytes produced, or what the handler told (bytes fetched, changes of topics).
+        """
+        quotas, context = self._broker.quotas, exchange.context
+        if not quotas.active:
+            return
+        quota = quotas.of(context.principal, context.client_id)
+        waiting = quotas.worked(quota, exchange.handled - exchange.began)
+        if exchange.route.key is ApiKey.PRODUCE:
+            waiting = max(waiting, quotas.produced(quota, exchange.size))
+        told = getattr(answer, "throttle_time_ms", None)
+        waiting = max(waiting, told or 0)
+        if waiting <= 0:
+            return
+        if told is not None:
+            answer.throttle_time_ms = waiting
+        exchange.throttle_s = waiting / 1000
+        exchange.connection.mute(exchange.throttle_s)
+
+    def _sent(self, exchange: Exchange, behind_s: float) -> None:
+        """Account for a request whose answer has gone out (or, where the socket is full, is the next to)."""
+        now = _now()
+        metrics = self.metrics[exchange.route.key]
+        metrics.versions[exchange.header.version] += 1
+        metrics.request_bytes += exchange.size
+        metrics.response_bytes += exchange.answered_bytes
+        handled, ready = exchange.handled, exchange.ready
+        times = (
+            exchange.began - exchange.received,
+            handled - exchange.began,
+            ready - handled,
+            behind_s,
+            now - ready - behind_s,
+            exchange.throttle_s,
+        )
+        metrics.samples.append(times)
+        if now - exchange.received > self._slow.above_s:
+            sizes = (exchange.size, exchange.answered_bytes)
+            self._slow.look(exchange.route.key, exchange.context, Times(*times), sizes, now)
 
     def _finish(self, route: Route, pending: Pending, future: asyncio.Future[Any]) -> Answer:
         try:
@@ -111,17 +207,18 @@ class Dispatcher:
             raise self._unforeseen(route, error) from error
 
     def _failed(self, route: Route, error: BrokerError) -> Answer:
-        self.counts[route.key].errors += 1
         if route.failed is None:
+            self.metrics[route.key].failed(error.code)
             raise ConnectionRefusal(f"{route.key.title} failed: {error.message}") from error
         return route.failed(error_code=error.code)
 
     def _unforeseen(self, route: Route, error: Exception) -> ConnectionRefusal:
-        self.counts[route.key].errors += 1
+        self.metrics[route.key].failed(UnknownServerError.code)
         log.error("a handler failed", api=route.key.title, exc_info=error)
         return ConnectionRefusal(f"{route.key.title} met an error that was not foreseen: {error!r}")
 
-    def _encoded(self, route: Route, header: RequestHeader, answer: Answer) -> list[Any]:
+    def _encoded(self, route: Route, header: RequestHeader, answer: Answer) -> tuple[list[Any], int]:
+        """The parts of an answer, and how many bytes they are."""
         # ApiVersions keeps the old header for ever, for clients that do not know yet whom they talk to (KIP-511).
         flexible = header.version >= route.request.FLEXIBLE_SINCE and route.key is not ApiKey.API_VERSIONS
         out = bytearray(4) + response_header(header.correlation_id, flexible)
@@ -131,7 +228,7 @@ class Dispatcher:
             raise self._unforeseen(route, error) from error
         size = sum(len(part) if isinstance(part, bytearray) else part.size for part in parts) - 4
         _SIZE.pack_into(parts[0], 0, size)
-        return parts
+        return parts, size
 
     def _refuse_version(self, connection: Connection, route: Route, version: int, correlation_id: int) -> None:
         """Kafka closes the connection, except that ApiVersions is answered in version 0 with what there is."""
@@ -141,4 +238,4 @@ class Dispatcher:
         answer: ApiVersionsResponse = route.failed(error_code=35)  # type: ignore[misc, assignment]
         answer.api_keys = [one for one in self._broker.api_versions if one.api_key == route.key]
         header = RequestHeader(route.key, 0, correlation_id, None, 0)
-        connection.send(self._encoded(route, header, answer))
+        connection.send(self._encoded(route, header, answer)[0])

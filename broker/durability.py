@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -26,6 +27,8 @@ _INLINE_BELOW_S: Final = 0.0005
 _THREADS: Final = 8
 _WEIGHT_OF_LATEST: Final = 0.2
 
+_SAMPLES: Final = 1028
+
 
 class Durability:
     """Flushes logs, each round for all requests that the event loop has read by then. Belongs to one event loop.
@@ -45,6 +48,8 @@ class Durability:
         self._timer: asyncio.TimerHandle | None = None
         self.rounds = 0
         self.seconds = 0.0
+        self.samples: deque[float] = deque(maxlen=_SAMPLES)
+        """How long the last rounds took, in seconds."""
 
     def appended(self, partition: PartitionLog) -> None:
         """Records were appended that nobody waits for: they will be flushed with the next background round."""
@@ -97,6 +102,7 @@ class Durability:
     def _finish(self, done: asyncio.Future[Flushed], work: _Round) -> None:
         seconds = time.perf_counter() - work.began
         self.seconds += seconds
+        self.samples.append(seconds)
         self._typical_s += _WEIGHT_OF_LATEST * (seconds / len(work.partitions) - self._typical_s)
         if not done.done():
             done.set_result(work.failed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 __all__ = ["MetricsServer"]
@@ -16,7 +16,7 @@ _TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 class MetricsServer:
     """Serves what ``render`` gives on one address, over HTTP/1.1, one request a connection."""
 
-    def __init__(self, address: str, render: Callable[[], bytes]) -> None:
+    def __init__(self, address: str, render: Callable[[], Awaitable[bytes]]) -> None:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self._render = render
@@ -38,7 +38,7 @@ class MetricsServer:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._answer(head))
+                writer.write(await self._answer(head))
                 await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass
@@ -47,14 +47,14 @@ class MetricsServer:
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
-    def _answer(self, head: bytes) -> bytes:
+    async def _answer(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0]
         if path != b"/metrics":
             return _response(b"404 Not Found", b"There is only /metrics here.\n")
         if method not in (b"GET", b"HEAD"):
             return _response(b"405 Method Not Allowed", b"GET /metrics.\n")
-        return _response(b"200 OK", self._render(), head_only=method == b"HEAD")
+        return _response(b"200 OK", await self._render(), head_only=method == b"HEAD")
 
 
 def _response(status: bytes, body: bytes, *, head_only: bool = False) -> bytes:

@@ -196,7 +196,10 @@ def _read(
         )
     except BrokerError as error:
         end = (-1, -1, -1) if log is None else _offsets(log)
+        context.broker.topic_metrics.failed_fetch(None if log is None else log.topic)
         return PartitionFetched(wanted.partition, error.code, *end), log
+    if records is not None:
+        context.broker.topic_metrics.by_topic[log.topic].bytes_out += records.size
     return PartitionFetched(wanted.partition, 0, *_offsets(log), records), log
 
 

@@ -51,6 +51,8 @@ def _append(
     touched: list[PartitionLog | None],
 ) -> PartitionProduced:
     partitions = context.broker.partitions
+    metrics = context.broker.topic_metrics
+    partition: PartitionLog | None = None
     try:
         if request.transactional_id is not None:
             raise InvalidTxnState(f"Transaction {request.transactional_id!r} has not begun: this broker has none yet.")
@@ -60,8 +62,12 @@ def _append(
         appended = partitions.append(partition, wanted.records, acks=request.acks)
     except BrokerError as error:
         touched.append(None)
+        metrics.failed_produce(None if partition is None else partition.topic)
         return PartitionProduced(wanted.partition, error.code, error_message=error.message)
     touched.append(partition)
+    counts = metrics.by_topic[partition.topic]
+    counts.bytes_in += len(wanted.records)
+    counts.messages_in += appended.last_offset - appended.base_offset + 1
     return PartitionProduced(
         wanted.partition, 0, appended.base_offset, appended.append_time_ms, appended.log_start_offset
     )

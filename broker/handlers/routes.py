@@ -16,6 +16,7 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
 
@@ -69,6 +70,11 @@ class Context(NamedTuple):
         """Raises the resource's AuthorizationFailed where the client may not do this."""
         if not self.allows(operation, resource_type, name):
             raise denied(operation, Resource(resource_type, name), self.principal)
+
+    def mutations(self, *, strict_since: int) -> Mutations:
+        """Against which a request's changes of topics count; refused above the quota from that version of it on."""
+        strict = self.version >= strict_since
+        return self.broker.quotas.mutations(self.principal, self.client_id, strict=strict)
 
     def require_topic(self, operation: Operation, topic: str | uuid.UUID) -> None:
         """As ``require``, for a topic by name or id; of an id that is not known nothing is said."""

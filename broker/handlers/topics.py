@@ -34,6 +34,7 @@ from broker.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from broker.quotas.quotas import Mutations
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
 
 __all__ = ["routes"]
@@ -47,6 +48,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
     """
+    mutations = context.mutations(strict_since=6)
     times = Counter(topic.name for topic in request.topics)
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -57,7 +59,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
-            made = _create(context, topic, validate_only=request.validate_only)
+            made = _create(context, topic, mutations, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
                 CreatableTopicResult(
@@ -91,18 +93,24 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 configs=_settled(context, made),
             )
         )
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(topics=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
-def _create(context: Context, topic: CreatableTopic, *, validate_only: bool) -> Topic:
-    return context.broker.topics.create(
-        topic.name,
-        partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignment={one.partition_index: one.broker_ids for one in topic.assignments},
-        configs={one.name: one.value for one in topic.configs},
-        validate_only=validate_only,
-    )
+def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
+    def create(*, validate_only: bool) -> Topic:
+        return context.broker.topics.create(
+            topic.name,
+            partitions=topic.num_partitions,
+            replication_factor=topic.replication_factor,
+            assignment={one.partition_index: one.broker_ids for one in topic.assignments},
+            configs={one.name: one.value for one in topic.configs},
+            validate_only=validate_only,
+        )
+
+    if context.broker.quotas.active:
+        # Only what could be created counts against the quota.
+        mutations.take(create(validate_only=True).partitions)
+    return create(validate_only=validate_only)
 
 
 def _settled(context: Context, topic: Topic) -> list[CreatableTopicConfigs]:
@@ -123,14 +131,17 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopic
     """
     by_name = [DeleteTopicState(name=name) for name in request.topic_names]
     wanted = request.topics if context.version >= 6 else by_name
-    return DeleteTopicsResponse(responses=[_delete(context, one) for one in wanted])
+    mutations = context.mutations(strict_since=5)
+    responses = [_delete(context, one, mutations) for one in wanted]
+    return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
 
 
-def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
     broker = context.broker
     try:
         topic = wanted.topic_id if wanted.name is None else wanted.name
         _require_deletion(context, topic)
+        mutations.take(broker.topics.find(topic).partitions)
         gone = broker.topics.delete(topic, broker.partitions, broker.groups)
     except BrokerError as error:
         name = wanted.name
@@ -140,6 +151,7 @@ def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
         return DeletableTopicResult(
             name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
         )
+    broker.topic_metrics.forget(gone.name)
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 
@@ -157,16 +169,22 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
 
     v2 flexible
     """
-    return CreatePartitionsResponse(
-        results=[_grow(context, topic, validate_only=request.validate_only) for topic in request.topics]
-    )
+    mutations = context.mutations(strict_since=3)
+    results = [_grow(context, topic, mutations, validate_only=request.validate_only) for topic in request.topics]
+    return CreatePartitionsResponse(results=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
-def _grow(context: Context, topic: CreatePartitionsTopic, *, validate_only: bool) -> CreatePartitionsTopicResult:
+def _grow(
+    context: Context, topic: CreatePartitionsTopic, mutations: Mutations, *, validate_only: bool
+) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
-        context.broker.topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
+        topics = context.broker.topics
+        if context.broker.quotas.active:
+            topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)
+            mutations.take(topic.count - topics.find(topic.name).partitions)
+        topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
     except BrokerError as error:
         return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
     return CreatePartitionsTopicResult(name=topic.name)

@@ -107,11 +107,11 @@ class Quotas:
 
     @property
     def active(self) -> bool:
-        return bool(self._settings)
+        return self._settings.active
 
     def of(self, principal: Principal, client_id: str) -> ClientQuota:
         """What holds for a client now."""
-        if not self._settings:
+        if not self._settings.active:
             return _FREE
         if self._seen != self._settings.changes:
             self._clients.clear()
@@ -148,7 +148,7 @@ class Quotas:
 
     def connected(self, address: str) -> int:
         """Count a new connection from an address; how many milliseconds to wait before it is closed, 0 to keep it."""
-        if not self._settings:
+        if not self._settings.active:
             return 0
         limit, entity = self._limit_of_ip(address)
         if limit is None:

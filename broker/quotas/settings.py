@@ -45,9 +45,8 @@ class QuotaSettings:
     def __init__(self) -> None:
         self._values: dict[Entity, dict[str, float]] = {}
         self.changes = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._values)
+        self.active = False
+        """Whether any quota is set; the one thing looked at for each request where none is."""
 
     def get(self, entity: Entity, key: str) -> float | None:
         values = self._values.get(entity)
@@ -68,6 +67,7 @@ class QuotaSettings:
             self._values[entity] = values
         else:
             self._values.pop(entity, None)
+        self.active = bool(self._values)
         self.changes += 1
 
     def find(self, filters: Sequence[EntityFilter], *, strict: bool) -> list[tuple[Entity, Mapping[str, float]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -47,6 +48,11 @@ def broker(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.M
         yield running
 
 
+def scrape(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read(), "utf-8")
+
+
 def connect(broker: BrokerThread) -> socket.socket:
     return socket.create_connection(("127.0.0.1", broker.port), 10)
 
@@ -63,4 +69,5 @@ def test_a_bug_ends_one_connection_and_is_counted(broker: BrokerThread) -> None:
     with connect(broker) as bystander, connect(broker) as sock:
         assert exchange(sock, heartbeat_frame()) == b""
         assert struct.unpack_from(">ih", exchange(bystander, API_VERSIONS)) == (7, 0)
-    assert b'request_errors_total{api="Heartbeat"} 1.0' in broker.server.render_metrics()
+        text = scrape(broker.addresses["broker-metrics"])
+    assert 'errorspersec{request="Heartbeat",error="UNKNOWN_SERVER_ERROR"} 1' in text

@@ -114,9 +114,11 @@ def test_metrics_count_what_happened(tmp_path: Path) -> None:
         with urllib.request.urlopen(url, timeout=10) as answer:
             text = answer.read().decode()
         samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-        assert float(samples['tidegate_broker_requests_total{api="Produce"}']) >= 1
-        assert float(samples["tidegate_broker_topics"]) == 1
-        assert float(samples["tidegate_broker_log_bytes"]) > 60
+        assert float(samples['kafka_server_brokertopicmetrics_messagesinpersec{topic="t"}']) == 1
+        assert float(samples["kafka_controller_kafkacontroller_globaltopiccount"]) == 1
+        assert float(samples['kafka_log_log_size{topic="t",partition="0"}']) > 60
+        assert float(samples['kafka_network_requestmetrics_totaltimems{request="Produce"}']) >= 1
+        assert 'kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"}' in samples
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(url.replace("/metrics", "/other"), timeout=10)
 

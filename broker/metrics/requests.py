@@ -1,0 +1,134 @@
+"""What became of requests: how many, with which errors, and where their time went.
+
+Counting is on the way of every request, so it is a few additions and one tuple; everything else is worked out when asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from broker.protocol.fetch import FetchResponse
+from broker.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponsePartition
+from broker.protocol.messages.metadata import MetadataResponsePartition
+from broker.protocol.produce import ProduceResponse
+from broker.protocol.schema import Message
+
+__all__ = ["PERCENTILES", "RequestMetrics", "Times", "error_codes", "quantiles"]
+
+_KEPT: Final = 1028
+"""Samples of each API that quantiles are taken of, the last ones; Kafka's reservoirs have as many."""
+
+PERCENTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+
+
+class Times(NamedTuple):
+    """Where the time of one request went, in seconds, in order; Kafka's ``RequestMetrics`` has the same parts.
+
+    From its bytes' arrival to its handler · in the handler · waiting for records, members or the disk · ready, behind
+    answers that are not · encoding and sending · how long the client is held back besides.
+    """
+
+    request_queue: float
+    local: float
+    remote: float
+    response_queue: float
+    response_send: float
+    throttle: float
+
+    @property
+    def total(self) -> float:
+        return sum(self[:5])
+
+
+class RequestMetrics:
+    """All requests of one API since the start."""
+
+    __slots__ = ("errors", "request_bytes", "response_bytes", "samples", "versions")
+
+    def __init__(self, highest_version: int) -> None:
+        self.versions = [0] * (highest_version + 1)
+        """Requests by version."""
+        self.errors: dict[int, int] = {}
+        """Answers by error code: 0 those without any, others once for each part of an answer."""
+        self.request_bytes = self.response_bytes = 0
+        self.samples: deque[tuple[float, float, float, float, float, float]] = deque(maxlen=_KEPT)
+        """The fields of ``Times``."""
+
+    @property
+    def requests(self) -> int:
+        return sum(self.versions)
+
+    def failed(self, code: int) -> None:
+        self.errors[code] = self.errors.get(code, 0) + 1
+
+    def quantiles(self) -> dict[str, list[float]]:
+        """By part and ``total``: one value for each of ``PERCENTILES``, in seconds."""
+        samples = [Times(*sample) for sample in self.samples]
+        parts = {name: [sample[i] for sample in samples] for i, name in enumerate(Times._fields)}
+        parts["total"] = [sample.total for sample in samples]
+        return {name: quantiles(values) for name, values in parts.items()}
+
+
+def quantiles(samples: Iterable[float]) -> list[float]:
+    """One value for each of ``PERCENTILES``."""
+    ascending = sorted(samples)
+    if not ascending:
+        return [0.0] * len(PERCENTILES)
+    return [ascending[min(int(quantile * len(ascending)), len(ascending) - 1)] for quantile in PERCENTILES]
+
+
+def error_codes(answer: Any) -> Iterator[int]:
+    """The error codes in an answer that are not 0, each as often as it is there."""
+    made = _FINDERS.get(type(answer))
+    if made is None:
+        made = _FINDERS[type(answer)] = _finder(type(answer))
+    return made(answer)
+
+
+_Finder = Callable[[Any], Iterator[int]]
+
+
+def _of_produce(answer: ProduceResponse) -> Iterator[int]:
+    return (one.error_code for _, results in answer.topics for one in results if one.error_code)
+
+
+def _of_fetch(answer: FetchResponse) -> Iterator[int]:
+    if answer.error_code:
+        yield answer.error_code
+    for _, results in answer.topics:
+        for one in results:
+            if one.error_code:
+                yield one.error_code
+
+
+def _finder(kind: type[Message]) -> _Finder:
+    """A function for a generated class, which looks only where there can be error codes."""
+    own = any(field.name == "error_code" for field in kind.FIELDS)
+    lists = [
+        (field.name, _finder(field.kind))
+        for field in kind.FIELDS
+        if field.array and not isinstance(field.kind, str) and _has_errors(field.kind) and field.kind not in _WITHOUT
+    ]
+
+    def find(message: Any) -> Iterator[int]:
+        if own and message.error_code:
+            yield message.error_code
+        for name, inner in lists:
+            for one in getattr(message, name) or ():
+                yield from inner(one)
+
+    return find
+
+
+def _has_errors(kind: type[Message]) -> bool:
+    return any(
+        field.name == "error_code" or (field.array and not isinstance(field.kind, str) and _has_errors(field.kind))
+        for field in kind.FIELDS
+    )
+
+
+_WITHOUT: Final = (MetadataResponsePartition, DescribeTopicPartitionsResponsePartition)
+"""There may be thousands in one answer, and a partition that is there has no error here."""
+_FINDERS: Final[dict[type[Any], _Finder]] = {ProduceResponse: _of_produce, FetchResponse: _of_fetch}

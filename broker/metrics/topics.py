@@ -1,0 +1,54 @@
+"""What went in and out, by topic."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+__all__ = ["TopicCounts", "TopicMetrics"]
+
+
+class TopicCounts:
+    """Of one topic, since the start or its creation."""
+
+    __slots__ = ("bytes_in", "bytes_out", "failed_fetches", "failed_produces", "messages_in")
+
+    def __init__(self) -> None:
+        self.bytes_in = self.bytes_out = self.messages_in = 0
+        self.failed_produces = self.failed_fetches = 0
+
+
+class TopicMetrics:
+    """``by_topic`` is counted in directly: it is on the way of every request."""
+
+    __slots__ = ("by_topic", "gone")
+
+    def __init__(self) -> None:
+        self.by_topic: defaultdict[str, TopicCounts] = defaultdict(TopicCounts)
+        self.gone = TopicCounts()
+        """What belongs to topics that are not there (any more): totals never fall."""
+
+    def forget(self, topic: str) -> None:
+        counts = self.by_topic.pop(topic, None)
+        if counts is not None:
+            self._add(self.gone, counts)
+
+    def failed_produce(self, topic: str | None) -> None:
+        """Only topics that are there are counted by name: clients may make up any number of others."""
+        self._of(topic).failed_produces += 1
+
+    def failed_fetch(self, topic: str | None) -> None:
+        self._of(topic).failed_fetches += 1
+
+    def _of(self, topic: str | None) -> TopicCounts:
+        return self.gone if topic is None else self.by_topic[topic]
+
+    def total(self) -> TopicCounts:
+        total = TopicCounts()
+        for counts in (self.gone, *self.by_topic.values()):
+            self._add(total, counts)
+        return total
+
+    @staticmethod
+    def _add(into: TopicCounts, counts: TopicCounts) -> None:
+        for name in TopicCounts.__slots__:
+            setattr(into, name, getattr(into, name) + getattr(counts, name))
