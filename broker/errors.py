@@ -19,6 +19,7 @@ from tidegate.kit.errors import FatalError, RetriableError, TidegateError, Usage
 __all__ = [
     "NONE",
     "BrokerError",
+    "BrokerIdNotRegistered",
     "ClusterAuthorizationFailed",
     "ConcurrentTransactions",
     "CoordinatorLoadInProgress",
@@ -82,6 +83,7 @@ __all__ = [
     "LogDirNotFound",
     "MemberIdRequired",
     "MessageTooLarge",
+    "MismatchedEndpointType",
     "NetworkError",
     "NoReassignmentInProgress",
     "NotController",
@@ -130,6 +132,7 @@ __all__ = [
     "UnstableOffsetCommit",
     "UnsupportedAssignor",
     "UnsupportedCompressionType",
+    "UnsupportedEndpointType",
     "UnsupportedForMessageFormat",
     "UnsupportedSaslMechanism",
     "UnsupportedVersion",
@@ -656,6 +659,18 @@ class DuplicateResource(Refused):
     code = 92
 
 
+class MismatchedEndpointType(Refused):
+    """The request was meant for another type of endpoint: a controller, or a broker."""
+
+    code = 114
+
+
+class UnsupportedEndpointType(Refused):
+    """There is no such type of endpoint."""
+
+    code = 115
+
+
 class UnacceptableCredential(Refused):
     """The credential does not meet the requirements."""
 
@@ -672,6 +687,12 @@ class FeatureUpdateFailed(Refused):
     """The features could not be updated."""
 
     code = 96
+
+
+class BrokerIdNotRegistered(Refused):
+    """No broker with this number is registered."""
+
+    code = 102
 
 
 class InconsistentClusterId(Refused):
@@ -707,19 +728,19 @@ class UnsupportedAssignor(Refused):
 class UnknownSubscriptionId(Refused):
     """There is no such telemetry subscription."""
 
-    code = 115
+    code = 117
 
 
 class TelemetryTooLarge(Refused):
     """The telemetry is larger than the broker takes."""
 
-    code = 116
+    code = 118
 
 
 class InvalidRegistration(Refused):
     """The registration is not valid."""
 
-    code = 117
+    code = 119
 
 
 class InvalidRecordState(Refused):

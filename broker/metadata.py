@@ -21,11 +21,13 @@ from broker.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from broker.features import FEATURES
 from broker.log.config import LogConfig
 from broker.log.directory import NO_TOPIC_ID, LogDirectory
 from broker.log.partition import PartitionLog
 from broker.meta_properties import MetaProperties, load_or_create
 from broker.metadata_records import (
+    BROKER_RESOURCE,
     TOPIC_RESOURCE,
     ConfigRecord,
     FeatureLevelRecord,
@@ -59,8 +61,6 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 """The id Kafka reserves for it."""
 
-_FEATURES: Final = {"metadata.version": 30}
-"""The level of Kafka 4.3 (4.3-IV0), written once into a new log for its tools to see."""
 _PRODUCER_ID_BLOCK: Final = 1000
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -119,8 +119,15 @@ class ClusterMetadata:
         made._defaults = dict(topic_defaults or {})
         for record in records.iter_records():
             made._replay(decode_record(record.value or b""))
-        if not made.features:
-            made._commit([FeatureLevelRecord(name=name, feature_level=level) for name, level in _FEATURES.items()])
+        # A log of before a feature was served gets it; that of a cluster that declined it says so.
+        made._commit(
+            [
+                FeatureLevelRecord(name=name, feature_level=feature.highest)
+                for name, feature in FEATURES.items()
+                if feature.in_metadata and name not in made.features
+            ]
+            + made._elr_safety()
+        )
         made._align_logs()
         return made
 
@@ -176,7 +183,7 @@ class ClusterMetadata:
 
         Raises InvalidTopic, TopicAlreadyExists, InvalidPartitions, InvalidReplicationFactor or InvalidConfiguration.
         """
-        self._check_name(name)
+        self._check_new_name(name)
         if partitions < 1:
             raise InvalidPartitions(f"topic {name!r} cannot have {partitions} partitions; at least 1 is needed")
         if replication_factor not in (-1, 1):
@@ -185,11 +192,16 @@ class ClusterMetadata:
             )
         self.check_topic_configs(configs or {})
 
-    def _check_name(self, name: str) -> None:
+    @staticmethod
+    def check_name(name: str) -> None:
+        """Raises InvalidTopic for what no topic can be called."""
         if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
             raise InvalidTopic(
                 f"{name!r} cannot name a topic: 1 to 249 ASCII letters, digits, '.', '_' and '-', not '.' or '..'"
             )
+
+    def _check_new_name(self, name: str) -> None:
+        self.check_name(name)
         if name in self._topics or name == METADATA_TOPIC:
             raise TopicAlreadyExists(f"topic {name!r} exists already")
         alike = name.replace(".", "_")
@@ -285,6 +297,14 @@ class ClusterMetadata:
     def append(self, records: Sequence[MetadataRecord]) -> None:
         """Make other records durable, in one batch (a broker's registration, ACLs, quotas)."""
         self._commit(records)
+
+    def _elr_safety(self) -> list[MetadataRecord]:
+        """Where eligible leaders are counted, Kafka wants the cluster's own `min.insync.replicas`, so that no broker differs."""
+        key = "min.insync.replicas"
+        if "eligible.leader.replicas.version" in self.features or key in self.configs(BROKER_RESOURCE, ""):
+            return []
+        value = self._defaults.get(key, "1")
+        return [ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=key, value=value)]
 
     def _config_records(self, name: str, changes: Mapping[str, str | None]) -> list[MetadataRecord]:
         return [

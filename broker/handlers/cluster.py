@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Final
 
-from broker.errors import BrokerError, InvalidRequest, TopicAuthorizationFailed
+from broker.errors import (
+    BrokerError,
+    InvalidRequest,
+    MismatchedEndpointType,
+    TopicAuthorizationFailed,
+    UnsupportedEndpointType,
+)
+from broker.features import FEATURES
 from broker.handlers.routes import Context, Routes
 from broker.metadata import Topic
 from broker.partitions import LEADER_EPOCH
@@ -45,32 +53,41 @@ routes = Routes()
 
 _MOST_PARTITIONS: Final = 2000
 _BROKERS: Final = 1
+_CONTROLLERS: Final = 2
 
 
 @routes.handles(ApiKey.API_VERSIONS, versions=range(5))
-def api_versions(context: Context, _request: ApiVersionsRequest) -> ApiVersionsResponse:
+def api_versions(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """List the APIs and versions served. A version above these is answered in version 0, with what there is.
 
     v1 throttle time · v3 flexible, client's name, features · v4 features with a minimum of 0
     """
-    features = {name: level for name, level in context.broker.metadata.features.items() if name in _LOWEST}
+    if context.version >= _NAMED_SINCE:
+        for text in (request.client_software_name, request.client_software_version):
+            if not _SOFTWARE.fullmatch(text):
+                raise InvalidRequest(f"{text!r} cannot name a client's software or its version.")
+    metadata = context.broker.metadata
+    lowest = 0 if context.version >= _ZERO_LEVELS_SINCE else 1
     return ApiVersionsResponse(
         api_keys=context.broker.api_versions,
         supported_features=[
-            SupportedFeatureKey(name=name, min_version=_LOWEST[name], max_version=level)
-            for name, level in features.items()
+            SupportedFeatureKey(name=name, min_version=feature.lowest, max_version=feature.highest)
+            for name, feature in FEATURES.items()
+            if feature.lowest >= lowest
         ],
-        finalized_features_epoch=0,
+        finalized_features_epoch=metadata.version,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.items()
+            for name, level in metadata.features.items()
+            if name in FEATURES and level > 0
         ],
     )
 
 
-_LOWEST: Final = {"metadata.version": 7}
-"""Features that clients are told of, with the lowest level served. Kafka's log names more (groups of KIP-848, transactions
-of KIP-890): telling of those would promise APIs that are not here."""
+_NAMED_SINCE: Final = 3
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_ZERO_LEVELS_SINCE: Final = 4
+"""Older clients stumble over features that may be at level 0 (KAFKA-17011), and are not told of them."""
 
 
 @routes.handles(ApiKey.METADATA, versions=range(14))
@@ -168,7 +185,11 @@ def describe_cluster(context: Context, request: DescribeClusterRequest) -> Descr
     v1 endpoint type (controllers are not asked here) · v2 fenced brokers
     """
     if request.endpoint_type != _BROKERS and context.version >= 1:
-        raise InvalidRequest("This endpoint is a broker's: ask for endpoint type 1.")
+        kind = MismatchedEndpointType if request.endpoint_type == _CONTROLLERS else UnsupportedEndpointType
+        return DescribeClusterResponse(
+            error_code=kind.code,
+            error_message=f"Endpoints of type {request.endpoint_type} are not here: this is a broker's, of type 1.",
+        )
     node = context.broker.node(context.listener)
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
@@ -198,19 +219,25 @@ def describe_topic_partitions(
         for name in sorted(named - {*names})
     ]
     start = request.cursor
-    left = min(request.response_partition_limit, _MOST_PARTITIONS)
+    if start is not None and start.partition_index < 0:
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                _described(topic.name, ZERO_UUID, NOT_ASKED, error_code=InvalidRequest.code) for topic in request.topics
+            ]
+        )
+    left = min(max(request.response_partition_limit, 1), _MOST_PARTITIONS)
     described: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         if start is not None and name < start.topic_name:
             continue
-        first = max(start.partition_index, 0) if start is not None and name == start.topic_name else 0
+        first = start.partition_index if start is not None and name == start.topic_name else 0
         if left <= 0:
             return DescribeTopicPartitionsResponse(
                 topics=[*described, *hidden], next_cursor=ResponseCursor(topic_name=name, partition_index=first)
             )
         operations = context.operations(ResourceType.TOPIC, name)
         try:
-            topic = topics.find(name)
+            topic = topics.find_named(name)
         except BrokerError as error:
             described.append(_described(name, ZERO_UUID, operations, error_code=error.code))
             continue

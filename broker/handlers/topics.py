@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 
 from broker.errors import BrokerError, InvalidRequest, TopicAuthorizationFailed
 from broker.handlers.routes import Context, Routes
@@ -34,7 +35,7 @@ from broker.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from broker.quotas.quotas import Mutations
+from broker.protocol.primitives import ZERO_UUID
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
 
 __all__ = ["routes"]
@@ -48,7 +49,6 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
     """
-    mutations = context.mutations(strict_since=6)
     times = Counter(topic.name for topic in request.topics)
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -59,7 +59,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
-            made = _create(context, topic, mutations, validate_only=request.validate_only)
+            made = _create(context, topic, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
                 CreatableTopicResult(
@@ -93,24 +93,18 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 configs=_settled(context, made),
             )
         )
-    return CreateTopicsResponse(topics=results, throttle_time_ms=mutations.throttle_time_ms)
+    return CreateTopicsResponse(topics=results)
 
 
-def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
-    def create(*, validate_only: bool) -> Topic:
-        return context.broker.topics.create(
-            topic.name,
-            partitions=topic.num_partitions,
-            replication_factor=topic.replication_factor,
-            assignment={one.partition_index: one.broker_ids for one in topic.assignments},
-            configs={one.name: one.value for one in topic.configs},
-            validate_only=validate_only,
-        )
-
-    if context.broker.quotas.active:
-        # Only what could be created counts against the quota.
-        mutations.take(create(validate_only=True).partitions)
-    return create(validate_only=validate_only)
+def _create(context: Context, topic: CreatableTopic, *, validate_only: bool) -> Topic:
+    return context.broker.topics.create(
+        topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignment={one.partition_index: one.broker_ids for one in topic.assignments},
+        configs={one.name: one.value for one in topic.configs},
+        validate_only=validate_only,
+    )
 
 
 def _settled(context: Context, topic: Topic) -> list[CreatableTopicConfigs]:
@@ -131,17 +125,43 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopic
     """
     by_name = [DeleteTopicState(name=name) for name in request.topic_names]
     wanted = request.topics if context.version >= 6 else by_name
-    mutations = context.mutations(strict_since=5)
-    responses = [_delete(context, one, mutations) for one in wanted]
-    return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
+    accepted, refused = _sorted_out(context, wanted)
+    return DeleteTopicsResponse(responses=[*refused, *(_delete(context, one) for one in accepted)])
 
 
-def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
+def _sorted_out(
+    context: Context, wanted: Sequence[DeleteTopicState]
+) -> tuple[list[DeleteTopicState], list[DeletableTopicResult]]:
+    """What is named once and clearly; answers for the rest, one for all that name the same."""
+    names = Counter(one.name for one in wanted if one.name is not None and one.topic_id == ZERO_UUID)
+    ids = Counter(one.topic_id for one in wanted if one.name is None and one.topic_id != ZERO_UUID)
+    accepted: list[DeleteTopicState] = []
+    refused: dict[tuple[str | None, uuid.UUID], str] = {}
+    for one in wanted:
+        topic_id = context.broker.topics.id_of(one.name) if one.name is not None else None
+        if one.name is None and one.topic_id == ZERO_UUID:
+            refused[None, ZERO_UUID] = "Neither the name nor the id of a topic is given."
+        elif one.name is not None and one.topic_id != ZERO_UUID:
+            refused[one.name, one.topic_id] = "Both the name and the id of a topic are given: one is enough."
+        elif one.name is not None and names[one.name] > 1:
+            refused[one.name, ZERO_UUID] = f"Topic {one.name!r} is named {names[one.name]} times in one request."
+        elif ids[one.topic_id] > 1:
+            refused[None, one.topic_id] = f"Topic {one.topic_id} is named {ids[one.topic_id]} times in one request."
+        elif topic_id is not None and topic_id in ids:
+            refused[one.name, topic_id] = f"Topic {one.name!r} is named by its id too."
+        elif (name := context.broker.topics.name_of(one.topic_id)) is None or name not in names:
+            accepted.append(one)
+    return accepted, [
+        DeletableTopicResult(name=name, topic_id=topic_id, error_code=InvalidRequest.code, error_message=text)
+        for (name, topic_id), text in refused.items()
+    ]
+
+
+def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
     broker = context.broker
     try:
         topic = wanted.topic_id if wanted.name is None else wanted.name
         _require_deletion(context, topic)
-        mutations.take(broker.topics.find(topic).partitions)
         gone = broker.topics.delete(topic, broker.partitions, broker.groups)
     except BrokerError as error:
         name = wanted.name
@@ -151,7 +171,6 @@ def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) ->
         return DeletableTopicResult(
             name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
         )
-    broker.topic_metrics.forget(gone.name)
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 
@@ -169,22 +188,27 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
 
     v2 flexible
     """
-    mutations = context.mutations(strict_since=3)
-    results = [_grow(context, topic, mutations, validate_only=request.validate_only) for topic in request.topics]
-    return CreatePartitionsResponse(results=results, throttle_time_ms=mutations.throttle_time_ms)
+    times = Counter(topic.name for topic in request.topics)
+    once = {topic.name: topic for topic in request.topics}
+    return CreatePartitionsResponse(
+        results=[
+            _grow(context, topic, validate_only=request.validate_only) if times[name] == 1 else _twice(name)
+            for name, topic in once.items()
+        ]
+    )
 
 
-def _grow(
-    context: Context, topic: CreatePartitionsTopic, mutations: Mutations, *, validate_only: bool
-) -> CreatePartitionsTopicResult:
+def _twice(name: str) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=name, error_code=InvalidRequest.code, error_message=f"Topic {name!r} is named twice in one request."
+    )
+
+
+def _grow(context: Context, topic: CreatePartitionsTopic, *, validate_only: bool) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
-        topics = context.broker.topics
-        if context.broker.quotas.active:
-            topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)
-            mutations.take(topic.count - topics.find(topic.name).partitions)
-        topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
+        context.broker.topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
     except BrokerError as error:
         return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
     return CreatePartitionsTopicResult(name=topic.name)

@@ -1,0 +1,30 @@
+"""The features this broker serves, each with its levels; what a cluster has agreed on is in its metadata."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+__all__ = ["FEATURES", "Feature"]
+
+
+class Feature(NamedTuple):
+    """The levels served; a new cluster begins with the highest, as with Kafka's."""
+
+    lowest: int
+    highest: int
+    in_metadata: bool = True
+    """Whether a new cluster has it written down at its highest level; else it is at its lowest until somebody raises it."""
+
+
+FEATURES: Final = MappingProxyType(
+    {
+        "metadata.version": Feature(7, 30),  # 30 is 4.3-IV0
+        "transaction.version": Feature(0, 2),  # KIP-890
+        "group.version": Feature(0, 1),  # KIP-848
+        "eligible.leader.replicas.version": Feature(0, 1),  # KIP-966
+        "share.version": Feature(0, 1),  # KIP-932
+        "streams.version": Feature(0, 1),  # KIP-1071
+        "kraft.version": Feature(0, 1, in_metadata=False),  # KIP-853; 0 are static voters
+    }
+)

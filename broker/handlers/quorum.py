@@ -1,0 +1,188 @@
+"""The quorum of controllers, of which this node is the one static voter; the features that it has agreed on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from broker.errors import (
+    BrokerError,
+    BrokerIdNotRegistered,
+    InconsistentClusterId,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from broker.feature_updates import FeatureUpdate, UpgradeType, checked
+from broker.handlers.routes import Answer, Context, Routes
+from broker.metadata import METADATA_TOPIC
+from broker.metadata_records import FeatureLevelRecord
+from broker.partitions import LEADER_EPOCH
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from broker.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from broker.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from broker.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from broker.protocol.primitives import ZERO_UUID
+from broker.security.access import Operation, ResourceType
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+A = TypeVar("A", bound=Answer)
+
+
+@routes.handles(ApiKey.DESCRIBE_QUORUM, versions=range(3))
+def describe_quorum(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Show the voters of the metadata log and how far they are.
+
+    v1 times of fetches · v2 directories and addresses of voters
+    """
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    asked = [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    if asked != [(METADATA_TOPIC, [0])]:
+        # Kafka's quorum answers for its one partition alone, or refuses every partition it was asked for.
+        return DescribeQuorumResponse(
+            topics=[
+                ResponseTopicData(topic_name=name, partitions=[_no_quorum(index) for index in partitions])
+                for name, partitions in asked
+            ]
+        )
+    metadata = context.broker.metadata
+    now_ms = time.time_ns() // 1_000_000
+    voter = ReplicaState(
+        replica_id=metadata.node_id,
+        # A static voter is known by its number alone.
+        replica_directory_id=ZERO_UUID,
+        log_end_offset=metadata.version + 1,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    partition = ResponsePartitionData(
+        leader_id=metadata.node_id,
+        leader_epoch=LEADER_EPOCH,
+        high_watermark=metadata.version + 1,
+        current_voters=[voter],
+    )
+    # Nobody outside this process talks to the controller, so it has no address.
+    return DescribeQuorumResponse(
+        topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[Node(node_id=metadata.node_id)],
+    )
+
+
+def _no_quorum(partition: int) -> ResponsePartitionData:
+    error = UnknownTopicOrPartition(f"The quorum is that of {METADATA_TOPIC}-0; ask for that alone.")
+    return ResponsePartitionData(partition_index=partition, error_code=error.code, error_message=error.message)
+
+
+@routes.handles(ApiKey.ADD_RAFT_VOTER, versions=range(2))
+def add_raft_voter(context: Context, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    """Add a controller to the quorum: voters are static here, as where `kraft.version` is 0.
+
+    v1 an answer before the change is committed
+    """
+
+    def refuse() -> AddRaftVoterResponse:
+        _check_voter_change(context, request.cluster_id, request.voter_id)
+        if not request.listeners:
+            raise InvalidRequest("A voter to add needs an address: listeners is empty.")
+        raise UnsupportedVersion("kraft.version is 0 here, so no voter can be added: the voter is this broker.")
+
+    return _told(refuse, AddRaftVoterResponse)
+
+
+@routes.handles(ApiKey.REMOVE_RAFT_VOTER, versions=range(1))
+def remove_raft_voter(context: Context, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    """Remove a controller from the quorum: voters are static here."""
+
+    def refuse() -> RemoveRaftVoterResponse:
+        _check_voter_change(context, request.cluster_id, request.voter_id)
+        raise UnsupportedVersion("kraft.version is 0 here, so no voter can be removed: the voter is this broker.")
+
+    return _told(refuse, RemoveRaftVoterResponse)
+
+
+def _check_voter_change(context: Context, cluster_id: str | None, voter_id: int) -> None:
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
+    own = context.broker.metadata.cluster_id
+    if cluster_id is not None and cluster_id != own:
+        raise InconsistentClusterId(f"The cluster is {own}, not {cluster_id}.")
+    if voter_id < 0:
+        raise InvalidRequest(f"{voter_id} cannot be the number of a voter: those begin with 0.")
+
+
+def _told(make: Callable[[], A], response: type[A]) -> A:
+    """What ``make`` gives, or its error with the words."""
+    try:
+        return make()
+    except BrokerError as error:
+        told = response()
+        told.error_code, told.error_message = error.code, error.message  # type: ignore[attr-defined]
+        return told
+
+
+@routes.handles(ApiKey.UNREGISTER_BROKER, versions=range(1))
+def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """Forget a broker that is gone for good. This one is here, and knows no other."""
+
+    def refuse() -> UnregisterBrokerResponse:
+        context.require(Operation.ALTER, ResourceType.CLUSTER)
+        node_id = context.broker.metadata.node_id
+        if request.broker_id != node_id:
+            raise BrokerIdNotRegistered(f"Broker {request.broker_id} is not registered: the only one is {node_id}.")
+        raise InvalidRequest(f"Broker {node_id} is running and is the only one, so it stays registered.")
+
+    return _told(refuse, UnregisterBrokerResponse)
+
+
+_ALL_OR_NONE: Final = "No feature was updated"
+
+
+@routes.handles(ApiKey.UPDATE_FEATURES, versions=range(3))
+def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    """Raise or lower the levels of features, all of them or none.
+
+    v1 kinds of downgrades, validation alone · v2 no results one by one
+    """
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
+    metadata = context.broker.metadata
+    updates = [_update(one, context.version) for one in request.feature_updates]
+    try:
+        levels = checked(metadata.features, updates)
+    except InvalidUpdateVersion as error:
+        return UpdateFeaturesResponse(error_code=error.code, error_message=f"{_ALL_OR_NONE}: {error.message}")
+    if not request.validate_only:
+        metadata.append(
+            [
+                FeatureLevelRecord(name=name, feature_level=level)
+                for name, level in levels.items()
+                if metadata.features.get(name, 0) != level
+            ]
+        )
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=[UpdatableFeatureResult(feature=one.name, error_message=None) for one in updates],
+    )
+
+
+def _update(one: FeatureUpdateKey, version: int) -> FeatureUpdate:
+    # Kafka's controller reads the kind alone, which version 0 cannot say: it can only upgrade.
+    kind = UpgradeType.of(one.upgrade_type) if version else UpgradeType.UPGRADE
+    return FeatureUpdate(one.feature, one.max_version_level, kind)
