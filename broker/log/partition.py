@@ -112,7 +112,7 @@ class PartitionLog:
         self.aborted: list[AbortedTransaction] = []
         self._next_offset = 0
         self.upkeep = Upkeep()
-        self.names_are_new = False
+        self.is_new = False
         self.is_damaged = False
         self.checkpointed_offset = 0
         self.fill_history: Callable[[], None] | None = None
@@ -344,10 +344,10 @@ class PartitionLog:
         if not self._directory_synced:
             self._directory_synced = True
             try:
-                if self.names_are_new:
+                if self.is_new:
                     sync_file(self.directory / "partition.metadata")
-                    sync_directory(self.directory.parent)
-                    self.names_are_new = False
+                    self.upkeep.sync_names(self.directory.parent)
+                    self.is_new = False
                 sync_directory(self.directory)
             except OSError:
                 self._directory_synced = False

@@ -26,7 +26,7 @@ __all__ = ["open_partition"]
 
 log = logger(__name__)
 
-_NAME: Final = re.compile(r"(\d{20})\.(log|snapshot)")
+_NAME: Final = re.compile(r"(\d{20})\.(log|snapshot|txnindex)")
 _UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 _HISTORY_BYTES: Final = 4 * 1024 * 1024
 """How far back from the end the batches before a producer's last one are looked for; snapshots hold only that one."""
@@ -47,7 +47,7 @@ def open_partition(
     Without ``memory_is_lost`` (the process was killed, the machine is up) index files are as they were written.
     """
     with storage_errors(f"open {partition.topic}-{partition.partition}"):
-        logs, snapshots = _listed(partition)
+        logs, snapshots, aborts = _listed(partition)
         partition.checkpointed_offset = recovery_point
         if not logs:
             partition.log_start_offset = log_start_offset
@@ -60,8 +60,15 @@ def open_partition(
         if not clean:
             doubtful = sum(1 for base in bases[1:] if base <= recovery_point)
         segments = _Opening(
-            partition, segments, snapshots, None if clean else recovery_point, _DOUBTED_BYTES if memory_is_lost else 0
+            partition,
+            segments,
+            snapshots,
+            aborts,
+            None if clean else recovery_point,
+            _DOUBTED_BYTES if memory_is_lost else 0,
         ).open(doubtful)
+        for segment in segments:
+            segment.release()
         if len(partition.producers):
             partition.fill_history = lambda: _fill_history(partition)
     partition.log_start_offset = min(partition.log_start_offset, partition.log_end_offset)
@@ -69,9 +76,13 @@ def open_partition(
     partition.flushed_offset = partition.log_end_offset if clean else min(recovery_point, partition.log_end_offset)
 
 
-def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[int]]:
-    """The log files by offset, and the offsets of the snapshots, ascending; what a crash left half done is done or gone."""
+def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[int], set[int]]:
+    """The log files by offset, the offsets of the snapshots, ascending, and those of transaction indexes.
+
+    What a crash left half done is done or gone.
+    """
     unfinished = False
+    aborts: set[int] = set()
     logs: dict[int, os.stat_result] = {}
     snapshots: list[int] = []
     with os.scandir(partition.directory) as entries:
@@ -80,14 +91,17 @@ def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[in
             if name.endswith(_UNFINISHED):
                 unfinished = True
             elif (found := _NAME.fullmatch(name)) is not None:
-                if found[2] == "log":
-                    logs[int(found[1])] = entry.stat()
+                kind, offset = found[2], int(found[1])
+                if kind == "log":
+                    logs[offset] = entry.stat()
+                elif kind == "snapshot":
+                    snapshots.append(offset)
                 else:
-                    snapshots.append(int(found[1]))
+                    aborts.add(offset)
     if unfinished:
         _finish_interrupted_work(partition.directory, partition.config.index_interval_bytes)
         return _listed(partition)
-    return logs, sorted(snapshots)
+    return logs, sorted(snapshots), aborts
 
 
 def _segment(partition: PartitionLog, base: int, found: os.stat_result | None = None) -> Segment:
@@ -102,12 +116,14 @@ class _Opening:
         partition: PartitionLog,
         segments: list[Segment],
         snapshots: list[int],
+        aborts: set[int],
         trusted_until: int | None,
         doubted_bytes: int,
     ) -> None:
         self._partition = partition
         self._segments = segments
         self._snapshots = snapshots
+        self._aborts = aborts
         self._trusted_until = trusted_until
         self._doubted_bytes = doubted_bytes if trusted_until is not None else 0
 
@@ -117,6 +133,8 @@ class _Opening:
         for segment, following in itertools.pairwise(segments[: doubtful + 1]):
             segment.load_summary(following.base_offset)
         for number, segment in enumerate(segments[:doubtful]):
+            if segment.base_offset not in self._aborts:
+                continue
             entries = TransactionIndex(segment.transaction_index_path).load()
             if entries is None:
                 return self._recover(number, 0)
@@ -134,6 +152,8 @@ class _Opening:
     def _trusted_part(self, segment: Segment) -> int | None:
         """Up to which position the segment needs no check; None if all of it does."""
         position = segment.load_active(self._trusted_until, doubted_bytes=self._doubted_bytes)
+        if segment.base_offset not in self._aborts:
+            return position
         if not position:
             if self._trusted_until is not None:
                 TransactionIndex(segment.transaction_index_path).clear()
@@ -156,7 +176,7 @@ class _Opening:
         for number in range(doubtful, len(segments)):
             segment, before = segments[number], segments[number].size
             index = TransactionIndex(segment.transaction_index_path)
-            if number > doubtful or not from_position:
+            if segment.base_offset in self._aborts and (number > doubtful or not from_position):
                 index.clear()
 
             def take(

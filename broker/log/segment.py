@@ -194,7 +194,9 @@ class Segment:
         """
         if self.size == 0:
             return 0
-        if not self._load_indexes(trusted_until):
+        if self.size <= self.index_interval_bytes:
+            self.loaded = True  # too small for an entry: what the files have does not count
+        elif not self._load_indexes(trusted_until):
             return None
         if doubted_bytes and self.index.last:
             kept = self.index.entry_at(max(self.index.last[1] - doubted_bytes, 0))

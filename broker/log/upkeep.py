@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from broker.log.files import sync_directory
 
 if TYPE_CHECKING:
     from broker.log.partition import PartitionLog
@@ -19,12 +22,27 @@ def _at_once(path: Path, _delay_ms: int) -> None:
 class Upkeep:
     """Shared by the logs of a directory. Any thread adds to the sets, one takes away."""
 
-    __slots__ = ("bury", "failed", "moved")
+    __slots__ = ("_lock", "_named", "_synced", "bury", "failed", "moved")
 
     def __init__(self, bury: Callable[[Path, int], None] = _at_once) -> None:
+        self._lock = threading.Lock()
+        self._named = self._synced = 0
         self.bury = bury
         """Gets a file or directory that is out of use, and after how many ms it may be removed."""
         self.failed: set[PartitionLog] = set()
         """Logs whose records could not be flushed: they refuse appends until they are repaired."""
         self.moved: set[PartitionLog] = set()
         """Logs that were flushed since their recovery point was written down."""
+
+    def named(self) -> None:
+        """A directory got its name, which no disk knows yet."""
+        self._named += 1
+
+    def sync_names(self, directory: Path) -> None:
+        """Make the names in ``directory`` durable that were given so far, once for all of them. Raises OSError."""
+        wanted = self._named
+        with self._lock:
+            if self._synced < wanted:
+                covered = self._named
+                sync_directory(directory)
+                self._synced = covered
