@@ -27,6 +27,7 @@ from broker.security.tokens import DelegationTokens
 from broker.state_topic import StateTopic
 from broker.topic_catalog import MetadataTopics
 from broker.topics import Topics
+from broker.transactions import TRANSACTIONS_TOPIC, Markers, TransactionCoordinator
 
 __all__ = ["Broker", "Node"]
 
@@ -78,6 +79,20 @@ class Broker:
         self.metadata.watch_topics = self.groups.topic_changed
         self.log_keeper = LogKeeper(self.logs, starts_moved=self.fetch_sessions.look_at_all)
         self.groups.start()
+        self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)
+        self.transactions = TransactionCoordinator(
+            StateTopic(
+                self,
+                TRANSACTIONS_TOPIC,
+                partitions=config.transaction_topic_partitions,
+                make=self.topics.transactions_topic,
+            ),
+            self.markers,
+            config,
+            new_producer_id=self.metadata.next_producer_id,
+            transaction_version=lambda: self.metadata.features.get("transaction.version", 0),
+        )
+        self.transactions.start()
 
     def node(self, listener: str) -> Node:
         """This broker, as a client of that listener can reach it."""
@@ -87,6 +102,7 @@ class Broker:
     async def close(self) -> None:
         """Bring everything to the disk, marked as a clean stop."""
         self.groups.stop()
+        self.transactions.stop()
         await self.durability.close()
         self.log_keeper.close()
         self.logs.close()

@@ -61,8 +61,18 @@ class Partitions:
             )
         return found
 
-    def append(self, partition: PartitionLog, records: memoryview, *, acks: int) -> Appended:
-        """Append a client's records to the page cache; raises what the log refuses, and what ``acks`` cannot be."""
+    def append(
+        self,
+        partition: PartitionLog,
+        records: memoryview | bytes,
+        *,
+        acks: int,
+        transaction_version: int | None = None,
+    ) -> Appended:
+        """Append a client's records to the page cache; raises what the log refuses, and what ``acks`` cannot be.
+
+        ``transaction_version`` as with ``PartitionLog.append``.
+        """
         if acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"Required acks are {acks}; -1, 0 and 1 are possible.")
         if partition.topic.startswith("__") and partition.topic in INTERNAL_TOPICS:
@@ -72,7 +82,7 @@ class Partitions:
             raise NotEnoughReplicas(
                 f"min.insync.replicas of {partition.topic} is {config.min_insync_replicas}; this is the only broker."
             )
-        appended = partition.append(records)
+        appended = partition.append(records, transaction_version=transaction_version)
         self.appended(partition, len(records))
         return appended
 

@@ -150,6 +150,7 @@ class BrokerServer:
 
     async def _finish_requests(self, broker: Broker) -> None:
         broker.groups.stop()
+        broker.transactions.stop()
         for connection in list(self._connections):
             connection.stop_reading()
         broker.arrivals.wake_all()

@@ -8,6 +8,7 @@ from typing import Final
 
 from broker.config import BrokerConfig
 from broker.errors import (
+    InvalidConfiguration,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidRequest,
@@ -19,8 +20,9 @@ from broker.errors import (
 )
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata, Topic
+from broker.metadata import METADATA_TOPIC, ClusterMetadata, Topic
 from broker.partitions import INTERNAL_TOPICS, Partitions
+from broker.transactions.loading import TRANSACTIONS_TOPIC
 
 __all__ = ["DEFAULT", "Topics"]
 
@@ -56,12 +58,20 @@ class Topics:
             return self._metadata.topic(name)
         return self._metadata.topic(topic or "")
 
+    def find_named(self, name: str) -> Topic:
+        """Like ``find``, but a name that no topic can have is InvalidTopic."""
+        if name not in self._metadata.topics:
+            self._metadata.check_name(name)
+        return self._metadata.topic(name)
+
     def find_or_create(self, name: str, *, allowed: bool) -> Topic:
         """A topic by its name; a missing one is created where both the client and the broker allow it."""
         if name in self._metadata.topics:
             return self._metadata.topics[name]
         if name == OFFSETS_TOPIC:
             return self.offsets_topic()
+        if name == TRANSACTIONS_TOPIC:
+            return self.transactions_topic()
         self._metadata.check_new_topic(name)
         if not (allowed and self._config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
             raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
@@ -78,6 +88,17 @@ class Topics:
             configs=self._config.offsets_topic_configs(),
         )
 
+    def transactions_topic(self) -> Topic:
+        """``__transaction_state``, created when it is first needed."""
+        found = self._metadata.topics.get(TRANSACTIONS_TOPIC)
+        if found is not None:
+            return found
+        return self._metadata.create_topic(
+            TRANSACTIONS_TOPIC,
+            partitions=self._config.transaction_topic_partitions,
+            configs=self._config.transaction_topic_configs(),
+        )
+
     def create(
         self,
         name: str,
@@ -89,6 +110,8 @@ class Topics:
         validate_only: bool = False,
     ) -> Topic:
         """Create a topic, or only say whether it could be; partitions come from the ``assignment`` where one is given."""
+        if name == METADATA_TOPIC:
+            raise InvalidRequest(f"{name} is the broker's own topic and cannot be created.")
         if assignment:
             if partitions != DEFAULT or replication_factor != DEFAULT:
                 raise InvalidRequest(
@@ -98,11 +121,12 @@ class Topics:
         count = self._config.num_partitions if partitions == DEFAULT else partitions
         without_value = next((key for key, value in (configs or {}).items() if value is None), None)
         if without_value is not None:
-            raise InvalidRequest(f"Topic {name!r}: {without_value} has no value.")
+            raise InvalidConfiguration(f"Topic {name!r}: {without_value} has no value.")
         given = {key: value for key, value in (configs or {}).items() if value is not None}
         if validate_only:
             self._metadata.check_new_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
-            return Topic(name, uuid.UUID(int=0), count, given)
+            # Kafka draws an id here too, which nobody will see again.
+            return Topic(name, uuid.uuid4(), count, given)
         return self._metadata.create_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
 
     def _assigned(self, assignment: Mapping[int, Sequence[int]]) -> int:

@@ -200,7 +200,10 @@ def _read(
         return PartitionFetched(wanted.partition, error.code, *end), log
     if records is not None:
         context.broker.topic_metrics.by_topic[log.topic].bytes_out += records.size
-    return PartitionFetched(wanted.partition, 0, *_offsets(log), records), log
+    aborted = None
+    if request.isolation_level == READ_COMMITTED:
+        aborted = log.aborted_within(wanted.fetch_offset, records) if records is not None else ()
+    return PartitionFetched(wanted.partition, 0, *_offsets(log), records, aborted), log
 
 
 def _most_bytes(context: Context, request: FetchRequest) -> int:

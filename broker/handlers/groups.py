@@ -34,7 +34,7 @@ _TRANSACTION: Final = 1
 
 @routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
 def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Name the broker that coordinates a group: this one. For a transactional id it is, too: InitProducerId then says no.
+    """Name the broker that coordinates a group or a transactional id: this one.
 
     v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
     """
@@ -54,7 +54,6 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
             context.require(Operation.DESCRIBE, ResourceType.GROUP, key)
         elif key_type == _TRANSACTION:
             context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
-        # Clients ask again for ever if they find no coordinator of transactions, but give up where one refuses them.
         if key_type not in {_GROUP, _TRANSACTION}:
             raise InvalidRequest(f"Coordinators of type {key_type} are not served: those of groups (0) are.")
         if not key:

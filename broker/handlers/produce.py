@@ -6,8 +6,9 @@ import uuid
 
 from broker.connection import ConnectionRefusal
 from broker.durability import Flushed
-from broker.errors import BrokerError, InvalidTxnState
+from broker.errors import BrokerError
 from broker.handlers.routes import Context, Pending, Routes
+from broker.handlers.transactional_produce import Admission, admitted
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
@@ -25,9 +26,18 @@ def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pend
 
     v3 record batches of format 2 · v5 log start offset · v7 zstd · v8 error messages · v9 flexible · v13 topic ids
     """
+    if request.transactional_id is not None:
+        return admitted(context, request, _produce)
+    return _produce(context, request, None)
+
+
+def _produce(
+    context: Context, request: ProduceRequest, admission: Admission | None
+) -> ProduceResponse | Pending | None:
     touched: list[PartitionLog | None] = []
     topics = [
-        (topic, [_append(context, request, topic, one, touched) for one in wanted]) for topic, wanted in request.topics
+        (topic, [_append(context, request, topic, one, touched, admission) for one in wanted])
+        for topic, wanted in request.topics
     ]
     if request.acks == 0:
         failed = next((one for _, produced in topics for one in produced if one.error_code), None)
@@ -49,17 +59,19 @@ def _append(
     topic: str | uuid.UUID,
     wanted: PartitionRecords,
     touched: list[PartitionLog | None],
+    admission: Admission | None,
 ) -> PartitionProduced:
     partitions = context.broker.partitions
+    version = None
     metrics = context.broker.topic_metrics
     partition: PartitionLog | None = None
     try:
-        if request.transactional_id is not None:
-            raise InvalidTxnState(f"Transaction {request.transactional_id!r} has not begun: this broker has none yet.")
+        if admission is not None:
+            version = admission.version_for(topic, wanted.partition)
         if context.broker.authorizer is not None:
             context.require_topic(Operation.WRITE, topic)
         partition = partitions.find(topic, wanted.partition)
-        appended = partitions.append(partition, wanted.records, acks=request.acks)
+        appended = partitions.append(partition, wanted.records, acks=request.acks, transaction_version=version)
     except BrokerError as error:
         touched.append(None)
         metrics.failed_produce(None if partition is None else partition.topic)

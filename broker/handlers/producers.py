@@ -1,26 +1,99 @@
-"""InitProducerId: the identity an idempotent producer numbers its batches under."""
+"""Producers: the identity they number their batches under, and what partitions remember of them."""
 
 from __future__ import annotations
 
-from broker.errors import InvalidRequest
-from broker.handlers.routes import Context, Routes
+from typing import Final
+
+from broker.errors import BrokerError, InvalidProducerEpoch, InvalidRequest, ProducerFenced
+from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
+from broker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from broker.security.access import Operation, ResourceType
+from broker.transactions import NO_PRODUCER, Producer
 
 __all__ = ["routes"]
 
 routes = Routes()
 
+_FENCED_SINCE: Final = 4
+"""The first version of InitProducerId whose clients know PRODUCER_FENCED."""
+
 
 @routes.handles(ApiKey.INIT_PRODUCER_ID, versions=range(6))
-def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Give out a producer id that nobody had before. A transactional id is refused: there are no transactions yet.
+def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
+    """Give a producer its identity: a new id, or that of its `transactional.id`, with an epoch that shuts out those before.
 
-    v2 flexible · v3 a producer raises its epoch (KIP-360) · v5 transactions in one step (KIP-890)
+    v2 flexible · v3 a producer raises its epoch (KIP-360) · v4 PRODUCER_FENCED · v5 for `transaction.version` 2 (KIP-890)
     """
-    if request.transactional_id is not None:
-        raise InvalidRequest(
-            f"transactional.id {request.transactional_id!r} cannot be used: this broker has no transactions yet."
-        )
-    # Without a transactional id Kafka, too, answers a raised epoch with a new id.
-    return InitProducerIdResponse(producer_id=context.broker.metadata.next_producer_id(), producer_epoch=0)
+    transactional_id = request.transactional_id
+    expected = Producer(request.producer_id, request.producer_epoch)
+
+    def failed(error: BrokerError) -> InitProducerIdResponse:
+        fenced = isinstance(error, ProducerFenced) and context.version < _FENCED_SINCE
+        return InitProducerIdResponse(error_code=InvalidProducerEpoch.code if fenced else error.code, producer_epoch=-1)
+
+    try:
+        if transactional_id is not None:
+            context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        elif not context.allows_any(Operation.WRITE, ResourceType.TOPIC):
+            context.require(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+        if expected != NO_PRODUCER and -1 in expected:
+            raise InvalidRequest(f"Producer id {expected.id} and epoch {expected.epoch} go together: both or neither.")
+    except BrokerError as error:
+        return failed(error)
+    if transactional_id is None:
+        # Without a transactional id Kafka, too, answers a raised epoch with a new id.
+        return InitProducerIdResponse(producer_id=context.broker.metadata.next_producer_id(), producer_epoch=0)
+    future = context.broker.transactions.init_producer_id(
+        transactional_id,
+        timeout_ms=request.transaction_timeout_ms,
+        expected=None if expected == NO_PRODUCER else expected,
+    )
+    return Pending(
+        future,
+        lambda producer: InitProducerIdResponse(producer_id=producer.id, producer_epoch=producer.epoch),
+        failed,
+    )
+
+
+@routes.handles(ApiKey.DESCRIBE_PRODUCERS, versions=range(1))
+def describe_producers(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Show what partitions remember of their idempotent and transactional producers, so that hanging transactions are found."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_partition(context, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(context: Context, topic: str, index: int) -> PartitionResponse:
+    try:
+        context.require(Operation.READ, ResourceType.TOPIC, topic)
+        log = context.broker.partitions.find(topic, index)
+    except BrokerError as error:
+        return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=one.producer_id,
+                producer_epoch=one.epoch,
+                last_sequence=one.last_sequence,
+                last_timestamp=one.last_timestamp,
+                coordinator_epoch=one.coordinator_epoch,
+                current_txn_start_offset=one.transaction_start,
+            )
+            for one in log.producers.known()
+        ],
+    )

@@ -66,6 +66,11 @@ class OffsetIndex:
         found = bisect_right(self._positions, position) - 1
         return (self._base + self._offsets[found], self._positions[found]) if found >= 0 else None
 
+    def offset_behind(self, position: int) -> int | None:
+        """The offset of the first entry of a batch that lies at ``position`` or behind it; None without one."""
+        found = bisect_left(self._positions, position)
+        return self._base + self._offsets[found] if found < len(self._positions) else None
+
     @property
     def last(self) -> tuple[int, int] | None:
         """The last entry as (offset, position)."""

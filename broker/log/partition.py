@@ -11,7 +11,7 @@ import random
 import threading
 import time
 import uuid
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ from broker.errors import (
     KafkaStorageError,
     OffsetOutOfRange,
     OutOfOrderSequence,
+    TransactionalIdAuthorizationFailed,
     UnknownTopicOrPartition,
 )
 from broker.log import compaction
@@ -155,9 +156,18 @@ class PartitionLog:
 
     # Writing
 
-    def append(self, records: bytes | memoryview, *, now_ms: int | None = None, from_client: bool = True) -> Appended:
+    def append(
+        self,
+        records: bytes | memoryview,
+        *,
+        now_ms: int | None = None,
+        from_client: bool = True,
+        transaction_version: int | None = 0,
+    ) -> Appended:
         """Check the batches, give them the next offsets and write them to the page cache.
 
+        ``transaction_version`` is how the caller made sure that the partition is part of the producer's transaction
+        (``transaction.version``); with None a client's transactional batches are refused.
         All or nothing. A batch that an idempotent producer repeats is answered with the offsets it has. Raises the errors of
         ``broker.log.batch_rules`` and ``broker.log.producer_state``, and KafkaStorageError where the disk fails;
         then the log is as it was.
@@ -171,7 +181,9 @@ class PartitionLog:
                 raise InvalidRecord(
                     f"{len(headers)} batches of an idempotent producer came for one partition; one is allowed"
                 )
-            repeated = self._repeated(headers[0])
+            if transaction_version is None and headers[0].is_transactional:
+                raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
+            repeated = self._repeated(headers[0], transaction_version or 0)
             if repeated is not None:
                 return Appended(repeated.base_offset, repeated.last_offset, NO_TIMESTAMP, self.log_start_offset)
         base_offset = self._next_offset
@@ -183,17 +195,17 @@ class PartitionLog:
         append_time = now if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         return Appended(base_offset, self._next_offset - 1, append_time, self.log_start_offset)
 
-    def _repeated(self, header: BatchHeader) -> ProducerBatch | None:
+    def _repeated(self, header: BatchHeader, transaction_version: int) -> ProducerBatch | None:
         """The batch in the log that this one repeats. Raises what ``ProducerState.check`` does."""
         try:
-            return self.producers.check(header)
+            return self.producers.check(header, transaction_version)
         except OutOfOrderSequence:
             # A snapshot holds the last batch of each producer only; those before it are looked up when it matters.
             if self.fill_history is None:
                 raise
             self.fill_history()
             self.fill_history = None
-            return self.producers.check(header)
+            return self.producers.check(header, transaction_version)
 
     def append_records(
         self, records: Sequence[Record], *, now_ms: int | None = None, producer: tuple[int, int] | None = None
@@ -489,8 +501,22 @@ class PartitionLog:
                 yield from (record for record in decode_batch(batch) if record.offset >= start)
 
     def aborted_transactions(self, from_offset: int, until: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records between the two offsets."""
-        return [entry for entry in self.aborted if entry.last_offset >= from_offset and entry.first_offset < until]
+        """The aborted transactions with records between the two offsets, in the order in which they ended."""
+        begin = bisect_left(self.aborted, from_offset, key=lambda entry: entry.last_offset)
+        found = []
+        for entry in itertools.islice(self.aborted, begin, None):
+            if entry.first_offset < until:
+                found.append(entry)
+            if entry.last_stable_offset >= until:
+                break  # all that ended later began behind
+        return found
+
+    def aborted_within(self, from_offset: int, found: LogSlice) -> Sequence[AbortedTransaction]:
+        """The aborted transactions with records in a slice read from ``from_offset`` on, perhaps a few more."""
+        if not self.aborted or self.aborted[-1].last_offset < from_offset:
+            return ()
+        until = self.segments.end_of(found)
+        return self.aborted_transactions(from_offset, self._next_offset if until is None else until + 1)
 
     def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record that is not older; None if there is none."""

@@ -24,7 +24,14 @@ from broker.errors import (
 )
 from broker.protocol.records import BatchHeader
 
-__all__ = ["REMEMBERED_BATCHES", "CompletedTransaction", "ProducerBatch", "ProducerState", "read_snapshot"]
+__all__ = [
+    "REMEMBERED_BATCHES",
+    "CompletedTransaction",
+    "KnownProducer",
+    "ProducerBatch",
+    "ProducerState",
+    "read_snapshot",
+]
 
 REMEMBERED_BATCHES: Final = 5
 """A producer may have this many requests in flight; any of them may come again."""
@@ -49,6 +56,17 @@ class ProducerBatch(NamedTuple):
     @property
     def base_offset(self) -> int:
         return self.last_offset - self.offset_delta
+
+
+class KnownProducer(NamedTuple):
+    """A producer as an administrator sees it; -1 stands for no batch, no marker, no open transaction."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start: int
 
 
 class CompletedTransaction(NamedTuple):
@@ -89,14 +107,37 @@ class ProducerState:
         """The first offset of the oldest transaction that has not ended; None without one."""
         return min(self._open.values()) if self._open else None
 
-    def check(self, header: BatchHeader) -> ProducerBatch | None:
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether this instance of a producer has a transaction open here."""
+        return producer_id in self._open and self._producers[producer_id].epoch == epoch
+
+    def known(self) -> list[KnownProducer]:
+        """All producers, in the order in which they came."""
+        return [
+            KnownProducer(
+                producer_id,
+                one.epoch,
+                one.batches[-1].last_sequence if one.batches else -1,
+                one.last_timestamp,
+                one.coordinator_epoch,
+                -1 if one.transaction_start is None else one.transaction_start,
+            )
+            for producer_id, one in self._producers.items()
+        ]
+
+    def check(self, header: BatchHeader, transaction_version: int = 0) -> ProducerBatch | None:
         """Whether a client's batch may be appended: None if so, the batch in the log if this one repeats it.
 
         Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. A producer not known here may begin with any
-        sequence: its records may have been deleted.
+        sequence, since its records may have been deleted; not so since version 2 of transactions, where each begins with 0.
         """
         known = self._producers.get(header.producer_id)
         if known is None:
+            if transaction_version >= 2 and header.base_sequence != 0:
+                raise OutOfOrderSequence(
+                    f"producer {header.producer_id} must begin its transaction in {self._where} with sequence 0, "
+                    f"not {header.base_sequence}"
+                )
             return None
         who = f"producer {header.producer_id} in {self._where}"
         self.check_epoch(header.producer_id, header.producer_epoch)
@@ -112,6 +153,10 @@ class ProducerState:
             expected = (known.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
             if header.base_sequence != expected:
                 raise OutOfOrderSequence(f"{who} sent sequence {header.base_sequence} where {expected} is next")
+        elif header.base_sequence != 0:
+            raise OutOfOrderSequence(
+                f"{who} must begin epoch {header.producer_epoch} with sequence 0, not {header.base_sequence}"
+            )
         if known.transaction_start is not None and not header.is_transactional:
             raise InvalidTxnState(
                 f"{who} sent a batch outside of its transaction that began at offset {known.transaction_start}"

@@ -115,6 +115,16 @@ class Segments(Sequence[Segment]):
             return LogSlice(segment.handle, position, max(size, 0))
         return LogSlice(self.active.handle, 0, 0)
 
+    def end_of(self, found: LogSlice) -> int | None:
+        """An offset not far behind the last in a slice that was just read; None where it reaches about to the end."""
+        for index in range(len(self._all) - 1, -1, -1):
+            if self._all[index].handle is found.handle:
+                behind = self._with_indexes(index).index.offset_behind(found.position + found.size)
+                if behind is None and index + 1 < len(self._all):
+                    behind = self._all[index + 1].base_offset
+                return behind
+        return None
+
     def _with_indexes(self, index: int) -> Segment:
         """The segment, its indexes in memory; of the closed segments only the last one read keeps them there."""
         segment, kept = self._all[index], self._kept_in_memory

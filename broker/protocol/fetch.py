@@ -24,7 +24,7 @@ from broker.protocol.primitives import (
 )
 from broker.protocol.produce import skip_tags
 
-__all__ = ["FetchPartition", "FetchRequest", "FetchResponse", "FileSlice", "PartitionFetched"]
+__all__ = ["Aborted", "FetchPartition", "FetchRequest", "FetchResponse", "FileSlice", "PartitionFetched"]
 
 SESSIONS_SINCE: Final = 7
 TOPIC_IDS_SINCE: Final = 13
@@ -178,6 +178,15 @@ def _read_partitions(data: memoryview, at: int, version: int, flexible: bool) ->
     return partitions, skip_tags(data, at) if flexible else at
 
 
+class Aborted(Protocol):
+    """An aborted transaction: what is of that producer from the offset on, up to its marker, does not count."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def first_offset(self) -> int: ...
+
+
 class PartitionFetched(NamedTuple):
     """What one partition gives; no slice means no records."""
 
@@ -187,6 +196,8 @@ class PartitionFetched(NamedTuple):
     last_stable_offset: int = -1
     log_start_offset: int = -1
     records: FileSlice | None = None
+    aborted: Sequence[Aborted] | None = None
+    """Transactions whose records are to be skipped, for readers of committed data; None for others."""
 
 
 class FetchResponse:
@@ -239,12 +250,16 @@ class FetchResponse:
 
 _FETCHED_V4: Final = Struct(">ihqq")
 _FETCHED_V5: Final = Struct(">ihqqq")
+_ABORTED: Final = Struct(">qq")
 
 
 def _write_partition(out: bytearray, fetched: PartitionFetched, version: int, flexible: bool) -> None:
     """All up to the records, their length included."""
     out += _FETCHED_V5.pack(*fetched[:5]) if version >= 5 else _FETCHED_V4.pack(*fetched[:4])
-    write_array_length(out, 0, flexible)  # aborted transactions
+    if fetched.aborted is None:
+        out += b"\0" if flexible else b"\xff\xff\xff\xff"
+    else:
+        _write_aborted(out, fetched.aborted, flexible)
     if version >= 11:
         out += _INT32.pack(-1)  # preferred read replica
     size = 0 if fetched.records is None else fetched.records.size
@@ -252,3 +267,11 @@ def _write_partition(out: bytearray, fetched: PartitionFetched, version: int, fl
         write_uvarint(out, size + 1)
     else:
         out += _INT32.pack(size)
+
+
+def _write_aborted(out: bytearray, aborted: Sequence[Aborted], flexible: bool) -> None:
+    write_array_length(out, len(aborted), flexible)
+    for one in aborted:
+        out += _ABORTED.pack(one.producer_id, one.first_offset)
+        if flexible:
+            out.append(0)

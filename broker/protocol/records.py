@@ -23,6 +23,7 @@ __all__ = [
     "HEADER_SIZE",
     "LOG_OVERHEAD",
     "MAGIC",
+    "MARKER_SIZE",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
     "NO_SEQUENCE",
@@ -209,6 +210,8 @@ def with_append_time(view: memoryview, timestamp_ms: int) -> bytes:
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 _COMMIT: Final = 1
+MARKER_SIZE: Final = HEADER_SIZE + 17
+"""Bytes of a whole marker's batch."""
 
 
 def encode_marker(

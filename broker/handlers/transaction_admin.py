@@ -1,0 +1,166 @@
+"""Transactions as an administrator sees them: list, describe, and end those that nobody else can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.durability import Flushed
+from broker.errors import BrokerError, InvalidRegularExpression
+from broker.handlers.routes import Context, Pending, Routes
+from broker.log.partition import PartitionLog
+from broker.protocol.api import ApiKey
+from broker.protocol.messages import describe_transactions as described
+from broker.protocol.messages import list_transactions as listed
+from broker.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from broker.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from broker.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from broker.security.access import Operation, ResourceType
+from broker.transactions import Marker, Producer, TopicPartition, TransactionState
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+@routes.handles(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))
+def describe_transactions(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    """Show transactional ids with their producers, and the partitions of their transactions."""
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(context, one) for one in request.transactional_ids]
+    )
+
+
+def _describe(context: Context, transactional_id: str) -> described.TransactionState:
+    try:
+        context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        found = context.broker.transactions.describe(transactional_id).transaction
+    except BrokerError as error:
+        return described.TransactionState(error_code=error.code, transactional_id=transactional_id)
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(found.partitions):
+        if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            topics.setdefault(topic, []).append(partition)
+    return described.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[described.TopicData(topic=name, partitions=partitions) for name, partitions in topics.items()],
+    )
+
+
+@routes.handles(ApiKey.LIST_TRANSACTIONS, versions=range(3))
+def list_transactions(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    """List transactional ids, by state, producer, duration, or a pattern of the id.
+
+    v1 duration (KIP-994) · v2 pattern in RE2 syntax (KIP-1152)
+    """
+    matches = _matcher(request.transactional_id_pattern)
+    known = {state.title: state for state in TransactionState}
+    states = [known[name] for name in request.state_filters if name in known]
+    found = context.broker.transactions.list_transactions(
+        states=states if request.state_filters else None,
+        producer_ids=request.producer_id_filters,
+        longer_than_ms=request.duration_filter,
+        matches=matches,
+    )
+    return ListTransactionsResponse(
+        unknown_state_filters=[name for name in request.state_filters if name not in known],
+        transaction_states=[
+            listed.TransactionState(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                transaction_state=one.state.title,
+            )
+            for one in found
+            if context.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one.transactional_id)
+        ],
+    )
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    if not pattern:
+        return lambda _: True
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise InvalidRegularExpression(f"{pattern!r} is not a regular expression in RE2's syntax: {error}") from error
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+@routes.handles(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))
+def write_txn_markers(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Pending:
+    """End transactions in single partitions: how an administrator gets rid of one that hangs, without its coordinator.
+
+    v1 flexible · v2 transaction version (KIP-1228)
+    """
+    refusal = None
+    if not context.allows(Operation.ALTER, ResourceType.CLUSTER, "kafka-cluster"):
+        try:
+            context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        except BrokerError as error:
+            refusal = error
+    results: list[tuple[int, TopicPartition, PartitionLog | BrokerError]] = []
+    for wanted in request.markers:
+        marker = Marker(
+            Producer(wanted.producer_id, wanted.producer_epoch),
+            commit=wanted.transaction_result,
+            version=wanted.transaction_version,
+            coordinator_epoch=wanted.coordinator_epoch,
+        )
+        for topic in wanted.topics:
+            for index in topic.partition_indexes:
+                where = topic.name, index
+                if refusal is not None:
+                    results.append((wanted.producer_id, where, refusal))
+                    continue
+                try:
+                    results.append((wanted.producer_id, where, context.broker.markers.append(marker, *where)))
+                except BrokerError as error:
+                    results.append((wanted.producer_id, where, error))
+    durable = context.broker.markers.durable(one for _, _, one in results if isinstance(one, PartitionLog))
+    if durable is None:
+        return _written(request, results, {})
+    return Pending(durable, lambda flushed: _written(request, results, flushed))
+
+
+def _written(
+    request: WriteTxnMarkersRequest,
+    results: list[tuple[int, TopicPartition, PartitionLog | BrokerError]],
+    flushed: Flushed,
+) -> WriteTxnMarkersResponse:
+    """By producer, as Kafka answers: markers of one producer share a result."""
+    producers: dict[int, dict[str, dict[int, int]]] = {wanted.producer_id: {} for wanted in request.markers}
+    for producer_id, (topic, index), outcome in results:
+        error = outcome if isinstance(outcome, BrokerError) else flushed.get(outcome)
+        producers[producer_id].setdefault(topic, {})[index] = 0 if error is None else error.code
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index, code in codes.items()
+                        ],
+                    )
+                    for topic, codes in topics.items()
+                ],
+            )
+            for producer_id, topics in producers.items()
+        ]
+    )

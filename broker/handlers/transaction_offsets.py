@@ -1,0 +1,163 @@
+"""TxnOffsetCommit: offsets that become a group's together with a transaction's records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from broker.errors import (
+    BrokerError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    ProducerFenced,
+    TransactionAbortable,
+    UnknownTopicOrPartition,
+)
+from broker.groups import OFFSETS_TOPIC, CommittedOffset
+from broker.handlers.routes import Context, Pending, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from broker.security.access import Operation, ResourceType
+from broker.transactions import EPOCH_BUMP, Producer, Then, TopicPartition
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_ADDS_SINCE: Final = 5
+"""Clients that take part in ``transaction.version`` 2 need no AddOffsetsToTxn before."""
+_ABORTABLE_SINCE: Final = 4
+_LOADING_SINCE: Final = 2
+"""Clients before it may fail for good on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+
+_Results = Mapping[TopicPartition, BrokerError | None]
+
+
+@routes.handles(ApiKey.TXN_OFFSET_COMMIT, versions=range(6))
+def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse | Pending:
+    """Write down, within a transaction, where a group has got to; it counts when the transaction is committed.
+
+    v2 leader epochs · v3 flexible, the member that commits (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 joins the
+    transaction without AddOffsetsToTxn (KIP-890)
+    """
+    try:
+        context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    except BrokerError as error:
+        return _response(context, request, dict.fromkeys(_named(request), error))
+    refused: dict[TopicPartition, BrokerError | None] = {}
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            where = (topic.name, one.partition_index)
+            try:
+                context.require(Operation.READ, ResourceType.TOPIC, topic.name)
+            except BrokerError as error:
+                refused[where] = error
+                continue
+            if context.broker.logs.get(*where) is None:
+                refused[where] = UnknownTopicOrPartition()
+            else:
+                offsets[where] = CommittedOffset(
+                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or ""
+                )
+    if not offsets:
+        return _response(context, request, refused)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    done: asyncio.Future[_Results] = asyncio.get_running_loop().create_future()
+
+    def finish(results: _Results) -> None:
+        if not done.done():
+            done.set_result({**results, **refused})
+
+    def admitted(error: BrokerError | None) -> None:
+        if error is not None:
+            finish(dict.fromkeys(offsets, _answer(context, error)))
+            return
+        committed = context.broker.groups.commit_transaction_offsets(
+            request.group_id,
+            offsets,
+            producer=producer,
+            generation=request.generation_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+        )
+
+        def written(future: asyncio.Future[dict[TopicPartition, BrokerError | None]]) -> None:
+            if future.cancelled():
+                done.cancel()
+                return
+            failure = future.exception()
+            if isinstance(failure, BrokerError):
+                finish(dict.fromkeys(offsets, failure))
+            elif failure is not None:
+                done.set_exception(failure)
+            else:
+                finish(future.result())
+
+        committed.add_done_callback(written)
+
+    _admit(context, request, producer, admitted)
+    return Pending(done, lambda results: _response(context, request, results))
+
+
+def _admit(context: Context, request: TxnOffsetCommitRequest, producer: Producer, then: Then) -> None:
+    """Whether the group's partition is part of the transaction, or make it so."""
+    broker = context.broker
+    where = (OFFSETS_TOPIC, broker.groups.partition(request.group_id))
+    log = broker.logs.get(*where)
+    if log is not None and log.producers.in_transaction(*producer):
+        then(None)
+    elif context.version >= _ADDS_SINCE:
+        broker.transactions.add_partitions(request.transactional_id, producer, [where], then, version=EPOCH_BUMP)
+    elif not broker.config.transaction_partition_verification:
+        then(None)
+    else:
+        try:
+            then(broker.transactions.verify_partitions(request.transactional_id, producer, [where])[where])
+        except BrokerError as error:
+            then(error)
+
+
+def _answer(context: Context, error: BrokerError) -> BrokerError:
+    """The coordinator's refusal as TxnOffsetCommit tells it."""
+    if isinstance(error, ProducerFenced):
+        return InvalidProducerEpoch(error.message)
+    if isinstance(error, TransactionAbortable) and context.version < _ABORTABLE_SINCE:
+        return InvalidTxnState(error.message)
+    return error
+
+
+def _named(request: TxnOffsetCommitRequest) -> list[TopicPartition]:
+    return [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+
+
+def _response(context: Context, request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
+    def code(where: TopicPartition) -> int:
+        error = results[where]
+        if isinstance(error, CoordinatorLoadInProgress) and context.version < _LOADING_SINCE:
+            return CoordinatorNotAvailable.code
+        return 0 if error is None else error.code
+
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=one.partition_index, error_code=code((topic.name, one.partition_index))
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,213 @@
+"""What a Produce of a transaction needs before its records are appended: that their partitions are part of it (KIP-890).
+
+Clients that take part in ``transaction.version`` 2 leave it to Produce to add partitions, which takes a write by the
+coordinator at each partition's first batch. For the others it is only looked up, so that nothing of a producer that
+was late or lost its way hangs in a partition, where no marker would come for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from broker.errors import (
+    BrokerError,
+    ConcurrentTransactions,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    CorruptMessage,
+    InvalidPidMapping,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    NotCoordinator,
+    NotEnoughReplicas,
+    ProducerFenced,
+    TransactionAbortable,
+)
+from broker.handlers.routes import Context, Pending
+from broker.partitions import INTERNAL_TOPICS
+from broker.protocol.produce import PartitionRecords, ProduceRequest, ProduceResponse
+from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
+from broker.security.access import Operation, ResourceType
+from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
+
+__all__ = ["Admission", "admitted"]
+
+_ADDS_SINCE: Final = 12
+_ABORTABLE_SINCE: Final = 11
+_RETRIABLE: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
+
+_Place = tuple[str | uuid.UUID, int]
+"""A partition as the request names it."""
+_Outcome = ProduceResponse | Pending | None
+
+
+class Admission:
+    """Which partitions of a request may be appended to, and under which ``transaction.version``."""
+
+    __slots__ = ("_refused", "_version")
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._refused: dict[_Place, BrokerError] = {}
+
+    def refuse(self, places: Iterable[_Place], error: BrokerError) -> None:
+        self._refused.update(dict.fromkeys(places, error))
+
+    def version_for(self, topic: str | uuid.UUID, partition: int) -> int:
+        """Raises what keeps the partition from being appended to."""
+        error = self._refused.get((topic, partition))
+        if error is not None:
+            raise error
+        return self._version
+
+
+def admitted(
+    context: Context, request: ProduceRequest, produce: Callable[[Context, ProduceRequest, Admission], _Outcome]
+) -> _Outcome:
+    """``produce`` a request of a transaction, once its partitions are known to be part of it."""
+    admission = Admission(EPOCH_BUMP if context.version >= _ADDS_SINCE else 0)
+    transactional = list(_transactional(request))
+    try:
+        if transactional:
+            context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id or "")
+        producer, wanted = _unknown(context, transactional)
+    except BrokerError as error:
+        admission.refuse((place for place, _ in transactional), error)
+        return produce(context, request, admission)
+    if wanted and context.version >= _ADDS_SINCE:
+        return _added(context, request, producer, wanted, admission, produce)
+    if wanted and context.broker.config.transaction_partition_verification:
+        _verify(context, request, producer, wanted, admission)
+    return produce(context, request, admission)
+
+
+def _transactional(request: ProduceRequest) -> Iterable[tuple[_Place, Producer]]:
+    """The partitions that get transactional records, with who they are from. What is malformed the log will refuse."""
+    for topic, partitions in request.topics:
+        for one in partitions:
+            try:
+                header = BatchHeader.parse(one.records)
+            except CorruptMessage:
+                continue
+            if header.is_transactional and header.producer_id != NO_PRODUCER_ID:
+                yield (topic, one.partition), Producer(header.producer_id, header.producer_epoch)
+
+
+def _unknown(
+    context: Context, transactional: list[tuple[_Place, Producer]]
+) -> tuple[Producer, dict[TopicPartition, _Place]]:
+    """The producer, and the partitions in which it has no open transaction yet."""
+    broker = context.broker
+    wanted: dict[TopicPartition, _Place] = {}
+    for place, producer in transactional:
+        if producer != transactional[0][1]:
+            raise InvalidPidMapping("The records of a transaction are from more than one producer.")
+        topic, partition = place
+        name = broker.topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
+        log = None if name is None else broker.logs.get(name, partition)
+        if log is None or name is None or name in INTERNAL_TOPICS or log.producers.in_transaction(*producer):
+            continue
+        if broker.authorizer is None or context.allows(Operation.WRITE, ResourceType.TOPIC, name):
+            wanted[name, partition] = place
+    return transactional[0][1] if transactional else Producer(-1, -1), wanted
+
+
+def _verify(
+    context: Context,
+    request: ProduceRequest,
+    producer: Producer,
+    wanted: dict[TopicPartition, _Place],
+    admission: Admission,
+) -> None:
+    try:
+        found = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, wanted)
+    except BrokerError as error:
+        admission.refuse(wanted.values(), _answer(context, error))
+        return
+    for where, refusal in found.items():
+        if refusal is not None:
+            admission.refuse([wanted[where]], _answer(context, refusal))
+
+
+def _added(
+    context: Context,
+    request: ProduceRequest,
+    producer: Producer,
+    wanted: dict[TopicPartition, _Place],
+    admission: Admission,
+    produce: Callable[[Context, ProduceRequest, Admission], _Outcome],
+) -> _Outcome:
+    """Produce when the coordinator has the partitions on disk: requests behind this one wait for the same and follow it."""
+    outcome: list[_Outcome] = []
+    later: asyncio.Future[Any] | None = None
+    held = request
+
+    def then(error: BrokerError | None) -> None:
+        if error is not None:
+            admission.refuse(wanted.values(), _answer(context, error))
+        if later is None:
+            outcome.append(produce(context, held, admission))
+        else:
+            _settle(later, lambda: produce(context, held, admission))
+
+    context.broker.transactions.add_partitions(
+        request.transactional_id or "", producer, wanted.keys(), then, version=EPOCH_BUMP
+    )
+    if outcome:
+        return outcome[0]
+    held = _copied(request)
+    later = asyncio.get_running_loop().create_future()
+    return None if request.acks == 0 else Pending(later, lambda response: response)
+
+
+def _copied(request: ProduceRequest) -> ProduceRequest:
+    """The request with records of its own: those of the frame are gone once the handler returns."""
+    topics = [
+        (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
+        for topic, partitions in request.topics
+    ]
+    return ProduceRequest(request.acks, request.timeout_ms, topics, request.transactional_id)
+
+
+def _settle(later: asyncio.Future[Any], produce: Callable[[], _Outcome]) -> None:
+    try:
+        outcome = produce()
+    except Exception as error:  # noqa: BLE001
+        # Raised in a callback nobody would see it: whoever waits for the answer does.
+        if not later.done():
+            later.set_exception(error)
+        return
+    if not isinstance(outcome, Pending):
+        if not later.done():
+            later.set_result(outcome)
+        return
+    pending = outcome
+
+    def durable(future: asyncio.Future[Any]) -> None:
+        if later.done():
+            return
+        if future.cancelled():
+            later.cancel()
+        elif (error := future.exception()) is not None:
+            later.set_exception(error)
+        else:
+            later.set_result(pending.make(future.result()))
+
+    pending.future.add_done_callback(durable)
+
+
+def _answer(context: Context, error: BrokerError) -> BrokerError:
+    """The coordinator's refusal as Produce tells it, in words that clients of the version know."""
+    if isinstance(error, ProducerFenced):
+        return InvalidProducerEpoch(error.message)
+    if isinstance(error, TransactionAbortable) and context.version < _ABORTABLE_SINCE:
+        return InvalidTxnState(error.message)
+    if isinstance(error, ConcurrentTransactions) and context.version >= _ADDS_SINCE:
+        return error
+    if isinstance(error, (ConcurrentTransactions, *_RETRIABLE)):
+        # Older producers may not know the error, but try again on this one, and look for no other leader.
+        return NotEnoughReplicas(f"The transaction could not be looked up: {error.message}")
+    return error

@@ -1,0 +1,510 @@
+"""The transaction coordinator: who may produce under a transactional id, which partitions its transaction has, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, Protocol
+
+from broker.errors import (
+    BrokerError,
+    ConcurrentTransactions,
+    CoordinatorLoadInProgress,
+    InvalidPidMapping,
+    InvalidRequest,
+    InvalidTxnTimeout,
+    NotCoordinator,
+    TransactionAbortable,
+    TransactionalIdNotFound,
+)
+from broker.groups.clock import Clock, LoopClock, Timer
+from broker.groups.journal import OffsetsLog, fail, partition_for, succeed, when_done
+from broker.transactions import transitions
+from broker.transactions.config import TransactionConfig
+from broker.transactions.loading import load
+from broker.transactions.markers import Marker, MarkerLog
+from broker.transactions.records import encode_key, encode_value
+from broker.transactions.values import (
+    DescribedTransaction,
+    ListedTransaction,
+    Producer,
+    TopicPartition,
+    Transaction,
+    TransactionState,
+)
+from tidegate.kit.logs import logger
+
+__all__ = ["Then", "TransactionCoordinator"]
+
+_log = logger(__name__)
+
+_RETRY_MARKERS_MS: Final = 1_000
+
+Then = Callable[[BrokerError | None], None]
+"""Told once whether something came to be: at once, or when the disk has it."""
+
+
+class Features(Protocol):
+    """What the cluster has agreed on."""
+
+    @property
+    def transaction_version(self) -> int: ...
+
+
+class _Held:
+    """A transactional id in memory. ``waiting`` are requests that came while a step was being written."""
+
+    __slots__ = ("ending", "transaction", "waiting", "writing")
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.writing = False
+        self.ending = False
+        """From the decision that a transaction ends until its markers are durable."""
+        self.waiting: deque[Callable[[], None]] = deque()
+
+
+class TransactionCoordinator:
+    """All transactional ids of this broker. One thread calls it; nothing blocks but the taking of a block of producer ids.
+
+    Every step is in the log, as durable as an acknowledged record, before it is taken in memory and answered. A request
+    that comes meanwhile waits for its turn, so that those of one connection are carried out in their order; while a
+    transaction is being ended it is refused with ConcurrentTransactions, as by Kafka. The end of a transaction is
+    answered when its markers are durable.
+    """
+
+    def __init__(
+        self,
+        log: OffsetsLog,
+        markers: MarkerLog,
+        config: TransactionConfig,
+        *,
+        new_producer_id: Callable[[], int],
+        transaction_version: Callable[[], int] = lambda: 2,
+        clock: Clock | None = None,
+    ) -> None:
+        self._log = log
+        self._markers = markers
+        self._config = config
+        self._new_producer_id = new_producer_id
+        self._version = transaction_version
+        self._clock = clock or LoopClock()
+        self._held: dict[str, _Held] = {}
+        self._timers: dict[str, Timer] = {}
+        self._refusal: BrokerError | None = CoordinatorLoadInProgress("The transaction coordinator has not started.")
+
+    def start(self) -> None:
+        """Read the log back, finish what was decided, and look after those that take too long or were given up."""
+        self._held = {name: _Held(found) for name, found in load(self._log).items()}
+        self._refusal = None
+        for name, held in self._held.items():
+            if held.transaction.state.is_prepared:
+                _log.info("a transaction is finished that was decided before", transactional_id=name)
+                held.ending = True
+                self._write_markers(name, held, lambda _: None)
+        self._repeat("abort", self._config.transaction_abort_check_interval_ms, self.abort_overdue)
+        self._repeat("expire", self._config.transaction_expiry_check_interval_ms, self.expire)
+
+    def stop(self) -> None:
+        """Refuse what comes with NotCoordinator, which makes clients look for a new one."""
+        self._refusal = NotCoordinator("The broker is shutting down.")
+        for timer in self._timers.values():
+            timer.cancel()
+        for held in self._held.values():
+            self._go_on(held)
+
+    def partition(self, transactional_id: str) -> int:
+        """Where in ``__transaction_state`` an id is kept."""
+        return partition_for(transactional_id, self._log.partitions)
+
+    # -- producers -------------------------------------------------------------------------------------------------
+
+    def init_producer_id(
+        self, transactional_id: str, *, timeout_ms: int, expected: Producer | None = None
+    ) -> asyncio.Future[Producer]:
+        """Give a producer its identity, and shut out those who had it before.
+
+        ``expected`` is who the caller was, where it goes on after an error (KIP-360). A transaction of the one before is
+        aborted first: that fails with ConcurrentTransactions, and the caller is to come again.
+        """
+        future: asyncio.Future[Producer] = self._clock.create_future()
+        self._in_turn(transactional_id, future, lambda: self._init(transactional_id, timeout_ms, expected, future))
+        return future
+
+    def _init(
+        self, transactional_id: str, timeout_ms: int, expected: Producer | None, future: asyncio.Future[Producer]
+    ) -> None:
+        self._check_open(transactional_id)
+        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+            raise InvalidTxnTimeout(
+                f"transaction.timeout.ms is {timeout_ms}; this broker takes 1 to "
+                f"{self._config.transaction_max_timeout_ms} (transaction.max.timeout.ms)."
+            )
+        held = self._held.get(transactional_id)
+        now_ms = self._clock.now_ms()
+        if held is None:
+            held = _Held(Transaction(producer_id=self._new_producer_id(), timeout_ms=timeout_ms, updated_ms=now_ms))
+        self._check_not_ending(held)
+        transitions.check_initialiser(held.transaction, expected)
+        if held.transaction.state is TransactionState.ONGOING:
+            again = ConcurrentTransactions("The transaction of the producer before is being aborted: come again.")
+            self._end_by_broker(transactional_id, held, lambda error: fail(future, error or again))
+            return
+        following = transitions.initialised(
+            held.transaction,
+            timeout_ms=timeout_ms,
+            expected=expected,
+            now_ms=now_ms,
+            new_producer_id=self._new_producer_id,
+        )
+
+        def written(error: BrokerError | None) -> None:
+            if error is not None:
+                fail(future, error)
+            else:
+                _log.debug("producer initialised", transactional_id=transactional_id, producer=following.producer)
+                succeed(future, following.producer)
+
+        self._write(transactional_id, held, following, written)
+
+    # -- partitions ------------------------------------------------------------------------------------------------
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        then: Then,
+        *,
+        version: int = 0,
+    ) -> None:
+        """Make partitions part of the producer's transaction, beginning one if there is none.
+
+        ``version`` is the caller's ``transaction.version``: 2 where it relies on Produce and TxnOffsetCommit to do this.
+        """
+        self._in_turn(
+            transactional_id, then, lambda: self._add(transactional_id, producer, partitions, then, version=version)
+        )
+
+    def _add(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        then: Then,
+        *,
+        version: int,
+    ) -> None:
+        held = self._find(transactional_id)
+        transitions.check_producer(held.transaction, producer)
+        self._check_not_ending(held)
+        following = transitions.added(
+            held.transaction, producer, partitions, now_ms=self._clock.now_ms(), version=version
+        )
+        if following is None:
+            then(None)
+        else:
+            self._write(transactional_id, held, following, then)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Whether partitions are part of the producer's transaction: TransactionAbortable for those that are not.
+
+        Raises InvalidPidMapping, ProducerFenced, ConcurrentTransactions.
+        """
+        held = self._find(transactional_id)
+        transitions.check_producer(held.transaction, producer)
+        if held.transaction.state.is_prepared:
+            raise ConcurrentTransactions(f"The transaction of {transactional_id!r} is being ended.")
+        return {
+            where: None
+            if where in held.transaction.partitions
+            else TransactionAbortable(f"{where[0]}-{where[1]} is not part of the transaction of {transactional_id!r}.")
+            for where in partitions
+        }
+
+    # -- ends ------------------------------------------------------------------------------------------------------
+
+    def end(
+        self, transactional_id: str, producer: Producer, *, commit: bool, version: int = 0
+    ) -> asyncio.Future[Producer]:
+        """Commit or abort; done when every partition has its marker, with the identity to go on with.
+
+        ``version`` is the caller's ``transaction.version``: with 2 the epoch has been raised.
+        """
+        future: asyncio.Future[Producer] = self._clock.create_future()
+        self._in_turn(
+            transactional_id,
+            future,
+            lambda: self._end(transactional_id, producer, future, commit=commit, version=version),
+        )
+        return future
+
+    def _end(
+        self, transactional_id: str, producer: Producer, future: asyncio.Future[Producer], *, commit: bool, version: int
+    ) -> None:
+        held = self._find(transactional_id)
+        if held.ending and not held.transaction.state.is_prepared:
+            transitions.check_producer(held.transaction, producer)
+            self._check_not_ending(held)
+        following = transitions.ended(
+            held.transaction,
+            producer,
+            commit=commit,
+            now_ms=self._clock.now_ms(),
+            version=version,
+            new_producer_id=self._new_producer_id,
+        )
+        if following is None:
+            succeed(future, held.transaction.producer)
+            return
+
+        def done(error: BrokerError | None) -> None:
+            if error is None:
+                succeed(future, held.transaction.producer)
+            else:
+                fail(future, error)
+
+        self._begin_end(transactional_id, held, following, done)
+
+    def _end_by_broker(self, transactional_id: str, held: _Held, then: Then) -> None:
+        following = transitions.fenced(held.transaction, now_ms=self._clock.now_ms(), version=self._version())
+        self._begin_end(transactional_id, held, following, then)
+
+    def _begin_end(self, transactional_id: str, held: _Held, prepared: Transaction, then: Then) -> None:
+        held.ending = True
+
+        def decided(error: BrokerError | None) -> None:
+            if error is None:
+                self._write_markers(transactional_id, held, then)
+            else:
+                held.ending = False
+                then(error)
+
+        self._write(transactional_id, held, prepared, decided)
+
+    def _write_markers(
+        self, transactional_id: str, held: _Held, then: Then, left: Collection[TopicPartition] | None = None
+    ) -> None:
+        """Write the markers of a transaction whose outcome is decided and durable; ``left`` are those still to be written."""
+        prepared = held.transaction
+        marker = Marker(
+            prepared.producer,
+            commit=prepared.state is TransactionState.PREPARE_COMMIT,
+            version=prepared.client_version,
+        )
+        future = self._markers.write(marker, prepared.partitions if left is None else left)
+        if future is None:
+            self._complete(transactional_id, held, then)
+            return
+
+        def written(done: asyncio.Future[set[TopicPartition]]) -> None:
+            if done.cancelled() or isinstance(self._refusal, NotCoordinator):
+                then(NotCoordinator("The broker stopped before the markers were on disk."))
+            elif failed := done.result():
+                self._later(transactional_id, lambda: self._write_markers(transactional_id, held, then, failed))
+            else:
+                self._complete(transactional_id, held, then)
+
+        future.add_done_callback(written)
+
+    def _complete(self, transactional_id: str, held: _Held, then: Then) -> None:
+        """The markers are durable. That this is known need not be: after a crash they would be written once more."""
+        over = transitions.completed(held.transaction, now_ms=self._clock.now_ms())
+        try:
+            self._append(transactional_id, over)
+        except BrokerError as error:
+            _log.warning(
+                "the end of a transaction could not be written", transactional_id=transactional_id, error=error.message
+            )
+            self._later(transactional_id, lambda: self._complete(transactional_id, held, then))
+            return
+        held.transaction = over
+        held.ending = False
+        then(None)
+        self._go_on(held)
+
+    # -- housekeeping ----------------------------------------------------------------------------------------------
+
+    def abort_overdue(self) -> None:
+        """Abort the transactions that take longer than their producers said, and fence those."""
+        now_ms = self._clock.now_ms()
+        for transactional_id, held in list(self._held.items()):
+            transaction = held.transaction
+            if (
+                transaction.state is not TransactionState.ONGOING
+                or held.writing
+                or held.ending
+                or transaction.started_ms + transaction.timeout_ms >= now_ms
+            ):
+                continue
+            _log.info(
+                "a transaction is aborted: it took too long",
+                transactional_id=transactional_id,
+                timeout_ms=transaction.timeout_ms,
+            )
+            self._end_by_broker(transactional_id, held, lambda error, name=transactional_id: _warn(name, error))  # type: ignore[misc]
+
+    def expire(self) -> None:
+        """Forget the transactional ids that nobody has used for ``transactional.id.expiration.ms``."""
+        oldest = self._clock.now_ms() - self._config.transactional_id_expiration_ms
+        expired: dict[int, list[str]] = {}
+        for transactional_id, held in self._held.items():
+            transaction = held.transaction
+            if transaction.state.is_over and transaction.updated_ms <= oldest and not (held.writing or held.ending):
+                expired.setdefault(self.partition(transactional_id), []).append(transactional_id)
+        for partition, names in expired.items():
+            self._forget(partition, names)
+
+    def _forget(self, partition: int, names: list[str]) -> None:
+        forgotten = {name: self._held[name] for name in names}
+        for held in forgotten.values():
+            held.writing = True
+
+        def written(error: BrokerError | None) -> None:
+            for name, held in forgotten.items():
+                held.writing = False
+                if error is None:
+                    del self._held[name]
+                self._go_on(held)
+            if error is None:
+                _log.info("transactional ids expired", count=len(forgotten))
+            else:
+                _log.warning("transactional ids could not be forgotten", error=error.message)
+
+        try:
+            future = self._log.append(partition, [(encode_key(name), None) for name in names])
+        except BrokerError as error:
+            written(error)
+        else:
+            when_done(future, written)
+
+    def _repeat(self, name: str, interval_ms: int, do: Callable[[], None]) -> None:
+        def run() -> None:
+            self._timers[name] = self._clock.call_later(interval_ms, run)
+            do()
+
+        self._timers[name] = self._clock.call_later(interval_ms, run)
+
+    def _later(self, transactional_id: str, do: Callable[[], None]) -> None:
+        name = f"again {transactional_id}"
+
+        def run() -> None:
+            self._timers.pop(name, None)
+            do()
+
+        self._timers[name] = self._clock.call_later(_RETRY_MARKERS_MS, run)
+
+    # -- views -----------------------------------------------------------------------------------------------------
+
+    def describe(self, transactional_id: str) -> DescribedTransaction:
+        """Raises InvalidRequest for the empty id, TransactionalIdNotFound."""
+        self._check_open(transactional_id)
+        held = self._held.get(transactional_id)
+        if held is None:
+            raise TransactionalIdNotFound(f"There is no transactional id {transactional_id!r}.")
+        return DescribedTransaction(transactional_id, held.transaction)
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[TransactionState] | None = None,
+        producer_ids: Collection[int] = (),
+        longer_than_ms: int = -1,
+        matches: Callable[[str], bool] = lambda _: True,
+    ) -> list[ListedTransaction]:
+        """The transactional ids that pass every filter: None, empty and -1 let all through."""
+        self._check_open()
+        now_ms = self._clock.now_ms()
+        return [
+            ListedTransaction(name, held.transaction.producer_id, held.transaction.state)
+            for name, held in self._held.items()
+            if (states is None or held.transaction.state in states)
+            and (not producer_ids or held.transaction.producer_id in producer_ids)
+            and (longer_than_ms < 0 or now_ms - held.transaction.started_ms > longer_than_ms)
+            and matches(name)
+        ]
+
+    def counts(self) -> Mapping[TransactionState, int]:
+        """How many transactional ids are in each state, for metrics."""
+        counts = dict.fromkeys(TransactionState, 0)
+        for held in self._held.values():
+            counts[held.transaction.state] += 1
+        return counts
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _check_open(self, transactional_id: str | None = None) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+        if transactional_id == "":
+            raise InvalidRequest("The transactional id is empty.")
+
+    def _find(self, transactional_id: str) -> _Held:
+        self._check_open(transactional_id)
+        held = self._held.get(transactional_id)
+        if held is None:
+            raise InvalidPidMapping(
+                f"There is no transactional id {transactional_id!r}: its producer has to begin anew."
+            )
+        return held
+
+    @staticmethod
+    def _check_not_ending(held: _Held) -> None:
+        if held.ending:
+            raise ConcurrentTransactions("The last transaction is being ended.")
+
+    def _in_turn(
+        self, transactional_id: str, answer: asyncio.Future[Producer] | Then, step: Callable[[], None]
+    ) -> None:
+        """Take a step, or have it wait until the one before is written; what it raises is the answer."""
+        held = self._held.get(transactional_id)
+        if held is not None and held.writing and not held.ending and not isinstance(self._refusal, NotCoordinator):
+            held.waiting.append(lambda: self._in_turn(transactional_id, answer, step))
+            return
+        try:
+            step()
+        except BrokerError as error:
+            if isinstance(answer, asyncio.Future):
+                fail(answer, error)
+            else:
+                answer(error)
+
+    def _append(self, transactional_id: str, transaction: Transaction) -> asyncio.Future[None]:
+        entry = (encode_key(transactional_id), encode_value(transaction, self._version()))
+        return self._log.append(self.partition(transactional_id), [entry])
+
+    def _write(self, transactional_id: str, held: _Held, following: Transaction, then: Then) -> None:
+        """Make a step durable, then take it; requests that wait follow."""
+        try:
+            future = self._append(transactional_id, following)
+        except BrokerError as error:
+            future = self._clock.create_future()
+            fail(future, error)
+        held.writing = True
+        self._held.setdefault(transactional_id, held)
+
+        def written(error: BrokerError | None) -> None:
+            held.writing = False
+            if error is None:
+                held.transaction = following
+            elif held.transaction.epoch < 0:
+                self._held.pop(transactional_id, None)
+            then(error)
+            if not held.ending:
+                self._go_on(held)
+
+        when_done(future, written)
+
+    @staticmethod
+    def _go_on(held: _Held) -> None:
+        waiting, held.waiting = held.waiting, deque()
+        for step in waiting:
+            step()
+
+
+def _warn(transactional_id: str, error: BrokerError | None) -> None:
+    if error is not None:
+        _log.warning("a transaction could not be aborted", transactional_id=transactional_id, error=error.message)

@@ -1,0 +1,39 @@
+"""Reads ``__transaction_state`` back."""
+
+from __future__ import annotations
+
+from broker.errors import CorruptMessage
+from broker.groups.journal import OffsetsLog
+from broker.transactions.records import decode_key, decode_value
+from broker.transactions.values import Transaction
+from tidegate.kit.logs import logger
+
+__all__ = ["TRANSACTIONS_TOPIC", "load"]
+
+_log = logger(__name__)
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+
+
+def load(log: OffsetsLog) -> dict[str, Transaction]:
+    """The transactional ids with what was last written of them. A record that cannot be read is reported and passed over."""
+    found: dict[str, Transaction] = {}
+    for partition in range(log.partitions):
+        for offset, key, value in log.read(partition):
+            try:
+                name = decode_key(key or b"")
+                if name is None:
+                    raise CorruptMessage(f"its key is of a kind that is not known: {key!r}")
+                if value is None:
+                    found.pop(name, None)
+                else:
+                    found[name] = decode_value(value)
+            except CorruptMessage as error:
+                _log.error(
+                    "record cannot be read",
+                    topic=TRANSACTIONS_TOPIC,
+                    partition=partition,
+                    offset=offset,
+                    error=error.message,
+                )
+    return found
