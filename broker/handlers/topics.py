@@ -36,6 +36,7 @@ from broker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from broker.protocol.primitives import ZERO_UUID
+from broker.quotas.quotas import Mutations
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
 
 __all__ = ["routes"]
@@ -49,6 +50,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
     """
+    mutations = context.mutations(strict_since=6)
     times = Counter(topic.name for topic in request.topics)
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -59,7 +61,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
-            made = _create(context, topic, validate_only=request.validate_only)
+            made = _create(context, topic, mutations, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
                 CreatableTopicResult(
@@ -93,18 +95,24 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 configs=_settled(context, made),
             )
         )
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(topics=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
-def _create(context: Context, topic: CreatableTopic, *, validate_only: bool) -> Topic:
-    return context.broker.topics.create(
-        topic.name,
-        partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignment={one.partition_index: one.broker_ids for one in topic.assignments},
-        configs={one.name: one.value for one in topic.configs},
-        validate_only=validate_only,
-    )
+def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
+    def create(*, validate_only: bool) -> Topic:
+        return context.broker.topics.create(
+            topic.name,
+            partitions=topic.num_partitions,
+            replication_factor=topic.replication_factor,
+            assignment={one.partition_index: one.broker_ids for one in topic.assignments},
+            configs={one.name: one.value for one in topic.configs},
+            validate_only=validate_only,
+        )
+
+    if context.broker.quotas.active:
+        # Only what could be created counts against the quota.
+        mutations.take(create(validate_only=True).partitions)
+    return create(validate_only=validate_only)
 
 
 def _settled(context: Context, topic: Topic) -> list[CreatableTopicConfigs]:
@@ -126,7 +134,9 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopic
     by_name = [DeleteTopicState(name=name) for name in request.topic_names]
     wanted = request.topics if context.version >= 6 else by_name
     accepted, refused = _sorted_out(context, wanted)
-    return DeleteTopicsResponse(responses=[*refused, *(_delete(context, one) for one in accepted)])
+    mutations = context.mutations(strict_since=5)
+    responses = [*refused, *(_delete(context, one, mutations) for one in accepted)]
+    return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
 
 
 def _sorted_out(
@@ -157,11 +167,12 @@ def _sorted_out(
     ]
 
 
-def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
     broker = context.broker
     try:
         topic = wanted.topic_id if wanted.name is None else wanted.name
         _require_deletion(context, topic)
+        mutations.take(broker.topics.find(topic).partitions)
         gone = broker.topics.delete(topic, broker.partitions, broker.groups)
     except BrokerError as error:
         name = wanted.name
@@ -171,6 +182,7 @@ def _delete(context: Context, wanted: DeleteTopicState) -> DeletableTopicResult:
         return DeletableTopicResult(
             name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
         )
+    broker.topic_metrics.forget(gone.name)
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 
@@ -190,12 +202,12 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
     """
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}
-    return CreatePartitionsResponse(
-        results=[
-            _grow(context, topic, validate_only=request.validate_only) if times[name] == 1 else _twice(name)
-            for name, topic in once.items()
-        ]
-    )
+    mutations = context.mutations(strict_since=3)
+    results = [
+        _grow(context, topic, mutations, validate_only=request.validate_only) if times[name] == 1 else _twice(name)
+        for name, topic in once.items()
+    ]
+    return CreatePartitionsResponse(results=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
 def _twice(name: str) -> CreatePartitionsTopicResult:
@@ -204,11 +216,17 @@ def _twice(name: str) -> CreatePartitionsTopicResult:
     )
 
 
-def _grow(context: Context, topic: CreatePartitionsTopic, *, validate_only: bool) -> CreatePartitionsTopicResult:
+def _grow(
+    context: Context, topic: CreatePartitionsTopic, mutations: Mutations, *, validate_only: bool
+) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
-        context.broker.topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
+        topics = context.broker.topics
+        if context.broker.quotas.active:
+            topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)
+            mutations.take(topic.count - topics.find(topic.name).partitions)
+        topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
     except BrokerError as error:
         return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
     return CreatePartitionsTopicResult(name=topic.name)
