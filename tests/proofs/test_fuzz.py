@@ -1,0 +1,260 @@
+"""Ten minutes of requests and record batches that no client sends: the broker answers or hangs up, and everybody else goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+import select
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.proofs import effort
+from tests.proofs.fuzz.mutate import mutated
+from tests.proofs.fuzz.requests import APIS, request
+from tests.proofs.fuzz.values import Names
+from tests.servers.process import wait_until
+from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.wire import receive_frame
+
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]
+
+SECONDS: Final = effort(20, 600)
+SEED: Final = 1
+ANSWER_S: Final = 8.0
+GROWTH_BYTES: Final = 220 * 1024 * 1024
+"""More than one decompression bomb's 128 MiB, which are there for a moment, and what a page of state takes; less than a leak."""
+TOPICS: Final = {
+    "fuzz-plain": {},
+    "fuzz-compacted": {"cleanup.policy": "compact"},
+    "fuzz-packed": {"compression.type": "lz4", "message.timestamp.type": "LogAppendTime"},
+}
+WRONG_IN_LOG: Final = ("a handler failed", "could not be read", "Traceback", "exception was never retrieved")
+
+
+class Witness(threading.Thread):
+    """A client that does nothing wrong: it produces and consumes all the while and counts what goes wrong for it."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(daemon=True)
+        self.over = threading.Event()
+        self.errors: Counter[str] = Counter()
+        self.sent = self.acknowledged = 0
+        self.longest_s = 0.0
+        self.received: list[int] = []
+        common = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "error_cb": self._failed}
+        self._producer = Producer({**common, "linger.ms": 0, "enable.idempotence": True})
+        self._consumer = Consumer(
+            {**common, "group.id": "witness", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100}
+        )
+
+    def _failed(self, error: Any) -> None:
+        self.errors[error.name()] += 1
+
+    def run(self) -> None:
+        self._consumer.subscribe(["witness"])
+        while not self.over.is_set():
+            self._send()
+            self._receive(0.02)
+        end = time.monotonic() + 30
+        while len(self.received) < self.sent and time.monotonic() < end:
+            self._receive(0.2)
+        self._consumer.close()
+
+    def _send(self) -> None:
+        began = time.monotonic()
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is not None:
+                self.errors[error.name()] += 1
+            else:
+                self.acknowledged += 1
+                self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+        self._producer.produce("witness", b"%d" % self.sent, on_delivery=delivered)
+        self.sent += 1
+        self._producer.flush(30)
+
+    def _receive(self, seconds: float) -> None:
+        for message in self._consumer.consume(100, seconds):
+            if message.error() is None:
+                self.received.append(int(message.value()))
+
+
+class Fuzzer:
+    """Sends one case after the other over connections of its own; ``wrong`` says what each bad case showed."""
+
+    def __init__(self, broker: TidegateBroker, names: Names, folder: Path) -> None:
+        self._broker, self._names, self._folder = broker, names, folder
+        self._log = broker.process.log
+        self._seen = 0
+        self._socket: socket.socket | None = None
+        self.outcomes: Counter[str] = Counter()
+        self.wrong: dict[str, str] = {}
+        self.cases = 0
+
+    def case(self, number: int) -> None:
+        chance = random.Random(SEED * 1_000_000_007 + number)
+        api = chance.choice(APIS)
+        version = chance.choice(api.versions)
+        content = request(api, version, self._names, chance)
+        data, kind = self._mutated(content, chance)
+        outcome = self._exchange(data, waits=api.title in api.WAITING or kind in ("header", "frame", "bytes"))
+        self.outcomes[outcome] += 1
+        self.cases += 1
+        for line in self._new_lines():
+            self._note(_cause(line), number, f"{api.title} v{version}, {kind}: {outcome}", data, line)
+        if outcome == "silent":
+            self._note(f"{api.title} was not answered", number, f"{api.title} v{version}, {kind}", data, "")
+
+    def _mutated(self, content: bytes, chance: random.Random) -> tuple[bytes, str]:
+        api = chance.choice(APIS)
+        return mutated(content, request(api, chance.choice(api.versions), self._names, chance), chance)
+
+    def _note(self, cause: str, number: int, what: str, data: bytes, line: str) -> None:
+        if cause not in self.wrong:
+            path = self._folder / f"case-{number}.bin"
+            path.write_bytes(data)
+            (self._folder / f"case-{number}.log").write_text(line)
+            self.wrong[cause] = f"case {number} ({what}; {path}): {cause}"
+
+    def _exchange(self, data: bytes, *, waits: bool) -> str:
+        """answered, closed, waiting (which is right for some), or silent."""
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._broker.port), 10)
+        sock = self._socket
+        sock.settimeout(ANSWER_S)
+        announced = struct.unpack_from(">i", data)[0]
+        try:
+            sock.sendall(data)
+            if announced > len(data) - 4 or waits:
+                # Nothing may have to come: the frame is not whole, acks=0, a group waits for its members.
+                ready, *_ = select.select([sock], [], [], 0.05 if announced > len(data) - 4 else 0.4)
+                if not ready:
+                    self.hang_up()
+                    return "waiting"
+            answer = receive_frame(sock)
+        except TimeoutError:
+            self.hang_up()
+            return "silent"
+        except OSError:
+            answer = b""
+        if not answer or announced != len(data) - 4:
+            self.hang_up()
+        return "answered" if answer else "closed"
+
+    def hang_up(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _new_lines(self) -> Iterator[str]:
+        size = self._log.stat().st_size
+        if size > self._seen:
+            with self._log.open("rb") as file:
+                file.seek(self._seen)
+                data = file.read(size - self._seen)
+            self._seen = size
+            for line in data.decode(errors="replace").splitlines():
+                if any(words in line for words in WRONG_IN_LOG):
+                    yield line
+
+
+def _cause(line: str) -> str:
+    """The last line of a traceback, and where it was raised."""
+    try:
+        trace = json.loads(line).get("exception", line)
+    except ValueError:
+        return line[:300]
+    lines = [one.strip() for one in str(trace).splitlines()]
+    places = [one for one in lines if one.startswith("File ")]
+    where = places[-1].partition("broker/")[2] if places else ""
+    return f"{lines[-1][:200]} at broker/{where}"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[TidegateBroker]:
+    running = TidegateBroker(tmp_path, {"auto.create.topics.enable": "false"})
+    running.start()
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def made_topics(bootstrap_servers: str) -> Names:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    wanted = [NewTopic(name, 2, 1, config=config) for name, config in TOPICS.items()]
+    for future in admin.create_topics([*wanted, NewTopic("witness", 1, 1)]).values():
+        future.result(30)
+    ids = []
+    for name in TOPICS:
+        described = admin.describe_topics(_collection([name]))[name].result(30)
+        text = str(described.topic_id)
+        ids.append(_uuid(text))
+    return Names(tuple(TOPICS), tuple(ids))
+
+
+def _collection(names: list[str]) -> Any:
+    from confluent_kafka import TopicCollection
+
+    return TopicCollection(names)
+
+
+def _uuid(text: str) -> Any:
+    import base64
+    import uuid
+
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def test_nothing_that_comes_in_harms_the_broker_or_its_clients(
+    broker: TidegateBroker, tmp_path: Path, record_property: Any
+) -> None:
+    names = made_topics(broker.bootstrap_servers)
+    witness = Witness(broker.bootstrap_servers)
+    witness.start()
+    process = psutil.Process(broker.process.pid)
+    fuzzer = Fuzzer(broker, names, tmp_path)
+    most = idle = process.memory_info().rss
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end and len(fuzzer.wrong) < 50:
+        fuzzer.case(fuzzer.cases)
+        if fuzzer.cases % 100 == 0:
+            assert broker.process.running, f"the broker ended after case {fuzzer.cases}"
+            most = max(most, process.memory_info().rss)
+            if fuzzer.cases == 1000:
+                idle = process.memory_info().rss
+    fuzzer.hang_up()
+    after = process.memory_info().rss
+    witness.over.set()
+    witness.join(90)
+    record_property("cases", fuzzer.cases)
+    record_property("outcomes", dict(fuzzer.outcomes))
+    record_property("memory", f"{idle >> 20} MiB early, {most >> 20} at most, {after >> 20} at the end")
+    record_property("witness", f"{witness.sent} sent, slowest {witness.longest_s:.2f} s, errors {dict(witness.errors)}")
+    assert fuzzer.wrong == {}, "\n".join(fuzzer.wrong.values())
+    assert fuzzer.outcomes["answered"] > fuzzer.cases / 5, "most cases did not get far"
+    assert after - idle < GROWTH_BYTES
+    assert not witness.is_alive()
+    assert witness.errors == {}
+    assert witness.acknowledged == witness.sent
+    assert witness.received == list(range(witness.sent))
+    broker.stop()
+    broker.start()  # what was written can be read again
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "after", "log_level": 0})
+    wait_until(
+        lambda: consumer.get_watermark_offsets(TopicPartition("witness", 0), 10)[1] >= witness.sent,
+        "the witness's records",
+    )
+    consumer.close()
