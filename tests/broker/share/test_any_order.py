@@ -1,0 +1,239 @@
+"""A share-partition in any order of events, across restarts, on a log that stalls and fails: no record in two hands, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from broker.errors import BrokerError, KafkaStorageError
+from broker.share.delivery import RecordState
+from broker.share.values import Acquired, ShareSettings
+from tests.support.share import ShareBench
+
+LOCK_MS = 1000
+LIMIT = 4
+MEMBERS = st.sampled_from("abc")
+
+
+class SharePartitionMachine(RuleBasedStateMachine):
+    """``held`` has who holds each offset and until when; ``done``, offsets that were said to be done with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = ShareBench(
+            ShareSettings(LIMIT, 12, LOCK_MS, auto_offset_reset="earliest"), snapshot_update_records_per_snapshot="3"
+        )
+        self.held: dict[int, tuple[str, int]] = {}
+        self.counts: dict[int, int] = {}
+        self.done: set[int] = set()
+        self.asked: list[tuple[asyncio.Future[None], str, range, tuple[int, ...]]] = []
+        self.unsure: set[int] = set()
+        """Offsets whose acknowledgement was in the log when its durability failed: after a restart it may hold."""
+        self.start = 0
+
+    def teardown(self) -> None:
+        with contextlib.closing(self.bench):
+            self.drain()
+
+    def drain(self) -> None:
+        bench = self.bench
+        bench.log.refusal = None
+        bench.log.release()
+        bench.log.held = False
+        bench.clock.advance(LOCK_MS + 1)
+        self.settle_asked()
+        for _ in range(200):
+            if not self.took(bench.fetch("z"), "z"):
+                break
+            for offset, (member, _) in sorted(self.held.items()):
+                if member == "z":
+                    assert bench.acknowledge("z", offset, offset).exception() is None
+                    self.done.add(offset)
+            self.held.clear()
+        missing = set(range(bench.log_start, bench.end)) - self.done
+        given_up = {offset for offset in missing if self.counts.get(offset, 0) >= LIMIT or offset in self.unsure}
+        assert missing == given_up, f"never delivered again: {sorted(missing - given_up)}"
+        assert bench.share.start_offset == bench.share.end_offset == max(bench.end, bench.share.start_offset)
+
+    # What happens
+
+    @rule(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    def append(self, sizes: list[int]) -> None:
+        self.bench.append(*sizes)
+
+    @rule(
+        member=MEMBERS,
+        most=st.integers(1, 10),
+        batch_size=st.integers(1, 5),
+        exactly=st.booleans(),
+        read=st.integers(1, 4),
+        aborted=st.integers(0, 12).filter(lambda n: n % 4 == 0),
+    )
+    def fetch(self, member: str, most: int, batch_size: int, exactly: bool, read: int, aborted: int) -> None:
+        bench = self.bench
+        spans = [span for span in bench.batches if aborted and span.first <= aborted <= span.last]
+        acquired = bench.fetch(member, most, batch_size=batch_size, exactly=exactly, read=read, aborted=spans)
+        if exactly:
+            assert sum(one.size for one in acquired) <= most
+        for span in spans:
+            window = range(max(span.first, bench.share.start_offset), span.last + 1)
+            states = {o: d for b in bench.share.in_flight for f, l, d in b.runs() for o in range(f, l + 1)}
+            self.done |= {o for o in window if o in states and states[o].state is RecordState.ARCHIVED}
+        self.took(acquired, member)
+
+    def took(self, acquired: list[Acquired], member: str) -> int:
+        now, taken = self.bench.clock.now_ms(), 0
+        for one in acquired:
+            for offset in range(one.first, one.last + 1):
+                assert offset < self.bench.end
+                assert offset not in self.done, f"{offset} is done and came again"
+                assert self.held.get(offset, ("", 0))[1] <= now, f"{offset} is in the hands of {self.held[offset]}"
+                assert one.deliveries <= LIMIT
+                if offset in self.counts and self.counts[offset] > 0:
+                    assert one.deliveries == self.counts[offset] + 1
+                self.counts[offset] = one.deliveries
+                self.held[offset] = (member, now + LOCK_MS)
+                taken += 1
+        return taken
+
+    @rule(member=MEMBERS, data=st.data())
+    def acknowledge(self, member: str, data: st.DataObject) -> None:
+        mine = sorted(offset for offset, (holder, _) in self.held.items() if holder == member)
+        if not mine:
+            return
+        first = data.draw(st.sampled_from(mine))
+        last = first
+        while last + 1 in mine and data.draw(st.booleans()):
+            last += 1
+        offsets = range(first, last + 1)
+        one_each = data.draw(st.booleans())
+        types = tuple(data.draw(st.integers(0, 4)) for _ in (offsets if one_each else range(1)))
+        future = self.bench.acknowledge(member, first, last, *types)
+        self.asked.append((future, member, offsets, types))
+        self.settle_asked()
+
+    @rule(member=MEMBERS, first=st.integers(0, 40), size=st.integers(1, 5), kind=st.integers(0, 5))
+    def acknowledge_anything(self, member: str, first: int, size: int, kind: int) -> None:
+        offsets = range(first, first + size)
+        now = self.bench.clock.now_ms()
+        theirs = [o for o in offsets if self.held.get(o, ("", 0))[0] != member or self.held[o][1] <= now]
+        future = self.bench.acknowledge(member, first, first + size - 1, kind)
+        if any(o >= self.bench.share.start_offset for o in theirs) or kind > 4:
+            if offsets[-1] >= self.bench.share.start_offset:
+                assert future.done()
+        self.asked.append((future, member, offsets, (kind,)))
+        self.settle_asked()
+
+    @rule(member=MEMBERS)
+    def leave(self, member: str) -> None:
+        mine = [offset for offset, (holder, _) in self.held.items() if holder == member]
+        future = self.bench.release(member)
+        for offset in mine:
+            self.asked.append((future, member, range(offset, offset + 1), (2,)))
+        self.settle_asked()
+
+    @rule(by_ms=st.integers(1, LOCK_MS * 3 // 2))
+    def wait(self, by_ms: int) -> None:
+        self.bench.clock.advance(by_ms)
+        self.settle_asked()
+
+    @rule()
+    def stall(self) -> None:
+        self.bench.log.held = True
+
+    @rule(fails=st.booleans())
+    def go_on(self, fails: bool) -> None:
+        log = self.bench.log
+        log.held = False
+        if fails:
+            for future, _, offsets, _ in self.asked:
+                if not future.done():
+                    self.unsure |= set(offsets)
+        log.release(KafkaStorageError("the disk is full") if fails else None)
+        self.settle_asked()
+
+    @rule()
+    def refuse(self) -> None:
+        self.bench.log.refusal = KafkaStorageError("no")
+
+    @rule()
+    def accept_again(self) -> None:
+        self.bench.log.refusal = None
+
+    @rule()
+    def tidy_up(self) -> None:
+        self.bench.coordinator.prune()
+
+    @rule(by=st.integers(1, 6))
+    def truncate(self, by: int) -> None:
+        bench = self.bench
+        bench.log_start = min(bench.log_start + by, bench.end)
+        bench.batches = [one for one in bench.batches if one.last >= bench.log_start]
+
+    @rule()
+    def restart(self) -> None:
+        """Whatever was not durable may still be in the log; locks are gone, and deliveries since the last write forgotten."""
+        for future, _, offsets, _ in self.asked:
+            if not future.done():
+                self.unsure |= set(offsets)
+        self.asked.clear()
+        self.held.clear()
+        self.counts.clear()
+        self.bench.log.held = False
+        self.bench.log.refusal = None
+        self.start = min(self.start, self.bench.share.start_offset)
+        self.bench.restart()
+
+    # What has to hold
+
+    def settle_asked(self) -> None:
+        self.bench.clock.settle()
+        for asked in [one for one in self.asked if one[0].done()]:
+            self.asked.remove(asked)
+            future, member, offsets, types = asked
+            if isinstance(future.exception(), BrokerError):
+                continue
+            for index, offset in enumerate(offsets):
+                kind = types[index] if len(types) > 1 else types[0]
+                if self.held.get(offset, ("", 0))[0] != member:
+                    continue
+                if kind == 4:
+                    self.held[offset] = (member, self.bench.clock.now_ms() + LOCK_MS)
+                    continue
+                del self.held[offset]
+                if kind != 2:
+                    self.done.add(offset)
+
+    @invariant()
+    def start_never_goes_back(self) -> None:
+        assert self.bench.share.start_offset >= self.start
+        self.start = self.bench.share.start_offset
+
+    @invariant()
+    def batches_do_not_overlap_and_are_in_the_window(self) -> None:
+        share, expected = self.bench.share, -1
+        for batch in share.in_flight:
+            assert batch.first > expected
+            expected = batch.last
+            assert batch.whole is not None or len(batch.each) == len(batch)
+        if len(share.in_flight):
+            assert expected <= share.end_offset
+
+    @invariant()
+    def done_records_are_counted(self) -> None:
+        share = self.bench.share
+        counted = sum(
+            share.in_window(first, last)
+            for batch in share.in_flight
+            for first, last, delivery in batch.runs()
+            if delivery.state.is_final
+        )
+        assert counted == share.complete
+
+
+TestAnyOrder = SharePartitionMachine.TestCase
+TestAnyOrder.settings = hypothesis_settings(max_examples=25, stateful_step_count=30, deadline=None)

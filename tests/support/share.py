@@ -1,0 +1,115 @@
+"""A share-partition over a log that is a list of batches, with the state in a list too and a clock turned by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from broker.share.acknowledging import acknowledge, release
+from broker.share.acquiring import acquire, give_up
+from broker.share.config import ShareCoordinatorConfig
+from broker.share.coordinator import ShareCoordinator
+from broker.share.partition import SharePartition
+from broker.share.values import AcknowledgeBatch, Acquired, BatchSpan, ShareKey, ShareSettings
+from tests.support.groups import ListLog, ManualClock
+from tidegate.kit.config import parse
+
+__all__ = ["KEY", "ShareBench", "StateList"]
+
+KEY = ShareKey("g", uuid.UUID(int=7), 0)
+
+
+class StateList(ListLog):
+    """``__share_group_state`` as lists."""
+
+    def end_offset(self, partition: int) -> int:
+        return len(self.entries[partition])
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        self.deleted = {**getattr(self, "deleted", {}), partition: offset}
+
+    def read(self, partition: int, *_: Any) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        begin = getattr(self, "deleted", {}).get(partition, 0)
+        for offset, (key, value) in enumerate(self.entries[partition]):
+            if offset >= begin:
+                yield offset, key, value
+
+
+class ShareBench:
+    """One share-partition; ``restart`` begins again with what was written down."""
+
+    def __init__(self, settings: ShareSettings | None = None, *, log_start: int = 0, **config: str) -> None:
+        self.clock = ManualClock()
+        self.log = StateList(self.clock)
+        self.settings = settings or ShareSettings(auto_offset_reset="earliest")
+        self.config = parse(
+            ShareCoordinatorConfig,
+            {f"share.coordinator.{name.replace('_', '.')}": value for name, value in config.items()},
+        )
+        self.batches: list[BatchSpan] = []
+        self.end = log_start
+        self.log_start = log_start
+        self.changes = 0
+        self.restart(initialize=True)
+
+    def restart(self, *, initialize: bool = False) -> None:
+        self.coordinator = ShareCoordinator(self.log, self.config, self.clock, lambda topic, partition: True)
+        self.coordinator.start()
+        if initialize:
+            self.coordinator.initialize(KEY, 1, -1)
+        self.share = SharePartition(
+            KEY,
+            leader_epoch=0,
+            settings=lambda: self.settings,
+            persister=self.coordinator,
+            clock=self.clock,
+            changed=self._changed,
+        )
+        self.share.open(lambda reset: self.log_start if reset == "earliest" else self.end)
+
+    def close(self) -> None:
+        self.clock.close()
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def append(self, *sizes: int) -> None:
+        """Batches of so many records."""
+        for size in sizes:
+            self.batches.append(BatchSpan(self.end, self.end + size - 1))
+            self.end += size
+
+    def compact(self, offset: int) -> None:
+        """The batch that holds this offset is gone."""
+        self.batches = [one for one in self.batches if not one.first <= offset <= one.last]
+
+    def fetch(
+        self,
+        member: str,
+        most: int = 500,
+        *,
+        batch_size: int = 500,
+        exactly: bool = False,
+        read: int = 100,
+        aborted: Sequence[BatchSpan] = (),
+    ) -> list[Acquired]:
+        """What a member gets that reads so many batches."""
+        if not self.share.can_acquire:
+            return []
+        offset = self.share.next_fetch_offset()
+        if offset < self.log_start:
+            self.share.log_starts_at(self.log_start)
+            offset = self.share.next_fetch_offset()
+        found = [one for one in self.batches if one.last >= offset][:read]
+        acquired = acquire(
+            self.share, member, fetch_offset=offset, batches=found, most=most, batch_size=batch_size, exactly=exactly
+        )
+        return give_up(self.share, acquired, aborted)
+
+    def acknowledge(self, member: str, first: int, last: int, *types: int) -> asyncio.Future[None]:
+        return acknowledge(self.share, member, [AcknowledgeBatch(first, last, types or (1,))])
+
+    def release(self, member: str) -> asyncio.Future[None]:
+        return release(self.share, member)
