@@ -169,6 +169,10 @@ class ClusterMetadata:
         """The keys that were set on a resource other than a topic (types as in ``metadata_records``)."""
         return self._configs.get((resource_type, name), {})
 
+    def configured(self, resource_type: int) -> list[str]:
+        """The resources of a type for which keys are set."""
+        return [name for (kind, name), configs in self._configs.items() if kind == resource_type and configs]
+
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of a topic, by partition. Raises UnknownTopicOrPartition."""
         found = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))

@@ -11,6 +11,14 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from broker.errors import CorruptMessage
+from broker.metadata_log_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    PartitionChangeRecord,
+    UnknownRecord,
+    UnregisterBrokerRecord,
+)
 from broker.metadata_record import MetadataRecord
 from broker.protocol.primitives import ZERO_UUID, MalformedMessage, read_uvarint, write_uvarint
 from broker.protocol.schema import Field, Message, decode, encode
@@ -25,21 +33,27 @@ from broker.security.credential_records import (
 
 __all__ = [
     "BROKER_RESOURCE",
+    "GROUP_RESOURCE",
     "RECORD_TYPES",
     "TOPIC_RESOURCE",
+    "AbortTransactionRecord",
+    "BeginTransactionRecord",
     "BrokerEndpoint",
     "BrokerFeature",
     "BrokerRegistrationChangeRecord",
     "ConfigRecord",
+    "EndTransactionRecord",
     "FeatureLevelRecord",
-    "GROUP_RESOURCE",
     "MetadataRecord",
     "NoOpRecord",
+    "PartitionChangeRecord",
     "PartitionRecord",
     "ProducerIdsRecord",
     "RegisterBrokerRecord",
     "RemoveTopicRecord",
     "TopicRecord",
+    "UnknownRecord",
+    "UnregisterBrokerRecord",
     "decode_record",
     "encode_record",
 ]
@@ -302,8 +316,13 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
     made.API_KEY: made
     for made in (
         RegisterBrokerRecord,
+        UnregisterBrokerRecord,
         TopicRecord,
         PartitionRecord,
+        PartitionChangeRecord,
+        BeginTransactionRecord,
+        EndTransactionRecord,
+        AbortTransactionRecord,
         ConfigRecord,
         RemoveTopicRecord,
         FeatureLevelRecord,
@@ -321,17 +340,21 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
 }
 
 
-def encode_record(record: MetadataRecord) -> bytes:
+def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """The value of a metadata record."""
     out = bytearray()
+    chosen = record.VERSION if version is None else version
     write_uvarint(out, _FRAME_VERSION)
     write_uvarint(out, record.API_KEY)
-    write_uvarint(out, record.VERSION)
-    return bytes(encode(record, record.VERSION, out))
+    write_uvarint(out, chosen)
+    return bytes(encode(record, chosen, out))
 
 
 def decode_record(data: bytes) -> MetadataRecord:
-    """Raises CorruptMessage for what is malformed, or of a type or version that is not known here."""
+    """An UnknownRecord for what is of another type. Raises CorruptMessage for what is malformed, or of a later version.
+
+    Kafka has records for parts of it that are not here; but what a later version says of a topic must not be passed over.
+    """
     try:
         frame, at = read_uvarint(data, 0)
         key, at = read_uvarint(data, at)
@@ -339,7 +362,9 @@ def decode_record(data: bytes) -> MetadataRecord:
         if frame != _FRAME_VERSION:
             raise CorruptMessage(f"a metadata record has frame version {frame}; {_FRAME_VERSION} is known")
         known = RECORD_TYPES.get(key)
-        if known is None or version > known.LATEST:
+        if known is None:
+            return UnknownRecord(data=bytes(data))
+        if version > known.LATEST:
             raise CorruptMessage(f"metadata record type {key} version {version} is not known to this release")
         return decode(known, data, version, at)
     except (MalformedMessage, IndexError) as error:

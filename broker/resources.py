@@ -1,4 +1,4 @@
-"""Configuration as clients see and change it: of topics, and of the broker where it gives topics their defaults."""
+"""Configuration as clients see and change it: of topics, of groups, and of the broker where it gives topics their defaults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from broker.config import BrokerConfig
 from broker.errors import InvalidConfiguration, InvalidRequest
+from broker.group_resources import GroupResources
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
 from broker.metadata import ClusterMetadata
 from tidegate.kit.config import Key, KeyType, keys_of
@@ -17,6 +18,7 @@ __all__ = ["ConfigEntry", "Operation", "Resources", "Source", "Synonym"]
 
 TOPIC: Final = 2
 BROKER: Final = 4
+GROUP: Final = 32
 """``ConfigResource.Type``."""
 
 
@@ -28,6 +30,7 @@ class Source(IntEnum):
     BROKER_DEFAULT = 3
     STATIC = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Operation(IntEnum):
@@ -94,6 +97,7 @@ class Resources:
     def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
         self._config = config
         self._metadata = metadata
+        self._groups = GroupResources(config)
         self._apply_defaults()
 
     # Describing
@@ -105,12 +109,34 @@ class Resources:
         elif resource_type == BROKER:
             self._check_broker(name)
             entries = self._broker_entries(name)
+        elif resource_type == GROUP:
+            self._groups.check_name(name)
+            entries = self._group_entries(self._metadata.configs(GROUP, name))
         else:
             raise InvalidRequest(
-                f"Resources of type {resource_type} have no configuration here: topics and brokers have."
+                f"Resources of type {resource_type} have no configuration here: topics, brokers and groups have."
             )
         names = None if wanted is None else set(wanted)
         return [entry for entry in entries if names is None or entry.name in names]
+
+    def names(self, resource_type: int) -> list[str]:
+        """The resources of a type that have a configuration; groups, those for which something is set."""
+        if resource_type == TOPIC:
+            return list(self._metadata.topics)
+        if resource_type == BROKER:
+            return [str(self._metadata.node_id)]
+        return self._metadata.configured(resource_type)
+
+    def _group_entries(self, given: Mapping[str, str]) -> list[ConfigEntry]:
+        entries = []
+        for key in self._groups.keys():  # noqa: SIM118 - not a mapping
+            found = [Synonym(key.name, given[key.name], Source.GROUP)] if key.name in given else []
+            found += (
+                Synonym(one.name, _text(one.value), Source.DEFAULT if one.is_default else Source.STATIC)
+                for one in self._groups.inherited(key)
+            )
+            entries.append(ConfigEntry(key, found))
+        return entries
 
     def topic_entries(self, given: Mapping[str, str]) -> list[ConfigEntry]:
         """All keys of a topic that sets the given ones."""
@@ -210,7 +236,12 @@ class Resources:
         if resource_type == BROKER:
             self._check_broker(name)
             return self._metadata.configs(BROKER, name)
-        raise InvalidRequest(f"Resources of type {resource_type} have no configuration here: topics and brokers have.")
+        if resource_type == GROUP:
+            self._groups.check_name(name)
+            return self._metadata.configs(GROUP, name)
+        raise InvalidRequest(
+            f"Resources of type {resource_type} have no configuration here: topics, brokers and groups have."
+        )
 
     def _change(self, resource_type: int, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
         present = self._present(resource_type, name)
@@ -219,6 +250,11 @@ class Resources:
             self._metadata.check_topic_configs(after)
             if not validate_only:
                 self._metadata.set_topic_configs(name, changes)
+            return
+        if resource_type == GROUP:
+            self._groups.check(after)
+            if not validate_only:
+                self._metadata.set_configs(GROUP, name, changes)
             return
         self._check_dynamic(changes, after)
         if not validate_only:

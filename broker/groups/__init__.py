@@ -19,6 +19,7 @@ group; (2) every parked request has a timer that ends its wait; (3) the log has 
 from broker.groups.clock import Clock, LoopClock, Timer
 from broker.groups.config import GroupConfig
 from broker.groups.coordinator import GroupCoordinator
+from broker.groups.group_settings import GroupSettings, SettingsOfGroups
 from broker.groups.journal import OFFSETS_TOPIC, OffsetsLog, partition_for
 from broker.groups.modern.topics import GroupTopic, TopicCatalog
 from broker.groups.namespace import GroupType
@@ -46,6 +47,7 @@ __all__ = [
     "DescribedMember",
     "GroupConfig",
     "GroupCoordinator",
+    "GroupSettings",
     "GroupState",
     "GroupTopic",
     "GroupType",
@@ -58,6 +60,7 @@ __all__ = [
     "LoopClock",
     "MemberIdAssigned",
     "OffsetsLog",
+    "SettingsOfGroups",
     "Synced",
     "Timer",
     "TopicCatalog",

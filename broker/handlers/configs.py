@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, UnsupportedVersion
 from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import alter_configs as alter
@@ -29,6 +29,11 @@ from broker.protocol.messages.describe_log_dirs import (
 from broker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from broker.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
 from broker.resources import ConfigEntry
 from broker.security.access import Operation, ResourceType
@@ -126,6 +131,33 @@ def incremental_alter_configs(
             response.error_code, response.error_message = error.code, error.message
         responses.append(response)
     return IncrementalAlterConfigsResponse(responses=responses)
+
+
+@routes.handles(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2))
+def list_config_resources(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    """List what has a configuration.
+
+    v0 was ListClientMetricsResources, and lists those only · v1 types (KIP-1142)
+    """
+    context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+    wanted = (_CLIENT_METRICS,) if context.version == 0 else request.resource_types or _LISTED
+    unknown = next((one for one in wanted if one not in _LISTED), None)
+    if unknown is not None:
+        raise UnsupportedVersion(f"Resources of type {unknown} cannot be listed.")
+    resources = context.broker.resources
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_type=kind, resource_name=name)
+            for kind in dict.fromkeys(wanted)
+            for name in resources.names(_SAME_AS.get(kind, kind))
+        ]
+    )
+
+
+_CLIENT_METRICS: Final = 16
+_LISTED: Final = (2, 4, 8, 16, 32)
+"""``ConfigResource.Type``: topics, brokers, brokers' loggers, client metrics, groups."""
+_SAME_AS: Final = {8: 4}
 
 
 def _require(context: Context, operation: Operation, resource_type: int, name: str) -> None:

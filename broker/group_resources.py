@@ -1,0 +1,52 @@
+"""The configuration of single groups as clients see and change it (``ConfigResource.Type`` GROUP)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from broker.config import BrokerConfig
+from broker.errors import InvalidRequest
+from broker.groups import GroupSettings, SettingsOfGroups
+from tidegate.kit.config import Key, keys_of
+
+__all__ = ["GroupResources", "GroupValue"]
+
+
+class GroupValue(NamedTuple):
+    """What a group goes by where nothing is set for it: the broker's key of the same meaning, or a constant."""
+
+    name: str
+    value: object
+    is_default: bool
+
+
+class GroupResources:
+    """What can be set for groups. ``broker`` gives the defaults and the bounds."""
+
+    def __init__(self, broker: BrokerConfig) -> None:
+        self._broker = broker
+        self._settings = SettingsOfGroups(broker)
+        self._broker_keys = {key.name: key for key in keys_of(type(broker))}
+
+    def keys(self) -> tuple[Key, ...]:
+        return keys_of(GroupSettings)
+
+    def inherited(self, key: Key) -> list[GroupValue]:
+        """The broker's value, if it was set, and the default behind it."""
+        broker_key = self._broker_keys.get(f"group.{key.name}")
+        if broker_key is None:
+            return [GroupValue(key.name, key.default, is_default=True)]
+        value = getattr(self._broker, broker_key.attribute)
+        default = GroupValue(broker_key.name, broker_key.default, is_default=True)
+        if value == broker_key.default:
+            return [default]
+        return [GroupValue(broker_key.name, value, is_default=False), default]
+
+    def check_name(self, name: str) -> None:
+        if not name:
+            raise InvalidRequest("The name of a group must not be empty.")
+
+    def check(self, after: Mapping[str, str]) -> None:
+        """Whether these may be all that is set for a group. Raises InvalidConfiguration."""
+        self._settings.check(after)
