@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile
 
+# Keep bytecode even where the environment says not to: the processes that tests and demo start would compile it all again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test check format proof proof-short bench servers docs wheel clean
 
 demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark

@@ -66,7 +66,13 @@ def our_broker(folder: Path, **settings: str) -> Iterator[Side]:
     }
     arguments = [argument for name, value in given.items() for argument in ("--set", f"{name}={value}")]
     command = [sys.executable, "-m", "tidegate.cli", "serve", "broker", *arguments]
-    process = ServerProcess("our broker", command, log=folder / "broker.log", ready=lambda: metadata_answers(port))
+    process = ServerProcess(
+        "our broker",
+        command,
+        log=folder / "broker.log",
+        ready=lambda: metadata_answers(port),
+        environment={"PYTHONDONTWRITEBYTECODE": ""},  # an installed package has its bytecode
+    )
     folder.mkdir(parents=True, exist_ok=True)
     process.start()
     try:
