@@ -141,9 +141,12 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the oldest open transaction begins, else the end: readers of committed data stop here."""
+        """Where the oldest open transaction begins, else the end: readers of committed data stop here.
+
+        Not before the start of the log, though deleting records may have taken the beginning of the transaction.
+        """
         first_open = self.producers.first_open_transaction
-        return self._next_offset if first_open is None else first_open
+        return self._next_offset if first_open is None else max(first_open, self.log_start_offset)
 
     @property
     def size(self) -> int:
@@ -411,6 +414,17 @@ class PartitionLog:
         self.producers.clear()
         self.aborted = []
         self._failure, self.is_damaged = None, False
+
+    def restart_at(self, offset: int) -> None:
+        """Drop everything and begin at ``offset``, beyond the end. Raises KafkaStorageError."""
+        with storage_errors(f"begin {self.topic}-{self.partition} at offset {offset}"):
+            old = list(self.segments)
+            self.reset()
+            self.opened([Segment(self.directory, offset, self.config.index_interval_bytes)], offset, [])
+            for segment in old:
+                segment.delete()
+        self.log_start_offset = self.flushed_offset = offset
+        self.first_dirty_offset = min(self.first_dirty_offset, offset)
 
     def mark(self, *, at_least_bytes: int) -> Mark | None:
         """What a recovery would begin from now; None if fewer bytes were written since the last one."""
