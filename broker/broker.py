@@ -15,6 +15,7 @@ from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.log_keeper import LogKeeper
 from broker.metadata import ClusterMetadata
+from broker.metadata_keeper import MetadataKeeper
 from broker.metadata_records import GROUP_RESOURCE
 from broker.metrics.topics import TopicMetrics
 from broker.partitions import Partitions
@@ -77,6 +78,7 @@ class Broker:
             settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
         )
         self.metadata.watch_topics = self.groups.topic_changed
+        self.metadata_keeper = MetadataKeeper(self.metadata, config)
         self.log_keeper = LogKeeper(self.logs, starts_moved=self.fetch_sessions.look_at_all)
         self.groups.start()
         self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from broker.groups.config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
+from broker.metadata_config import MetadataLogConfig
 from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
@@ -51,7 +52,9 @@ def _listeners(values: list[str]) -> str | None:
 
 
 @config
-class BrokerConfig(AccessConfig, QuotaConfig, MetricsConfig, GroupConfig, SecurityConfig, TransactionConfig):
+class BrokerConfig(
+    AccessConfig, QuotaConfig, MetricsConfig, GroupConfig, SecurityConfig, TransactionConfig, MetadataLogConfig
+):
     """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 
     node_id: int = key(

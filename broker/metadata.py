@@ -26,9 +26,11 @@ from broker.log.config import LogConfig
 from broker.log.directory import NO_TOPIC_ID, LogDirectory
 from broker.log.partition import PartitionLog
 from broker.meta_properties import MetaProperties, load_or_create
+from broker.metadata_fold import MetadataTransactions
 from broker.metadata_records import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
+    AbortTransactionRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -39,6 +41,7 @@ from broker.metadata_records import (
     decode_record,
     encode_record,
 )
+from broker.metadata_snapshot import Snapshot, latest_snapshot
 from broker.protocol.records import Record
 from broker.quotas.records import ClientQuotaRecord
 from broker.quotas.settings import QuotaSettings
@@ -98,6 +101,11 @@ class ClusterMetadata:
         """The version of the newest topic."""
         self.watch_topics: Callable[[str], None] | None = None
         """Told the name of each topic that was created, grown or deleted, once that is so."""
+        self.snapshot: Snapshot | None = None
+        """The newest, which the log goes on from."""
+        self.tail_bytes = 0
+        """Of the records that came since."""
+        self._applied_offset = 0
         self.features: dict[str, int] = {}
         self.acls = Acls()
         self.quotas = QuotaSettings()
@@ -117,8 +125,7 @@ class ClusterMetadata:
         records.config = LogConfig(retention_ms=-1)
         made = cls(directory, properties, records)
         made._defaults = dict(topic_defaults or {})
-        for record in records.iter_records():
-            made._replay(decode_record(record.value or b""))
+        made._read()
         # A log of before a feature was served gets it; that of a cluster that declined it says so.
         made._commit(
             [
@@ -298,6 +305,35 @@ class ClusterMetadata:
         taken, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
         return taken
 
+    def _read(self) -> None:
+        """The newest snapshot, then the log from there on."""
+        records, transactions = self._log, MetadataTransactions()
+        found = latest_snapshot(records.directory)
+        if found is not None:
+            self.snapshot, content = found
+            for value in transactions.committed(content.values):
+                self._replay(decode_record(value))
+            if self.snapshot.offset > records.log_end_offset:
+                # As with Kafka: what a snapshot says goes before a log that does not reach it.
+                records.restart_at(self.snapshot.offset)
+        for value in transactions.committed(self._tail()):
+            self._replay(decode_record(value))
+        self._applied_offset = records.log_end_offset
+        if transactions.is_open:
+            self._commit([AbortTransactionRecord(reason="the controller ended")])
+
+    def _tail(self) -> Iterator[bytes]:
+        start = 0 if self.snapshot is None else self.snapshot.offset
+        for record in self._log.iter_records(start):
+            value = record.value or b""
+            self.tail_bytes += len(value)
+            yield value
+
+    @property
+    def log(self) -> PartitionLog:
+        """Where the records are."""
+        return self._log
+
     def append(self, records: Sequence[MetadataRecord]) -> None:
         """Make other records durable, in one batch (a broker's registration, ACLs, quotas)."""
         self._commit(records)
@@ -332,14 +368,25 @@ class ClusterMetadata:
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if not records:
             return
-        self._log.append_records([Record(None, encode_record(record)) for record in records])
+        values = [encode_record(record) for record in records]
+        self._catch_up()
+        self._log.append_records([Record(None, value) for value in values])
         self._log.flush()
+        self._applied_offset = self._log.log_end_offset
+        self.tail_bytes += sum(map(len, values))
         for record in records:
             self._replay(record)
         changed, self._changed_topics = self._changed_topics, set()
         if self.watch_topics is not None:
             for name in changed:
                 self.watch_topics(name)
+
+    def _catch_up(self) -> None:
+        """Take what was written but could not be flushed: once the log takes records again, the disk has it."""
+        if self._applied_offset < self._log.log_end_offset and self._log.failure is None:
+            for record in self._log.iter_records(self._applied_offset):
+                self._replay(decode_record(record.value or b""))
+            self._applied_offset = self._log.log_end_offset
 
     # The image
 

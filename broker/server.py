@@ -29,6 +29,7 @@ __all__ = ["BrokerServer", "serve"]
 
 log = logger(__name__)
 
+_METADATA_CHECK_S: Final = 10
 _IDLE_CHECK_S: Final = 10
 _LINES_AT_ONCE: Final = 500
 """Of metrics: about a millisecond."""
@@ -96,6 +97,7 @@ class BrokerServer:
         self._every(config.retention_check_ms / 1000, keeper.enforce_retention, "retention")
         self._every(config.checkpoint_interval_ms / 1000, keeper.checkpoint, "checkpoint")
         self._every(KEEP_LOGS_S, keeper.keep, "logs")
+        self._every(_METADATA_CHECK_S, broker.metadata_keeper.keep, "metadata snapshots")
         if config.cleaner_enable:
             self._cleaner = cleaner = Cleaner(broker.logs)
             self._every(config.cleaner_backoff_ms / 1000, cleaner.clean, "compaction")

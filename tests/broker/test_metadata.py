@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from broker.errors import (
 from broker.log.directory import LogDirectory
 from broker.metadata import ClusterMetadata
 from broker.metadata_records import BROKER_RESOURCE
+from broker.protocol.records import Record
 
 
 class Cluster:
@@ -150,8 +152,14 @@ def test_another_nodes_directory_and_a_later_format_are_refused(tmp_path: Path) 
     cluster.directory.close()
 
 
-def test_a_record_of_an_unknown_kind_stops_the_start(cluster: Cluster) -> None:
-    from broker.metadata_records import decode_record
-
-    with pytest.raises(CorruptMessage, match="type 99 version 0 is not known"):
-        decode_record(b"\x01\x63\x00")
+def test_a_record_of_an_unknown_type_is_passed_over_and_a_later_version_is_not(cluster: Cluster) -> None:
+    cluster.metadata.log.append_records([Record(None, b"\x01\x63\x00")])
+    cluster.metadata.create_topic("orders")
+    assert set(cluster.restart().topics) == {"orders"}
+    cluster.metadata.log.append_records([Record(None, b"\x01\x02\x07")])
+    cluster.directory.close()
+    with pytest.raises(CorruptMessage, match="type 2 version 7 is not known"):
+        cluster.start()
+    cluster.directory.close()
+    shutil.rmtree(cluster.path)
+    cluster.start()

@@ -1,0 +1,193 @@
+"""What is left of many metadata records: the newest of each thing, which is what a snapshot holds.
+
+It works on the records themselves and not on the image, so that it keeps what Tidegate makes no use of: registrations, and
+types of later releases, which go along as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Final
+
+from broker.metadata_records import (
+    TOPIC_RESOURCE,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+    decode_record,
+    encode_record,
+)
+from broker.quotas.records import ClientQuotaRecord
+from broker.security.acl_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from broker.security.credential_records import (
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+__all__ = ["MetadataFold", "MetadataTransactions", "changed_by"]
+
+_NO_CHANGE: Final = -2
+
+_KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
+    RegisterBrokerRecord: lambda one: ("broker", one.broker_id),
+    BrokerRegistrationChangeRecord: lambda one: ("broker change", one.broker_id),
+    TopicRecord: lambda one: ("topic", one.topic_id),
+    PartitionRecord: lambda one: ("partition", one.topic_id, one.partition_id),
+    ConfigRecord: lambda one: ("config", one.resource_type, one.resource_name, one.name),
+    FeatureLevelRecord: lambda one: ("feature", one.name),
+    AccessControlEntryRecord: lambda one: ("acl", one.id),
+    RemoveAccessControlEntryRecord: lambda one: ("acl", one.id),
+    ClientQuotaRecord: lambda one: (
+        "quota",
+        frozenset((part.entity_type, part.entity_name) for part in one.entity),
+        one.key,
+    ),
+    UserScramCredentialRecord: lambda one: ("scram", one.name, one.mechanism),
+    RemoveUserScramCredentialRecord: lambda one: ("scram", one.name, one.mechanism),
+    DelegationTokenRecord: lambda one: ("token", one.token_id),
+    RemoveDelegationTokenRecord: lambda one: ("token", one.token_id),
+}
+"""What a record is about; a later one about the same takes its place. Types that are not here have one for all."""
+
+_REMOVED: Final[dict[type[MetadataRecord], Callable[..., bool]]] = {
+    ConfigRecord: lambda one: one.value is None,
+    FeatureLevelRecord: lambda one: one.feature_level == 0,
+    ClientQuotaRecord: lambda one: one.remove,
+    RemoveAccessControlEntryRecord: lambda _: True,
+    RemoveUserScramCredentialRecord: lambda _: True,
+    RemoveDelegationTokenRecord: lambda _: True,
+}
+"""Which records say that the thing is no more."""
+
+
+class MetadataTransactions:
+    """Holds back the records of a metadata transaction until it ends (KIP-868); those of an aborted one never come."""
+
+    def __init__(self) -> None:
+        self._pending: list[bytes] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the records ended within a transaction."""
+        return self._pending is not None
+
+    def committed(self, values: Iterable[bytes]) -> Iterator[bytes]:
+        """The values that count by now. Raises CorruptMessage."""
+        for value in values:
+            record = decode_record(value)
+            if isinstance(record, BeginTransactionRecord):
+                self._pending = []
+            elif isinstance(record, EndTransactionRecord):
+                yield from self._pending or ()
+                self._pending = None
+            elif isinstance(record, AbortTransactionRecord):
+                self._pending = None
+            elif self._pending is not None:
+                self._pending.append(value)
+            else:
+                yield value
+
+
+class MetadataFold:
+    """Give it the values of the records in their order; ``values`` are those of fewer that say the same."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, bytes] = {}
+        self._unknown: list[bytes] = []
+        self._topics: dict[Hashable, tuple[str, list[Hashable]]] = {}
+
+    def add(self, value: bytes) -> None:
+        """Raises CorruptMessage."""
+        record = decode_record(value)
+        kind = type(record)
+        if kind is NoOpRecord:
+            return
+        if isinstance(record, RemoveTopicRecord):
+            self._remove_topic(record)
+        elif isinstance(record, PartitionChangeRecord):
+            self._change_partition(record)
+        elif isinstance(record, UnregisterBrokerRecord):
+            self._kept.pop(("broker", record.broker_id), None)
+            self._kept.pop(("broker change", record.broker_id), None)
+        elif kind in _KEYS:
+            self._keep(record, value)
+        else:
+            self._keep_unkeyed(record, value)
+
+    def _keep(self, record: MetadataRecord, value: bytes) -> None:
+        key = _KEYS[type(record)](record)
+        if type(record) in _REMOVED and _REMOVED[type(record)](record):
+            self._kept.pop(key, None)
+            return
+        if isinstance(record, TopicRecord):
+            self._topics[record.topic_id] = (record.name, [])
+        elif isinstance(record, PartitionRecord) and key not in self._kept and record.topic_id in self._topics:
+            self._topics[record.topic_id][1].append(key)
+        elif isinstance(record, RegisterBrokerRecord):
+            self._kept.pop(("broker change", record.broker_id), None)
+            self._kept.pop(key, None)  # a change of before must not come behind it
+        self._kept[key] = value
+
+    def _keep_unkeyed(self, record: MetadataRecord, value: bytes) -> None:
+        if record.API_KEY < 0:
+            self._unknown.append(value)
+        else:
+            self._kept["one for all", record.API_KEY] = value
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        name, partitions = self._topics.pop(record.topic_id, ("", []))
+        self._kept.pop(("topic", record.topic_id), None)
+        for key in partitions:
+            self._kept.pop(key, None)
+        for key in [
+            key
+            for key in self._kept
+            if isinstance(key, tuple) and key[0] == "config" and key[1:3] == (TOPIC_RESOURCE, name)
+        ]:
+            del self._kept[key]
+
+    def _change_partition(self, change: PartitionChangeRecord) -> None:
+        """Source: PartitionRegistration.merge."""
+        key = ("partition", change.topic_id, change.partition_id)
+        before = self._kept.get(key)
+        if before is None:
+            return
+        partition = decode_record(before)
+        assert isinstance(partition, PartitionRecord)
+        changed_by(partition, change)
+        has_elr = partition.eligible_leader_replicas is not None or partition.last_known_elr is not None
+        self._kept[key] = encode_record(partition, PartitionRecord.LATEST if has_elr else None)
+
+    def values(self) -> list[bytes]:
+        """Topics come before their partitions."""
+        return [*self._kept.values(), *self._unknown]
+
+
+def changed_by(partition: PartitionRecord, change: PartitionChangeRecord) -> None:
+    """Bring a partition up to date. Source: PartitionRegistration.merge."""
+    if change.leader != _NO_CHANGE:
+        partition.leader = change.leader
+        partition.leader_epoch += 1
+    if change.leader_recovery_state >= 0:
+        partition.leader_recovery_state = change.leader_recovery_state
+    for name in (
+        "isr", "replicas", "removing_replicas", "adding_replicas", "directories", "eligible_leader_replicas",
+        "last_known_elr",
+    ):  # fmt: skip
+        changed = getattr(change, name)
+        if changed is not None:
+            setattr(partition, name, changed)
+    partition.partition_epoch += 1
