@@ -1,0 +1,97 @@
+"""What a request costs does not grow with its records: counted in calls of functions, of Python's and of C's."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import struct
+import sys
+import time
+
+import pytest
+
+from broker.protocol.records import Record, encode_batch
+from broker.security.principal import ANONYMOUS
+from broker.server import serve
+from tests.support.broker import settings
+from tests.support.wire import produce_frame
+
+
+class Client:
+    """As much of a connection as a request needs that is answered at once."""
+
+    listener, peer, principal = "PLAINTEXT", "127.0.0.1", ANONYMOUS
+    answer = b""
+
+    @property
+    def active_at(self) -> float:
+        return time.monotonic()
+
+    def send(self, parts, sent=None) -> None:
+        self.answer = b"".join(part if isinstance(part, bytes | bytearray) else part.read() for part in parts)
+        if sent is not None:
+            sent(0.0)
+
+
+def calls(work) -> int:
+    count = 0
+
+    def profile(frame, event, argument) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    gc.disable()
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return count
+
+
+def fetch_frame(topic: str, offset: int) -> bytes:
+    name = topic.encode()
+    head = struct.pack(">hhih", 1, 11, 1, -1) + struct.pack(">iiiibii", -1, 0, 1, 1 << 30, 0, 0, -1)
+    return (
+        head
+        + struct.pack(">ih", 1, len(name))
+        + name
+        + struct.pack(">iiiqqi", 1, 0, -1, offset, -1, 1 << 30)
+        + struct.pack(">ih", 0, 0)
+    )
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """Counts the calls for a batch of so many records: to produce it, and to fetch it."""
+
+    async def count(records: int) -> tuple[int, int]:
+        directory = tmp_path / str(records)
+        server = serve(settings(directory, acks_all_durability="page-cache", log_background_flush_interval_ms="100000"))
+        await server.start()
+        try:
+            server.broker.topics.create("t", partitions=1)
+            handle = server._dispatcher
+            client = Client()
+            batch = encode_batch([Record(None, b"x" * 100)._replace(timestamp_ms=1) for _ in range(records)])
+            produce = memoryview(bytearray(produce_frame("t", 0, batch)))
+            for _ in range(3):  # what is looked up once, and imported
+                handle(client, produce)
+                handle(client, memoryview(fetch_frame("t", 0)))
+            produced = calls(lambda: handle(client, produce))
+            start = server.broker.partitions.find("t", 0).log_end_offset - records
+            fetched = calls(lambda: handle(client, memoryview(fetch_frame("t", start))))
+            assert len(client.answer) >= len(batch)
+            return produced, fetched
+        finally:
+            await server.stop()
+
+    return lambda records: asyncio.run(count(records))
+
+
+def test_a_thousand_times_the_records_take_no_more_calls(counted):
+    one, many = counted(1), counted(1000)
+    assert many[0] <= one[0] + 4, f"produce: {one[0]} calls for one record, {many[0]} for a thousand"
+    assert many[1] <= one[1] + 4, f"fetch: {one[1]} calls for one record, {many[1]} for a thousand"
+    assert one[0] < 200 and one[1] < 200
