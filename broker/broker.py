@@ -21,14 +21,22 @@ from broker.metrics.topics import TopicMetrics
 from broker.partitions import Partitions
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
-from broker.resources import Resources
+from broker.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
 from broker.security.tokens import DelegationTokens
 from broker.state_topic import StateTopic
+from broker.telemetry.subscriptions import (
+    CLIENT_METRICS,
+    CurrentSubscriptions,
+    SubscriptionConfig,
+    check_subscription,
+)
+from broker.telemetry.telemetry import Telemetry
 from broker.topic_catalog import MetadataTopics
 from broker.topics import Topics
 from broker.transactions import TRANSACTIONS_TOPIC, Markers, TransactionCoordinator
+from tidegate.kit.config import keys_of
 
 __all__ = ["Broker", "Node"]
 
@@ -60,7 +68,12 @@ class Broker:
         self.metadata = ClusterMetadata.open(
             self.logs, node_id=config.node_id, topic_defaults=topic_defaults(config.topic_settings)
         )
-        self.resources = Resources(config, self.metadata)
+        kinds = {CLIENT_METRICS: NamedKind(Source.CLIENT_METRICS, keys_of(SubscriptionConfig), check_subscription)}
+        self.resources = Resources(config, self.metadata, kinds)
+        subscriptions = CurrentSubscriptions(
+            lambda: (self.metadata.config_changes, self.metadata.named_configs(CLIENT_METRICS))
+        )
+        self.telemetry = Telemetry(subscriptions, config.telemetry_max_bytes)
         self.topics = Topics(config, self.metadata, self.logs)
         self.arrivals = Arrivals()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)

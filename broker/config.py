@@ -13,6 +13,7 @@ from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
 from broker.security.config import SecurityConfig, listener_problems
+from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
 from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
@@ -53,7 +54,14 @@ def _listeners(values: list[str]) -> str | None:
 
 @config
 class BrokerConfig(
-    AccessConfig, QuotaConfig, MetricsConfig, GroupConfig, SecurityConfig, TransactionConfig, MetadataLogConfig
+    AccessConfig,
+    QuotaConfig,
+    MetricsConfig,
+    TelemetryConfig,
+    GroupConfig,
+    SecurityConfig,
+    TransactionConfig,
+    MetadataLogConfig,
 ):
     """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 

@@ -101,7 +101,9 @@ class Connection:
         self.principal = ANONYMOUS
         self.authenticated = authenticated
         """Whether it is known who the client is, be it that nobody asks; who handles frames says so by ``serve``."""
-        self.peer = _peer_of(sock)
+        self.peer, self.peer_port = _peer_of(sock)
+        self.software = ("unknown", "unknown")
+        """The client's program and its version, where it told (ApiVersions)."""
         self._buffer = bytearray(_BUFFER_BYTES if authenticated else _FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
@@ -425,9 +427,9 @@ class Connection:
         self._closed(self, reason)
 
 
-def _peer_of(sock: socket.socket) -> str:
+def _peer_of(sock: socket.socket) -> tuple[str, int]:
     try:
         name = sock.getpeername()
     except OSError:
-        return "unknown"
-    return str(name[0]) if isinstance(name, tuple) else "unix"
+        return "unknown", 0
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("unix", 0)

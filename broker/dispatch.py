@@ -93,7 +93,13 @@ class Dispatcher:
             log.exception("a request could not be read", client=connection.peer)
             raise ConnectionRefusal(f"a request could not be read: {error!r}") from error
         context = Context(
-            self._broker, version, header.client_id or "", connection.peer, connection.listener, connection.principal
+            self._broker,
+            version,
+            header.client_id or "",
+            connection.peer,
+            connection.listener,
+            connection.principal,
+            connection,
         )
         self._answer(Exchange(connection, route, header, context, len(frame), began), request)
 

@@ -107,6 +107,7 @@ class ClusterMetadata:
         """Of the records that came since."""
         self._applied_offset = 0
         self.features: dict[str, int] = {}
+        self.config_changes = 0
         self.acls = Acls()
         self.quotas = QuotaSettings()
         self.scram = ScramCredentials()
@@ -179,6 +180,10 @@ class ClusterMetadata:
     def configured(self, resource_type: int) -> list[str]:
         """The resources of a type for which keys are set."""
         return [name for (kind, name), configs in self._configs.items() if kind == resource_type and configs]
+
+    def named_configs(self, resource_type: int) -> dict[str, Mapping[str, str]]:
+        """All resources of a type that have keys set, by name."""
+        return {name: configs for (kind, name), configs in self._configs.items() if kind == resource_type}
 
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of a topic, by partition. Raises UnknownTopicOrPartition."""
@@ -432,7 +437,11 @@ class ClusterMetadata:
             present.pop(record.name, None)
         else:
             present[record.name] = record.value
-        self._configs[resource] = present
+        self.config_changes += 1
+        if present or record.resource_type == TOPIC_RESOURCE:
+            self._configs[resource] = present
+        else:
+            self._configs.pop(resource, None)
         topic = self._topics.get(record.resource_name) if record.resource_type == TOPIC_RESOURCE else None
         if topic is not None:
             self._topics[topic.name] = replace(topic, configs=present)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -14,7 +14,7 @@ from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
 from broker.metadata import ClusterMetadata
 from tidegate.kit.config import Key, KeyType, keys_of
 
-__all__ = ["ConfigEntry", "Operation", "Resources", "Source", "Synonym"]
+__all__ = ["ConfigEntry", "NamedKind", "Operation", "Resources", "Source", "Synonym"]
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -30,6 +30,7 @@ class Source(IntEnum):
     BROKER_DEFAULT = 3
     STATIC = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
     GROUP = 8
 
 
@@ -91,13 +92,29 @@ class ConfigEntry:
         return _TYPES[self.key.type]
 
 
-class Resources:
-    """The configurable things of one broker. Changes are on disk when a call returns, and hold from then on."""
+@dataclass(frozen=True, slots=True)
+class NamedKind:
+    """A type of resources that are nothing but configuration under a name."""
 
-    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
+    source: Source
+    keys: Sequence[Key]
+    check: Callable[[str, Mapping[str, str]], None]
+    """Given the name and all keys that would be set; raises what is wrong with them."""
+
+
+class Resources:
+    """The configurable things of one broker. Changes are on disk when a call returns, and hold from then on.
+
+    ``kinds`` are the types besides topics and brokers, by ``ConfigResource.Type``.
+    """
+
+    def __init__(
+        self, config: BrokerConfig, metadata: ClusterMetadata, kinds: Mapping[int, NamedKind] | None = None
+    ) -> None:
         self._config = config
         self._metadata = metadata
         self._groups = GroupResources(config)
+        self._kinds = dict(kinds or {})
         self._apply_defaults()
 
     # Describing
@@ -113,9 +130,7 @@ class Resources:
             self._groups.check_name(name)
             entries = self._group_entries(self._metadata.configs(GROUP, name))
         else:
-            raise InvalidRequest(
-                f"Resources of type {resource_type} have no configuration here: topics, brokers and groups have."
-            )
+            entries = self._named_entries(self._kind(resource_type), resource_type, name)
         names = None if wanted is None else set(wanted)
         return [entry for entry in entries if names is None or entry.name in names]
 
@@ -137,6 +152,28 @@ class Resources:
             )
             entries.append(ConfigEntry(key, found))
         return entries
+
+    def _kind(self, resource_type: int) -> NamedKind:
+        kind = self._kinds.get(resource_type)
+        if kind is None:
+            known = ", ".join(map(str, sorted({TOPIC, BROKER, GROUP, *self._kinds})))
+            raise InvalidRequest(f"Resources of type {resource_type} have no configuration here: types {known} have.")
+        return kind
+
+    def _named_entries(self, kind: NamedKind, resource_type: int, name: str) -> list[ConfigEntry]:
+        if not name:
+            raise InvalidRequest(f"The name of the resource of type {resource_type} is empty.")
+        given = self._metadata.configs(resource_type, name)
+        return [
+            ConfigEntry(
+                key,
+                [
+                    *([Synonym(key.name, given[key.name], kind.source)] if key.name in given else ()),
+                    Synonym(key.name, _text(key.default), Source.DEFAULT),
+                ],
+            )
+            for key in kind.keys
+        ]
 
     def topic_entries(self, given: Mapping[str, str]) -> list[ConfigEntry]:
         """All keys of a topic that sets the given ones."""
@@ -209,10 +246,21 @@ class Resources:
         if twice is not None:
             raise InvalidRequest(f"The key {twice} is changed twice in one request.")
         present = self._present(resource_type, name)
-        after = {key: self._after(key, operation, value, present.get(key)) for key, operation, value in changes}
+        lists = self._lists(resource_type)
+        after = {
+            key: self._after(lists.get(key), key, operation, value, present.get(key))
+            for key, operation, value in changes
+        }
         self._change(resource_type, name, after, validate_only=validate_only)
 
-    def _after(self, key: str, operation: int, value: str | None, present: str | None) -> str | None:
+    def _lists(self, resource_type: int) -> dict[str, Key]:
+        kind = self._kinds.get(resource_type)
+        return {one.name: one for one in (kind.keys if kind else keys_of(LogConfig)) if one.type is KeyType.LIST}
+
+    def _after(
+        self, declared: Key | None, key: str, operation: int, value: str | None, present: str | None
+    ) -> str | None:
+        """The value that an operation leaves; ``declared`` where the key is a list."""
         if operation == Operation.DELETE:
             return None
         if value is None:
@@ -221,8 +269,7 @@ class Resources:
             return value
         if operation not in (Operation.APPEND, Operation.SUBTRACT):
             raise InvalidRequest(f"Operation {operation} on {key} is not known: 0 to 3 are.")
-        declared = next((one for one in keys_of(LogConfig) if one.name == key), None)
-        if declared is None or declared.type is not KeyType.LIST:
+        if declared is None:
             raise InvalidConfiguration(f"{key} is not a list, so nothing can be added to it or taken from it.")
         items = (present if present is not None else _text(declared.default) or "").split(",")
         given = [item.strip() for item in value.split(",")]
@@ -239,9 +286,8 @@ class Resources:
         if resource_type == GROUP:
             self._groups.check_name(name)
             return self._metadata.configs(GROUP, name)
-        raise InvalidRequest(
-            f"Resources of type {resource_type} have no configuration here: topics, brokers and groups have."
-        )
+        self._kind(resource_type)
+        return self._metadata.configs(resource_type, name)
 
     def _change(self, resource_type: int, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
         present = self._present(resource_type, name)
@@ -255,6 +301,11 @@ class Resources:
             self._groups.check(after)
             if not validate_only:
                 self._metadata.set_configs(GROUP, name, changes)
+            return
+        if resource_type != BROKER:
+            self._kind(resource_type).check(name, after)
+            if not validate_only:
+                self._metadata.set_configs(resource_type, name, changes)
             return
         self._check_dynamic(changes, after)
         if not validate_only:

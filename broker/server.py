@@ -65,7 +65,7 @@ class BrokerServer:
         """Recover the logs, listen. Raises KafkaStorageError for a directory that cannot be used or an address taken."""
         self._broker = broker = Broker(self.config)
         self._dispatcher = Dispatcher(broker, ROUTES)
-        broker.api_versions = advertised()
+        broker.api_versions = advertised(telemetry=self.config.client_telemetry_enable)
         self._listening = listening = Listening(self.config, broker.quotas.connected)
         doors = [
             FrontDoor(listener.name, broker.protocols[listener.name], broker, self._dispatcher)

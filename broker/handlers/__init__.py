@@ -23,6 +23,7 @@ from broker.handlers import (
     quotas,
     replicas,
     sasl,
+    telemetry,
     tokens,
     topics,
     transaction_admin,
@@ -30,6 +31,7 @@ from broker.handlers import (
     transactions,
 )
 from broker.handlers.routes import Route
+from broker.protocol.api import ApiKey
 from broker.protocol.messages.api_versions import ApiVersion
 
 __all__ = ["ROUTES", "advertised"]
@@ -53,6 +55,7 @@ _FAMILIES: Final = (
     sasl,
     credentials,
     tokens,
+    telemetry,
     quorum,
     replicas,
 )
@@ -63,9 +66,10 @@ ROUTES: Final[Mapping[int, Route]] = MappingProxyType(
 """By API key, ascending."""
 
 
-def advertised() -> list[ApiVersion]:
-    """What ApiVersions says."""
+def advertised(*, telemetry: bool = False) -> list[ApiVersion]:
+    """What ApiVersions says; as Apache Kafka, the APIs for metrics of clients only where they are wanted."""
     return [
         ApiVersion(api_key=key, min_version=route.advertised.start, max_version=route.advertised.stop - 1)
         for key, route in ROUTES.items()
+        if telemetry or route.key not in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
     ]

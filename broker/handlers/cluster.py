@@ -66,6 +66,8 @@ def api_versions(context: Context, request: ApiVersionsRequest) -> ApiVersionsRe
         for text in (request.client_software_name, request.client_software_version):
             if not _SOFTWARE.fullmatch(text):
                 raise InvalidRequest(f"{text!r} cannot name a client's software or its version.")
+        if context.connection is not None:
+            context.connection.software = (request.client_software_name, request.client_software_version)
     metadata = context.broker.metadata
     lowest = 0 if context.version >= _ZERO_LEVELS_SINCE else 1
     return ApiVersionsResponse(

@@ -16,6 +16,7 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.connection import Connection
     from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
@@ -46,6 +47,7 @@ class Context(NamedTuple):
     listener: str
     """The name of the listener the request came in by."""
     principal: Principal = ANONYMOUS
+    connection: Connection | None = None
 
     def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether the client may do this; everything, where the broker has no authorizer."""

@@ -71,6 +71,7 @@ def families(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network:
     yield from _groups(broker)
     yield from _connections(network)
     yield from _own(broker, requests, network)
+    yield from broker.telemetry.families()
 
 
 def _counter(name: str, doc: str, value: float, *labels: tuple[str, str]) -> Family:

@@ -1,0 +1,212 @@
+"""Clients that push their metrics: what each is asked for, how often it may come, and what it said last (KIP-714)."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from broker.errors import (
+    BrokerError,
+    InvalidRecord,
+    InvalidRequest,
+    TelemetryTooLarge,
+    ThrottlingQuotaExceeded,
+    UnknownSubscriptionId,
+    UnsupportedCompressionType,
+)
+from broker.metrics.text import Family, Sample
+from broker.protocol.compression import Codec, decompress
+from broker.telemetry.otlp import Point, points
+from broker.telemetry.subscriptions import ALL, DEFAULT_INTERVAL_MS, Subscription
+
+__all__ = ["Instance", "Telemetry"]
+
+_MOST_INSTANCES: Final = 16_384
+_KEPT_MS: Final = 60_000
+"""An instance is forgotten that was silent for three of its intervals, or for this if that is longer."""
+_MOST_POINTS: Final = 5_000
+"""Numbers in one push, and kept of one client."""
+_NEVER: Final = -(1 << 60)
+_PREFIX: Final = "org.apache.kafka."
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class Instance:
+    """One running client, by the id it was given."""
+
+    __slots__ = (
+        "asked_ms",
+        "attributes",
+        "id",
+        "interval_ms",
+        "last_error",
+        "metrics",
+        "pushed_ms",
+        "seen_ms",
+        "series",
+        "subscription_id",
+        "terminating",
+        "version",
+        "was_answered",
+    )
+
+    def __init__(self, instance_id: uuid.UUID, attributes: Mapping[str, str]) -> None:
+        self.id = instance_id
+        self.attributes = attributes
+        self.version = -1
+        self.subscription_id = 0
+        self.metrics: list[str] = []
+        self.interval_ms = DEFAULT_INTERVAL_MS
+        self.asked_ms = self.pushed_ms = self.seen_ms = _NEVER
+        self.terminating = self.was_answered = False
+        self.last_error = 0
+        self.series: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, bool]] = {}
+        """(name, labels) to (value, whether it only grows)."""
+
+
+class Telemetry:
+    """``subscriptions`` gives those that there are now, and a number that changes with them."""
+
+    def __init__(
+        self,
+        subscriptions: Callable[[], tuple[int, Mapping[str, Subscription]]],
+        max_bytes: int,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self.max_bytes = max_bytes
+        self._now_ms = now_ms or (lambda: time.monotonic_ns() // 1_000_000)
+        self._instances: OrderedDict[uuid.UUID, Instance] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def ask(self, instance_id: uuid.UUID, attributes: Mapping[str, str]) -> Instance:
+        """What a client is to push; it gets an id if it has none (id 0). Raises ThrottlingQuotaExceeded."""
+        if instance_id.int == 0:
+            instance_id = uuid.uuid4()
+        instance = self._instance(instance_id, attributes)
+        now = self._now_ms()
+        early = now - max(instance.asked_ms, instance.pushed_ms) < instance.interval_ms
+        # After these the client is to ask at once.
+        if early and instance.last_error not in (UnknownSubscriptionId.code, UnsupportedCompressionType.code):
+            raise self._too_early(instance)
+        instance.asked_ms = now
+        instance.was_answered = True
+        instance.last_error = 0
+        return instance
+
+    def push(
+        self,
+        instance_id: uuid.UUID,
+        attributes: Mapping[str, str],
+        *,
+        subscription_id: int,
+        terminating: bool,
+        compression: int,
+        metrics: bytes,
+    ) -> None:
+        """Take metrics. Raises what Kafka answers: a wrong id, too early, too large, not what was asked for."""
+        if instance_id.int in (0, 1):
+            raise InvalidRequest(f"{instance_id} is not the id of a client: GetTelemetrySubscriptions gives one.")
+        instance = self._instance(instance_id, attributes)
+        try:
+            self._check(instance, subscription_id, terminating, compression, metrics)
+            if metrics:
+                self._take(instance, decompress(compression, metrics))
+        except BrokerError as error:
+            instance.last_error = error.code
+            raise
+        finally:
+            instance.terminating = terminating
+        instance.last_error = 0
+
+    def families(self) -> Iterator[Family]:
+        """All numbers that clients said last, for /metrics; names are Kafka's with ``_`` for ``.``"""
+        self._forget()
+        by_name: dict[str, tuple[bool, list[Sample]]] = {}
+        for instance in self._instances.values():
+            own = (
+                ("client_instance_id", str(instance.id)),
+                ("client_id", instance.attributes.get("client_id", "")),
+            )
+            for (name, labels), (value, counts) in instance.series.items():
+                by_name.setdefault(name, (counts, []))[1].append(Sample(value, own + labels))
+        for name, (counts, samples) in by_name.items():
+            yield Family(name, "Pushed by clients (KIP-714).", "counter" if counts else "gauge", samples)
+
+    def _check(
+        self, instance: Instance, subscription_id: int, terminating: bool, compression: int, metrics: bytes
+    ) -> None:
+        if instance.terminating:
+            raise InvalidRequest(f"Client {instance.id} has said that it ends: nothing more is taken from it.")
+        now = self._now_ms()
+        # The first push after a question may come at any time: clients spread them (0.5 to 1.5 intervals).
+        if instance.was_answered or now - instance.pushed_ms >= instance.interval_ms:
+            instance.pushed_ms = now
+            instance.was_answered = False
+        elif not terminating:
+            raise self._too_early(instance)
+        if subscription_id != instance.subscription_id:
+            raise UnknownSubscriptionId(f"Subscription {subscription_id} is not, or no more, that of {instance.id}.")
+        if compression not in list(Codec):
+            raise UnsupportedCompressionType(f"Compression type {compression} is not known: 0 to 4 are.")
+        if len(metrics) > self.max_bytes:
+            raise TelemetryTooLarge(f"{len(metrics)} bytes of metrics were pushed; {self.max_bytes} are taken.")
+
+    def _too_early(self, instance: Instance) -> BrokerError:
+        return ThrottlingQuotaExceeded(f"Client {instance.id} may come once in {instance.interval_ms} ms.")
+
+    def _instance(self, instance_id: uuid.UUID, attributes: Mapping[str, str]) -> Instance:
+        instance = self._instances.get(instance_id)
+        if instance is None:
+            self._forget()
+            if len(self._instances) >= _MOST_INSTANCES:
+                self._instances.popitem(last=False)
+            instance = self._instances[instance_id] = Instance(
+                instance_id, {**attributes, "client_instance_id": str(instance_id)}
+            )
+        self._instances.move_to_end(instance_id)
+        version, subscriptions = self._subscriptions()
+        if instance.version != version:
+            self._subscribe(instance, subscriptions)
+            instance.version = version
+        instance.seen_ms = self._now_ms()
+        return instance
+
+    def _subscribe(self, instance: Instance, subscriptions: Mapping[str, Subscription]) -> None:
+        matching = [one for one in subscriptions.values() if one.matches(instance.attributes)]
+        wanted = frozenset[str]().union(*(one.metrics for one in matching))
+        instance.metrics = [ALL] if ALL in wanted else sorted(wanted)
+        instance.interval_ms = min((one.interval_ms for one in matching), default=DEFAULT_INTERVAL_MS)
+        instance.asked_ms = instance.pushed_ms = _NEVER
+        seed = f"{instance.metrics}{instance.interval_ms}{instance.id}"
+        instance.subscription_id = zlib.crc32(seed.encode()) - (1 << 31)
+
+    def _forget(self) -> None:
+        now = self._now_ms()
+        for instance in list(self._instances.values()):
+            if now - instance.seen_ms > max(_KEPT_MS, 3 * instance.interval_ms):
+                del self._instances[instance.id]
+
+    def _take(self, instance: Instance, data: bytes | memoryview) -> None:
+        if len(data) > 16 * self.max_bytes:
+            raise InvalidRecord(f"Metrics that become {len(data)} bytes are not taken: {16 * self.max_bytes} are.")
+        said: list[Point] = []
+        for point in points(data):
+            said.append(point)
+            if len(said) > _MOST_POINTS:
+                raise InvalidRecord(f"More than {_MOST_POINTS} numbers were pushed at once.")
+        for point in said:
+            name = "kafka_client_" + _NOT_IN_NAMES.sub("_", point.name.removeprefix(_PREFIX))
+            series = (name, tuple((_NOT_IN_NAMES.sub("_", label), value) for label, value in point.labels))
+            before = instance.series.get(series)
+            if before is None and len(instance.series) >= _MOST_POINTS:
+                continue
+            added = before[0] if before is not None and point.delta else 0.0
+            instance.series[series] = (added + point.value, point.counts)
