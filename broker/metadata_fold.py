@@ -48,8 +48,8 @@ _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
     PartitionRecord: lambda one: ("partition", one.topic_id, one.partition_id),
     ConfigRecord: lambda one: ("config", one.resource_type, one.resource_name, one.name),
     FeatureLevelRecord: lambda one: ("feature", one.name),
-    AccessControlEntryRecord: lambda one: ("acl", one.id),
-    RemoveAccessControlEntryRecord: lambda one: ("acl", one.id),
+    AccessControlEntryRecord: lambda one: ("acl", one.acl_id),
+    RemoveAccessControlEntryRecord: lambda one: ("acl", one.acl_id),
     ClientQuotaRecord: lambda one: (
         "quota",
         frozenset((part.entity_type, part.entity_name) for part in one.entity),
