@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from broker.arrivals import Arrivals
 from broker.config import BrokerConfig, Listener
 from broker.durability import Durability
 from broker.fetch_sessions import FetchSessions
-from broker.groups import OFFSETS_TOPIC, GroupCoordinator
+from broker.groups import OFFSETS_TOPIC, GroupCoordinator, LoopClock
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.log_keeper import LogKeeper
@@ -25,6 +26,10 @@ from broker.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
 from broker.security.tokens import DelegationTokens
+from broker.share.coordinator import ShareCoordinator
+from broker.share.settings import share_settings
+from broker.share.share_groups import ShareGroups
+from broker.share.state_log import ShareStateLog
 from broker.state_topic import StateTopic
 from broker.telemetry.subscriptions import (
     CLIENT_METRICS,
@@ -108,6 +113,24 @@ class Broker:
             transaction_version=lambda: self.metadata.features.get("transaction.version", 0),
         )
         self.transactions.start()
+        self.share = self._share_groups()
+
+    def _share_groups(self) -> ShareGroups:
+        clock = LoopClock()
+        coordinator = ShareCoordinator(ShareStateLog(self), self.config, clock, self._has_partition)
+        coordinator.start()
+        return ShareGroups(
+            coordinator,
+            self.partitions,
+            self.arrivals,
+            clock,
+            lambda group_id: share_settings(self.groups.settings(group_id)),
+            self.config.share_max_share_sessions,
+        )
+
+    def _has_partition(self, topic_id: uuid.UUID, partition: int) -> bool:
+        name = self.topics.name_of(topic_id)
+        return name is not None and self.logs.get(name, partition) is not None
 
     def node(self, listener: str) -> Node:
         """This broker, as a client of that listener can reach it."""
@@ -118,6 +141,7 @@ class Broker:
         """Bring everything to the disk, marked as a clean stop."""
         self.groups.stop()
         self.transactions.stop()
+        self.share.coordinator.stop()
         await self.durability.close()
         self.log_keeper.close()
         self.logs.close()

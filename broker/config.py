@@ -13,6 +13,7 @@ from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
 from broker.security.config import SecurityConfig, listener_problems
+from broker.share.config import ShareCoordinatorConfig
 from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
 from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
@@ -62,6 +63,7 @@ class BrokerConfig(
     SecurityConfig,
     TransactionConfig,
     MetadataLogConfig,
+    ShareCoordinatorConfig,
 ):
     """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 

@@ -81,6 +81,9 @@ class Wire(Protocol):
 class Connection:
     """Belongs to one event loop. ``closed`` is called once, with the reason where the client did not simply leave."""
 
+    when_closed: Callable[[], None] | None = None
+    """What ends with the connection."""
+
     def __init__(
         self,
         sock: socket.socket,
@@ -425,6 +428,8 @@ class Connection:
         self._out.clear()
         self._large = None
         self._closed(self, reason)
+        if self.when_closed is not None:
+            self.when_closed()
 
 
 def _peer_of(sock: socket.socket) -> tuple[str, int]:

@@ -119,4 +119,6 @@ class Partitions:
         self._arrivals.notify(partition, 0)
 
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+_LENGTH: Final = struct.Struct(">qi")
+"""Base offset and length, which stand before what the length counts."""
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

@@ -22,6 +22,7 @@ from broker.groups import OFFSETS_TOPIC, GroupCoordinator
 from broker.log.directory import LogDirectory
 from broker.metadata import METADATA_TOPIC, ClusterMetadata, Topic
 from broker.partitions import INTERNAL_TOPICS, Partitions
+from broker.share.config import SHARE_STATE_TOPIC
 from broker.transactions.loading import TRANSACTIONS_TOPIC
 
 __all__ = ["DEFAULT", "Topics"]
@@ -72,6 +73,8 @@ class Topics:
             return self.offsets_topic()
         if name == TRANSACTIONS_TOPIC:
             return self.transactions_topic()
+        if name == SHARE_STATE_TOPIC:
+            return self.share_state_topic()
         self._metadata.check_new_topic(name)
         if not (allowed and self._config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
             raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
@@ -97,6 +100,17 @@ class Topics:
             TRANSACTIONS_TOPIC,
             partitions=self._config.transaction_topic_partitions,
             configs=self._config.transaction_topic_configs(),
+        )
+
+    def share_state_topic(self) -> Topic:
+        """``__share_group_state``, created when it is first needed."""
+        found = self._metadata.topics.get(SHARE_STATE_TOPIC)
+        if found is not None:
+            return found
+        return self._metadata.create_topic(
+            SHARE_STATE_TOPIC,
+            partitions=self._config.share_state_partitions,
+            configs=self._config.share_state_topic_configs(),
         )
 
     def create(

@@ -183,6 +183,7 @@ def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) ->
             name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
         )
     broker.topic_metrics.forget(gone.name)
+    broker.share.forget_topic(gone.id)
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 

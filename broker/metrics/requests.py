@@ -14,6 +14,7 @@ from broker.protocol.messages.describe_topic_partitions import DescribeTopicPart
 from broker.protocol.messages.metadata import MetadataResponsePartition
 from broker.protocol.produce import ProduceResponse
 from broker.protocol.schema import Message
+from broker.protocol.share_fetch import ShareFetchAnswer
 
 __all__ = ["PERCENTILES", "RequestMetrics", "Times", "error_codes", "quantiles"]
 
@@ -94,7 +95,7 @@ def _of_produce(answer: ProduceResponse) -> Iterator[int]:
     return (one.error_code for _, results in answer.topics for one in results if one.error_code)
 
 
-def _of_fetch(answer: FetchResponse) -> Iterator[int]:
+def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Iterator[int]:
     if answer.error_code:
         yield answer.error_code
     for _, results in answer.topics:
@@ -131,4 +132,8 @@ def _has_errors(kind: type[Message]) -> bool:
 
 _WITHOUT: Final = (MetadataResponsePartition, DescribeTopicPartitionsResponsePartition)
 """There may be thousands in one answer, and a partition that is there has no error here."""
-_FINDERS: Final[dict[type[Any], _Finder]] = {ProduceResponse: _of_produce, FetchResponse: _of_fetch}
+_FINDERS: Final[dict[type[Any], _Finder]] = {
+    ProduceResponse: _of_produce,
+    FetchResponse: _of_fetch,
+    ShareFetchAnswer: _of_fetch,
+}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidegate.kit.config import KeyType, at_least, between, config, key
 
-__all__ = ["ShareCoordinatorConfig"]
+__all__ = ["SHARE_STATE_TOPIC", "ShareCoordinatorConfig"]
+
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 
 @config

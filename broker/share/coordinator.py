@@ -6,7 +6,7 @@ import asyncio
 import base64
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from broker.errors import (
     BrokerError,
@@ -20,7 +20,7 @@ from broker.errors import (
 )
 from broker.groups.clock import Clock, Timer
 from broker.groups.journal import accepted, fail, partition_for, succeed
-from broker.share.config import ShareCoordinatorConfig
+from broker.share.config import SHARE_STATE_TOPIC, ShareCoordinatorConfig
 from broker.share.records import (
     SNAPSHOT,
     UPDATE,
@@ -36,9 +36,8 @@ from broker.share.state_batches import combined
 from broker.share.values import ShareKey, StoredState
 from tidegate.kit.logs import logger
 
-__all__ = ["SHARE_STATE_TOPIC", "ShareCoordinator", "StateLog", "coordinator_key", "read_coordinator_key"]
+__all__ = ["ShareCoordinator", "StateLog", "coordinator_key", "read_coordinator_key"]
 
-SHARE_STATE_TOPIC: Final = "__share_group_state"
 _log = logger(__name__)
 
 Entry = tuple[bytes, bytes | None]

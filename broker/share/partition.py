@@ -6,7 +6,19 @@ import asyncio
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from broker.errors import BrokerError, LeaderNotAvailable, UnknownServerError
+from broker.errors import (
+    BrokerError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    FencedStateEpoch,
+    GroupIdNotFound,
+    LeaderNotAvailable,
+    NotCoordinator,
+    NotLeaderOrFollower,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
 from broker.groups.clock import Clock, Timer
 from broker.groups.journal import fail, succeed, when_done
 from broker.share.delivery import NOBODY, Delivery, InFlight, InFlightBatch, RecordState
@@ -88,7 +100,10 @@ class SharePartition:
             return
         if self._activity is _Activity.FENCED:
             raise LeaderNotAvailable(f"The share-partition {self} is fenced.")
-        stored = self._persister.read(self.key, self.leader_epoch)
+        try:
+            stored = self._persister.read(self.key, self.leader_epoch)
+        except BrokerError as error:
+            raise _told(error) from error
         start = stored.start_offset
         self.start_offset = start if start != -1 else find_start(self.settings.auto_offset_reset)
         self._state_epoch = stored.state_epoch
@@ -352,7 +367,7 @@ class SharePartition:
     def _written(self, changes: Sequence[Change], error: BrokerError | None, future: asyncio.Future[None]) -> None:
         if error is not None:
             self._undo(changes)
-            fail(future, error)
+            fail(future, _told(error))
             return
         now = self.clock.now_ms()
         for delivery, _ in changes:
@@ -379,6 +394,17 @@ class SharePartition:
     def _write(self, batches: Sequence[StateBatch]) -> asyncio.Future[None]:
         state = StoredState(self.start_offset, self._state_epoch, self.leader_epoch, self.complete, batches)
         return self._persister.write(self.key, state)
+
+
+def _told(error: BrokerError) -> BrokerError:
+    """What a member is told where the coordinator refuses: its errors mean other things between brokers."""
+    if isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress):
+        return CoordinatorNotAvailable(error.message)
+    if isinstance(error, FencedLeaderEpoch | FencedStateEpoch):
+        return NotLeaderOrFollower(error.message)
+    if isinstance(error, GroupIdNotFound | UnknownTopicOrPartition):
+        return error
+    return UnknownServerError(error.message)
 
 
 def _is_over(delivery: Delivery, now_ms: int) -> bool:

@@ -1,0 +1,232 @@
+"""The state of share-partitions, as brokers and coordinators of Kafka ask for it among themselves (KIP-932)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from broker.errors import BrokerError
+from broker.groups.journal import when_done
+from broker.handlers.routes import Answer, Context, Pending, Routes
+from broker.protocol.api import ApiKey
+from broker.protocol.messages import (
+    delete_share_group_state as deleting,
+)
+from broker.protocol.messages import (
+    initialize_share_group_state as initializing,
+)
+from broker.protocol.messages import (
+    read_share_group_state as reading,
+)
+from broker.protocol.messages import (
+    read_share_group_state_summary as summing,
+)
+from broker.protocol.messages import (
+    write_share_group_state as writing,
+)
+from broker.protocol.messages.delete_share_group_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+)
+from broker.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+)
+from broker.protocol.messages.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
+from broker.protocol.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
+from broker.protocol.messages.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
+from broker.security.access import CLUSTER_NAME, Operation, Resource, ResourceType, denied
+from broker.share.values import ShareKey, StateBatch, StoredState
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+A = TypeVar("A", bound=Answer)
+
+
+@routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=range(1))
+def initialize_share_group_state(
+    context: Context, request: InitializeShareGroupStateRequest
+) -> InitializeShareGroupStateResponse | Pending:
+    """Begin the state of share-partitions anew."""
+
+    def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
+        return context.broker.share.coordinator.initialize(key, given.state_epoch, given.start_offset)
+
+    return _written(
+        context,
+        request,
+        write,
+        InitializeShareGroupStateResponse,
+        initializing.InitializeStateResult,
+        initializing.PartitionResult,
+    )
+
+
+@routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=range(2))
+def write_share_group_state(
+    context: Context, request: WriteShareGroupStateRequest
+) -> WriteShareGroupStateResponse | Pending:
+    """Write down what became of records.
+
+    v1 how many are complete (KIP-1226)
+    """
+
+    def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
+        batches = [
+            StateBatch(one.first_offset, one.last_offset, one.delivery_count, one.delivery_state)
+            for one in given.state_batches
+        ]
+        state = StoredState(
+            given.start_offset, given.state_epoch, given.leader_epoch, given.delivery_complete_count, batches
+        )
+        return context.broker.share.coordinator.write(key, state)
+
+    return _written(
+        context, request, write, WriteShareGroupStateResponse, writing.WriteStateResult, writing.PartitionResult
+    )
+
+
+@routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=range(1))
+def delete_share_group_state(
+    context: Context, request: DeleteShareGroupStateRequest
+) -> DeleteShareGroupStateResponse | Pending:
+    """Forget the state of share-partitions."""
+
+    def write(key: ShareKey, _: Any) -> asyncio.Future[None]:
+        return context.broker.share.coordinator.delete(key)
+
+    return _written(
+        context, request, write, DeleteShareGroupStateResponse, deleting.DeleteStateResult, deleting.PartitionResult
+    )
+
+
+def _written(
+    context: Context,
+    request: Any,
+    write: Callable[[ShareKey, Any], asyncio.Future[None]],
+    response: Callable[..., A],
+    topic_result: Callable[..., Any],
+    partition_result: Callable[..., Any],
+) -> A | Pending:
+    """Write for every partition that is named; the answer says of each whether that could be done."""
+    refusal = _refusal(context)
+    if not _is_complete(request):
+        return response()
+    results: list[Any] = []
+    waiting = 0
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(result: Any, error: BrokerError | None) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        if waiting == 0 and not done.done():
+            done.set_result(None)
+
+    asked = []
+    for topic in request.topics:
+        partitions = [partition_result(partition=given.partition) for given in topic.partitions]
+        results.append(topic_result(topic_id=topic.topic_id, partitions=partitions))
+        asked += [
+            (ShareKey(request.group_id, topic.topic_id, given.partition), given, result)
+            for given, result in zip(topic.partitions, partitions, strict=True)
+        ]
+    waiting = len(asked)
+    for key, given, result in asked:
+        if refusal is not None:
+            note(result, refusal)
+            continue
+        when_done(write(key, given), lambda error, result=result: note(result, error))  # type: ignore[misc]
+    return Pending(done, lambda _: response(results=results))
+
+
+def _refusal(context: Context) -> BrokerError | None:
+    if context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return None
+    return denied(Operation.CLUSTER_ACTION, Resource(ResourceType.CLUSTER, CLUSTER_NAME), context.principal)
+
+
+def _is_complete(request: Any) -> bool:
+    """A request that names no group, no topic, or a topic without partitions is answered with nothing."""
+    return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
+
+
+@routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=range(1))
+def read_share_group_state(context: Context, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
+    """Read the state of share-partitions, for the leaders of the partitions."""
+
+    def read(key: ShareKey, given: reading.PartitionData) -> reading.PartitionResult:
+        state = context.broker.share.coordinator.read(key, given.leader_epoch)
+        return reading.PartitionResult(
+            partition=key.partition,
+            state_epoch=state.state_epoch,
+            start_offset=state.start_offset,
+            state_batches=[
+                reading.StateBatch(
+                    first_offset=one.first,
+                    last_offset=one.last,
+                    delivery_state=one.state,
+                    delivery_count=one.deliveries,
+                )
+                for one in state.batches
+            ],
+        )
+
+    results = _read(context, request, read, reading.ReadStateResult, reading.PartitionResult)
+    return ReadShareGroupStateResponse(results=results)
+
+
+@routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=range(2))
+def read_share_group_state_summary(
+    context: Context, request: ReadShareGroupStateSummaryRequest
+) -> ReadShareGroupStateSummaryResponse:
+    """Read where share-partitions begin.
+
+    v1 how many records are complete (KIP-1226)
+    """
+
+    def read(key: ShareKey, _: summing.PartitionData) -> summing.PartitionResult:
+        state = context.broker.share.coordinator.summary(key)
+        return summing.PartitionResult(
+            partition=key.partition,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+        )
+
+    results = _read(context, request, read, summing.ReadStateSummaryResult, summing.PartitionResult)
+    return ReadShareGroupStateSummaryResponse(results=results)
+
+
+def _read(
+    context: Context,
+    request: Any,
+    read: Callable[[ShareKey, Any], Any],
+    topic_result: Callable[..., Any],
+    partition_result: Callable[..., Any],
+) -> Sequence[Any]:
+    refusal = _refusal(context)
+    if not _is_complete(request):
+        return []
+    results = []
+    for topic in request.topics:
+        partitions = []
+        for given in topic.partitions:
+            try:
+                if refusal is not None:
+                    raise refusal
+                partitions.append(read(ShareKey(request.group_id, topic.topic_id, given.partition), given))
+            except BrokerError as error:
+                partitions.append(
+                    partition_result(partition=given.partition, error_code=error.code, error_message=error.message)
+                )
+        results.append(topic_result(topic_id=topic.topic_id, partitions=partitions))
+    return results

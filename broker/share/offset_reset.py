@@ -1,0 +1,32 @@
+"""Where a share-partition begins that has no start offset yet (``share.auto.offset.reset``)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from broker.log.partition import PartitionLog
+
+__all__ = ["duration_ms", "offset_for"]
+
+_DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,9}))?S)?)?", re.IGNORECASE)
+
+
+def duration_ms(text: str) -> int:
+    """An ISO 8601 duration of days, hours, minutes and seconds. Raises ValueError."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise ValueError(f"{text!r} is no duration of the form PnDTnHnMn.nS")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    fraction = int((found[5] or "0").ljust(9, "0")[:3])
+    return ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + fraction
+
+
+def offset_for(log: PartitionLog, reset: str, now_ms: int) -> int:
+    """For ``earliest``, ``latest``, or ``by_duration:`` and how long ago."""
+    if reset == "earliest":
+        return log.log_start_offset
+    if reset == "latest":
+        return log.log_end_offset
+    found = log.offset_for_time(now_ms - duration_ms(reset.partition(":")[2]))
+    return log.log_end_offset if found is None else found[1]
