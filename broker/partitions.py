@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 import uuid
 from collections.abc import Iterable
 from typing import Final, Protocol
