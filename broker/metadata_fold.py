@@ -22,6 +22,7 @@ from broker.metadata_records import (
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -43,6 +44,7 @@ _NO_CHANGE: Final = -2
 
 _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
     RegisterBrokerRecord: lambda one: ("broker", one.broker_id),
+    RegisterControllerRecord: lambda one: ("controller", one.controller_id),
     BrokerRegistrationChangeRecord: lambda one: ("broker change", one.broker_id),
     TopicRecord: lambda one: ("topic", one.topic_id),
     PartitionRecord: lambda one: ("partition", one.topic_id, one.partition_id),

@@ -50,6 +50,7 @@ __all__ = [
     "PartitionRecord",
     "ProducerIdsRecord",
     "RegisterBrokerRecord",
+    "RegisterControllerRecord",
     "RemoveTopicRecord",
     "TopicRecord",
     "UnknownRecord",
@@ -100,11 +101,12 @@ class RegisterBrokerRecord(MetadataRecord):
     """A broker started: who it is and where it listens."""
 
     __slots__ = (
-        "broker_epoch", "broker_id", "end_points", "features", "fenced", "in_controlled_shutdown", "incarnation_id",
-        "is_migrating_zk_broker", "log_dirs", "rack",
+        "broker_epoch", "broker_id", "cordoned_log_dirs", "end_points", "features", "fenced", "in_controlled_shutdown",
+        "incarnation_id", "is_migrating_zk_broker", "log_dirs", "rack",
     )  # fmt: skip
     API_KEY = 0
-    VERSION = LATEST = 3
+    VERSION = 3
+    LATEST = 4
     FIELDS: ClassVar = (
         Field(name="broker_id", kind="int32"),
         Field(name="is_migrating_zk_broker", kind="bool", since=2),
@@ -116,6 +118,7 @@ class RegisterBrokerRecord(MetadataRecord):
         Field(name="fenced", kind="bool"),
         Field(name="in_controlled_shutdown", kind="bool", since=1),
         Field(name="log_dirs", kind="uuid", array=True, since=3, tag=0),
+        Field(name="cordoned_log_dirs", kind="uuid", array=True, since=4, null_since=4, tag=1),
     )
 
     def __init__(
@@ -131,6 +134,7 @@ class RegisterBrokerRecord(MetadataRecord):
         fenced: bool = True,
         in_controlled_shutdown: bool = False,
         log_dirs: Sequence[uuid.UUID] = (),
+        cordoned_log_dirs: Sequence[uuid.UUID] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.is_migrating_zk_broker = is_migrating_zk_broker
@@ -142,20 +146,52 @@ class RegisterBrokerRecord(MetadataRecord):
         self.fenced = fenced
         self.in_controlled_shutdown = in_controlled_shutdown
         self.log_dirs = log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
+
+
+class RegisterControllerRecord(MetadataRecord):
+    """A controller started: who it is and where it listens."""
+
+    __slots__ = ("controller_id", "end_points", "features", "incarnation_id", "zk_migration_ready")
+    API_KEY = 27
+    FIELDS: ClassVar = (
+        Field(name="controller_id", kind="int32"),
+        Field(name="incarnation_id", kind="uuid"),
+        Field(name="zk_migration_ready", kind="bool"),
+        Field(name="end_points", kind=BrokerEndpoint, array=True),
+        Field(name="features", kind=BrokerFeature, array=True),
+    )
+
+    def __init__(
+        self,
+        *,
+        controller_id: int = 0,
+        incarnation_id: uuid.UUID = ZERO_UUID,
+        zk_migration_ready: bool = False,
+        end_points: Sequence[BrokerEndpoint] = (),
+        features: Sequence[BrokerFeature] = (),
+    ) -> None:
+        self.controller_id = controller_id
+        self.incarnation_id = incarnation_id
+        self.zk_migration_ready = zk_migration_ready
+        self.end_points = end_points
+        self.features = features
 
 
 class BrokerRegistrationChangeRecord(MetadataRecord):
     """A registered broker was fenced (1) or unfenced (-1)."""
 
-    __slots__ = ("broker_epoch", "broker_id", "fenced", "in_controlled_shutdown", "log_dirs")
+    __slots__ = ("broker_epoch", "broker_id", "cordoned_log_dirs", "fenced", "in_controlled_shutdown", "log_dirs")
     API_KEY = 17
-    VERSION = LATEST = 2
+    VERSION = 2
+    LATEST = 3
     FIELDS: ClassVar = (
         Field(name="broker_id", kind="int32"),
         Field(name="broker_epoch", kind="int64"),
         Field(name="fenced", kind="int8", tag=0),
         Field(name="in_controlled_shutdown", kind="int8", since=1, tag=1),
         Field(name="log_dirs", kind="uuid", array=True, since=2, tag=2),
+        Field(name="cordoned_log_dirs", kind="uuid", array=True, since=3, null_since=3, tag=3),
     )
 
     def __init__(
@@ -166,12 +202,14 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
         fenced: int = 0,
         in_controlled_shutdown: int = 0,
         log_dirs: Sequence[uuid.UUID] = (),
+        cordoned_log_dirs: Sequence[uuid.UUID] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.fenced = fenced
         self.in_controlled_shutdown = in_controlled_shutdown
         self.log_dirs = log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
 
 
 class TopicRecord(MetadataRecord):
@@ -317,6 +355,7 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
     for made in (
         RegisterBrokerRecord,
         UnregisterBrokerRecord,
+        RegisterControllerRecord,
         TopicRecord,
         PartitionRecord,
         PartitionChangeRecord,

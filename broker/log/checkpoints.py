@@ -58,8 +58,10 @@ def write_lines(path: Path, entries: Collection[str]) -> None:
 
 
 def parse_offsets(text: str) -> dict[tuple[str, int], int]:
-    """Raises ValueError where ``text`` is not such a file, whole."""
-    version, count, *entries = text.splitlines() or [""]
+    """Raises ValueError where ``text`` is not such a file, whole. Kafka leaves an empty one where there was nothing yet."""
+    if not text:
+        return {}
+    version, count, *entries = text.splitlines()
     if version != "0" or int(count) != len(entries):
         raise ValueError(f"version {version!r} with {len(entries)} of {count} entries")
     offsets = {}
