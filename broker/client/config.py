@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from broker.security.jaas import login_module
+from broker.security.keystores import StoreError, read_store, secret_file
 from tidegate.kit.config import (
     KeyType,
     Password,
@@ -64,25 +65,43 @@ class ConnectionSettings:
     sasl_password: Password | None = key(
         "sasl.password", default=None, doc="The password that goes with sasl.username."
     )
+    oauth_token_url: str | None = key(
+        "sasl.oauthbearer.token.endpoint.url",
+        default=None,
+        doc="Where tokens come from with OAUTHBEARER: an http(s) URL that is asked with the clientId and clientSecret of "
+        "sasl.jaas.config, or a file: URL of one token. Without it tokens are unsecured.",
+    )
     ssl_truststore_location: str | None = key(
         "ssl.truststore.location",
         default=None,
         aliases=("ssl.ca.location",),
-        doc="A PEM file of the certificate authorities to trust; the system's without it.",
+        doc="The file of certificate authorities to trust; the system's without it.",
     )
     ssl_truststore_certificates: str | None = key(
         "ssl.truststore.certificates", default=None, doc="The certificate authorities themselves, as PEM text."
     )
     ssl_truststore_type: str = key(
-        "ssl.truststore.type", default="PEM", check=one_of("PEM"), doc="The form of the trust store: PEM."
+        "ssl.truststore.type",
+        default="PEM",
+        check=one_of("PEM", "PKCS12", "JKS", ignore_case=True),
+        doc="The form of the trust store.",
+    )
+    ssl_truststore_password: Password | None = key(
+        "ssl.truststore.password", default=None, doc="The password of a PKCS12 or JKS trust store."
     )
     ssl_keystore_location: str | None = key(
         "ssl.keystore.location",
         default=None,
-        doc="A PEM file with the client's certificate chain and private key.",
+        doc="The file with the client's certificate chain and private key.",
     )
     ssl_keystore_type: str = key(
-        "ssl.keystore.type", default="PEM", check=one_of("PEM"), doc="The form of the key store: PEM."
+        "ssl.keystore.type",
+        default="PEM",
+        check=one_of("PEM", "PKCS12", "JKS", ignore_case=True),
+        doc="The form of the key store.",
+    )
+    ssl_keystore_password: Password | None = key(
+        "ssl.keystore.password", default=None, doc="The password of a PKCS12 or JKS key store."
     )
     ssl_key_password: Password | None = key(
         "ssl.key.password", default=None, doc="What the private key is locked with."
@@ -288,24 +307,36 @@ class ClientConfig:
         if protocol.endswith("SSL"):
             arguments["ssl_context"] = _ssl_context(settings)
         if protocol.startswith("SASL"):
-            user, password = _credentials(settings)
-            arguments |= {
-                "sasl_mechanism": settings.sasl_mechanism,
-                "sasl_plain_username": user,
-                "sasl_plain_password": password,
-            }
+            arguments["sasl_mechanism"] = settings.sasl_mechanism
+            if settings.sasl_mechanism == "OAUTHBEARER":
+                from broker.client.oauth import token_provider
+
+                arguments["sasl_oauth_token_provider"] = token_provider(settings.oauth_token_url, _options(settings))
+            else:
+                user, password = _credentials(settings)
+                arguments |= {"sasl_plain_username": user, "sasl_plain_password": password}
         return arguments
+
+
+def _options(settings: ConnectionSettings) -> dict[str, str]:
+    """The options of the login module, none where there is none."""
+    if settings.sasl_jaas_config is None:
+        return {}
+    try:
+        return login_module(settings.sasl_jaas_config.reveal()).options
+    except ValueError as error:
+        raise ConfigError([Problem("sasl.jaas.config", f"sasl.jaas.config: {error}")]) from error
 
 
 def _credentials(settings: ConnectionSettings) -> tuple[str | None, str | None]:
     """User and password, from the JAAS line or from their own keys; (None, None) for mechanisms without them."""
     if settings.sasl_jaas_config is not None:
-        options = dict(re.findall(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"', settings.sasl_jaas_config.reveal()))
+        options = _options(settings)
         user, password = options.get("username"), options.get("password")
     else:
         user = settings.sasl_username
         password = settings.sasl_password.reveal() if settings.sasl_password is not None else None
-    if settings.sasl_mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512") and (user is None or password is None):
+    if settings.sasl_mechanism != "GSSAPI" and (user is None or password is None):
         raise ConfigError(
             [
                 Problem(
@@ -315,8 +346,7 @@ def _credentials(settings: ConnectionSettings) -> tuple[str | None, str | None]:
                 )
             ]
         )
-    unescape = re.compile(r"\\(.)")
-    return tuple(None if text is None else unescape.sub(r"\1", text) for text in (user, password))  # type: ignore[return-value]
+    return user, password
 
 
 def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
@@ -328,12 +358,30 @@ def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
         if path is not None and not Path(path).is_file():
             raise ConfigError([Problem(name, f"Invalid value {path} for configuration {name}: there is no such file")])
     try:
-        context = ssl.create_default_context(cafile=authorities, cadata=settings.ssl_truststore_certificates)
+        kind = settings.ssl_truststore_type.upper()
+        certificates = settings.ssl_truststore_certificates
+        if authorities is not None and kind != "PEM":
+            store = read_store(Path(authorities), kind, _reveal(settings.ssl_truststore_password), None)
+            authorities, certificates = None, (store.trusted or store.chain).decode()
+        context = ssl.create_default_context(cafile=authorities, cadata=certificates)
         context.check_hostname = settings.ssl_endpoint_identification_algorithm != ""
         if settings.ssl_keystore_location is not None:
-            password = settings.ssl_key_password
-            context.load_cert_chain(settings.ssl_keystore_location, password=password.reveal() if password else None)
-    except (ssl.SSLError, OSError) as error:
-        where = settings.ssl_keystore_location or authorities
-        raise ConfigError([Problem("ssl", f"{where}: not PEM certificates, or not with this key: {error}")]) from error
+            _load_identity(context, Path(settings.ssl_keystore_location), settings)
+    except (ssl.SSLError, StoreError, OSError) as error:
+        where = settings.ssl_keystore_location or settings.ssl_truststore_location
+        raise ConfigError([Problem("ssl", f"{where}: no certificates, or not with this key: {error}")]) from error
     return context
+
+
+def _load_identity(context: ssl.SSLContext, path: Path, settings: ConnectionSettings) -> None:
+    kind, password = settings.ssl_keystore_type.upper(), _reveal(settings.ssl_keystore_password)
+    if kind == "PEM":
+        context.load_cert_chain(path, password=_reveal(settings.ssl_key_password))
+        return
+    store = read_store(path, kind, password, _reveal(settings.ssl_key_password))
+    with secret_file((store.key or b"") + store.chain) as file:
+        context.load_cert_chain(file)
+
+
+def _reveal(password: Password | None) -> str | None:
+    return None if password is None else password.reveal()

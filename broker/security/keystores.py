@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-__all__ = ["KeyStore", "StoreError", "read_store"]
+__all__ = ["KeyStore", "StoreError", "read_store", "secret_file"]
 
 _JKS_MAGIC: Final = 0xFEEDFEED
 _JKS_SALT: Final = b"Mighty Aphrodite"
@@ -46,6 +50,18 @@ def read_store(path: Path, kind: str, password: str | None, key_password: str | 
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise StoreError(f"it is damaged: {error}") from error
     return _read_pkcs12(data, password)
+
+
+@contextmanager
+def secret_file(content: bytes) -> Iterator[Path]:
+    """OpenSSL takes keys from files only: one that nobody else may read, for as long as it takes."""
+    descriptor, name = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield Path(name)
+    finally:
+        Path(name).unlink()
 
 
 def _read_pkcs12(data: bytes, password: str | None) -> KeyStore:

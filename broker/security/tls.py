@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from broker.security.config import ListenerConfig, SecurityProtocol
-from broker.security.keystores import KeyStore, StoreError, read_store
+from broker.security.keystores import KeyStore, StoreError, read_store, secret_file
 from tidegate.kit.config import Password
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -86,7 +82,7 @@ def _load_identity(context: ssl.SSLContext, settings: ListenerConfig) -> None:
         if settings.ssl_keystore_certificate_chain is None:
             raise _wrong("ssl.keystore.certificate.chain", "it goes with ssl.keystore.key")
         text = f"{settings.ssl_keystore_key.reveal()}\n{settings.ssl_keystore_certificate_chain.reveal()}\n"
-        with _file(text.encode()) as path:
+        with secret_file(text.encode()) as path:
             _load_chain(context, path, key_password, "ssl.keystore.key")
         return
     if settings.ssl_keystore_location is None:
@@ -99,7 +95,7 @@ def _load_identity(context: ssl.SSLContext, settings: ListenerConfig) -> None:
     store = _read("ssl.keystore.location", location, settings.ssl_keystore_type, password, key_password)
     if store.key is None:
         raise _wrong("ssl.keystore.location", f"{location} has no private key")
-    with _file(store.key + store.chain) as path:
+    with secret_file(store.key + store.chain) as path:
         _load_chain(context, path, None, "ssl.keystore.location")
 
 
@@ -143,18 +139,6 @@ def _read(about: str, path: Path, kind: str, password: str | None, key_password:
         raise _wrong(about, f"cannot read {path}: {error.strerror}") from error
     except StoreError as error:
         raise _wrong(about, f"{path}: {error}") from error
-
-
-@contextmanager
-def _file(content: bytes) -> Iterator[Path]:
-    """OpenSSL takes keys from files only: one that nobody else may read, for as long as it takes."""
-    descriptor, name = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        yield Path(name)
-    finally:
-        Path(name).unlink()
 
 
 def _reveal(password: Password | None) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tidegate.cli.options import address_of, data_option
+from tidegate.kit.properties import read_properties
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig
@@ -21,7 +22,12 @@ T = TypeVar("T")
 
 
 def kafka_options(function: F) -> F:
-    """``--bootstrap-servers``, ``--property`` and ``--data``."""
+    """``--bootstrap-servers``, ``--command-config``, ``--property`` and ``--data``."""
+    function = click.option(
+        "--command-config",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A properties file of Kafka client settings, as Kafka's own tools take it.",
+    )(function)
     function = click.option(
         "--bootstrap-servers", metavar="LIST", help="The Kafka to talk to, instead of the platform's."
     )(function)
@@ -46,10 +52,15 @@ def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
     return made
 
 
-def client_config(data: Path, bootstrap_servers: str | None, properties: Sequence[str], **more: str) -> ClientConfig:
+def client_config(
+    data: Path, bootstrap_servers: str | None, properties: Sequence[str], command_config: Path | None, **more: str
+) -> ClientConfig:
+    """What the options say: single properties before those of the file."""
     from broker.client import ClientConfig
 
-    given = key_values(properties, "--property")
+    given = read_properties(command_config) if command_config is not None else {}
+    bootstrap_servers = bootstrap_servers or given.get("bootstrap.servers")
+    given |= key_values(properties, "--property")
     return ClientConfig(address_of("broker", data, bootstrap_servers), {**given, **more})
 
 

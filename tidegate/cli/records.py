@@ -39,11 +39,12 @@ def consume(
     data: Path,
     bootstrap_servers: str | None,
     properties: tuple[str, ...],
+    command_config: Path | None,
 ) -> None:
     """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers."""
     from registry.client import RegistryClient
 
-    config = client_config(data, bootstrap_servers, properties)
+    config = client_config(data, bootstrap_servers, properties, command_config)
     with RegistryClient(address_of("registry", data, registry)) as client:
         decode = _decoder(client)
         asyncio.run(
@@ -140,6 +141,7 @@ def produce(
     data: Path,
     bootstrap_servers: str | None,
     properties: tuple[str, ...],
+    command_config: Path | None,
 ) -> None:
     """Write JSON lines to a topic: each the value, or an object of "value" with "key", "headers" or "partition".
 
@@ -147,7 +149,7 @@ def produce(
     """
     from registry.client import RegistryClient
 
-    config = client_config(data, bootstrap_servers, properties)
+    config = client_config(data, bootstrap_servers, properties, command_config)
     encode: Callable[[Any], bytes] = lambda value: json.dumps(value, ensure_ascii=False).encode()  # noqa: E731
     if subject is not None:
         with RegistryClient(address_of("registry", data, registry)) as client:

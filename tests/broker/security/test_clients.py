@@ -6,14 +6,17 @@ import asyncio
 import ssl
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.servers.process import wait_until
-from tests.broker.security.conftest import MECHANISMS, PASSWORD, USER, Doors, unsecured
+from tidegate.cli import tidegate
+from tests.broker.security.conftest import MECHANISMS, PASSWORD, USER, Doors, jaas_text, unsecured
 
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a function that Python 3.11 calls deprecated.
@@ -144,3 +147,23 @@ def test_kafka_python(doors: Doors, topic: Callable[[], str], listener: str, mec
         assert producer.send(topic(), b"x").get(20).offset == 0
     finally:
         producer.close()
+
+
+def test_our_command_line_takes_the_settings_of_a_file(doors: Doors, topic: Callable[[], str], tmp_path: Path) -> None:
+    settings = {
+        "bootstrap.servers": doors.address("SASL_SSL"),
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f"a.ScramLoginModule required username={jaas_text(USER)} password={jaas_text(PASSWORD)};",
+        "ssl.truststore.location": str(doors.authority.certificate),
+    }
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in settings.items()))
+    name = topic()
+    options = ["--command-config", str(file)]
+    runner = CliRunner()
+    assert runner.invoke(tidegate, ["topics", "create", name, *options]).exit_code == 0
+    listed = runner.invoke(tidegate, ["topics", "list", *options])
+    assert name in listed.output, listed.output
+    wrong = runner.invoke(tidegate, ["topics", "list", *options, "--property", "sasl.mechanism=GSSAPI"])
+    assert wrong.exit_code != 0
