@@ -11,10 +11,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from kafka import KafkaProducer
 
+from broker.protocol.records import Record, encode_batch
 from tests.conformance.differential.exchange import Peer
 from tests.servers.process import wait_until
 
-INIT, ADD, ADD_OFFSETS, END, COMMIT_OFFSETS, LIST = 22, 24, 25, 26, 28, 66
+PRODUCE, FIND_COORDINATOR, INIT, ADD, ADD_OFFSETS, END, COMMIT_OFFSETS, LIST = 0, 10, 22, 24, 25, 26, 28, 66
 
 
 def transactional(bootstrap_servers: str, transactional_id: str, **settings: Any) -> Producer:
@@ -201,7 +202,8 @@ class Wire:
         return str(answer["error_code"])
 
     def begin(self) -> tuple[int, int]:
-        """As a new instance; Kafka's coordinator may have to load first, or to abort for an earlier one."""
+        """As a new instance; Kafka's coordinator may have to be made and to load first, or to abort for an earlier one."""
+        self.peer.ask(FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": [self.transactional_id]})
         wait_until(lambda: self.init() == "none", "a producer id")
         return self.id, self.epoch
 
@@ -218,6 +220,28 @@ class Wire:
         )
         ((topic_result,),) = (answer["results_by_topic_v3_and_below"],)
         return str(topic_result["results_by_partition"][0]["partition_error_code"])
+
+    def produce(
+        self, topic: str, *, version: int, sequence: int = 0, epoch: int | None = None, without_id: bool = False
+    ) -> str:
+        batch = encode_batch(
+            [Record(b"key", b"value", (), 1_700_000_000_000)],
+            producer_id=self.id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        answer = self.peer.ask(
+            PRODUCE,
+            version,
+            {
+                "transactional_id": None if without_id else self.transactional_id,
+                "acks": -1,
+                "timeout": 10_000,
+                "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}],
+            },
+        )
+        return str(answer["responses"][0]["partition_responses"][0]["error_code"])
 
     def end(self, epoch: int, *, commit: bool, version: int = 5) -> tuple[str, int, int] | str:
         answer = self.peer.ask(
@@ -308,6 +332,37 @@ def test_a_producer_goes_on_after_an_error(wire: Wire) -> None:
     assert wire.init(timeout_ms=900_001) == "invalid_transaction_timeout"
     wire.transactional_id = ""
     assert wire.init() == "invalid_request"
+
+
+def test_records_need_their_transaction(wire: Wire, topic: str) -> None:
+    number, epoch = wire.begin()
+    assert wire.produce(topic, version=10) == "invalid_txn_state"
+    assert wire.produce(topic, version=11) == "transaction_abortable"
+    assert wire.produce(topic, version=11, without_id=True) == "transactional_id_authorization_failed"
+    assert wire.add(topic) == "none"
+    assert wire.produce(topic, version=11, epoch=epoch + 1) == "invalid_producer_epoch"
+    assert wire.produce(topic, version=11) == "none"
+    assert wire.produce(topic, version=11, sequence=1) == "none"
+    assert wire.produce(topic, version=11, sequence=3) == "out_of_order_sequence_number"
+    assert wire.ended(epoch, commit=True, version=4) == "none"
+    assert wire.ended(epoch, commit=True, version=4) == "none", "asked anew it is answered once the markers are there"
+    assert wire.produce(topic, version=11, sequence=2) == "transaction_abortable"
+    assert wire.add(topic) == "none"
+    assert wire.produce(topic, version=11, sequence=2) == "none"
+
+
+def test_the_second_version_joins_partitions_by_producing(wire: Wire, topic: str) -> None:
+    number, epoch = wire.begin()
+    assert wire.produce(topic, version=12, sequence=5) == "out_of_order_sequence_number"
+    assert wire.produce(topic, version=12) == "none"
+    assert wire.produce(topic, version=12) == "none", "a repeated batch"
+    assert wire.produce(topic, version=12, sequence=1) == "none"
+    assert wire.produce(topic, version=12, sequence=2, epoch=epoch + 1) == "invalid_producer_epoch"
+    assert wire.end(epoch, commit=True) == ("none", number, epoch + 1)
+    assert wire.produce(topic, version=12, sequence=2) == "invalid_producer_epoch"
+    wire.epoch += 1
+    wait_until(lambda: wire.produce(topic, version=12) == "none", "the markers of the transaction before")
+    assert wire.ended(epoch + 1, commit=False) == ("none", number, epoch + 2)
 
 
 def test_offsets_need_their_transaction(wire: Wire, topic: str, name: Callable[[], str]) -> None:
