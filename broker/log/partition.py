@@ -426,17 +426,6 @@ class PartitionLog:
         self.log_start_offset = self.flushed_offset = offset
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
 
-    def restart_at(self, offset: int) -> None:
-        """Drop everything and begin at ``offset``, beyond the end. Raises KafkaStorageError."""
-        with storage_errors(f"begin {self.topic}-{self.partition} at offset {offset}"):
-            old = list(self.segments)
-            self.reset()
-            self.opened([Segment(self.directory, offset, self.config.index_interval_bytes)], offset, [])
-            for segment in old:
-                segment.delete()
-        self.log_start_offset = self.flushed_offset = offset
-        self.first_dirty_offset = min(self.first_dirty_offset, offset)
-
     def mark(self, *, at_least_bytes: int) -> Mark | None:
         """What a recovery would begin from now; None if fewer bytes were written since the last one."""
         written, active = self._written, self.active
