@@ -26,7 +26,7 @@ from broker.log.config import LogConfig
 from broker.log.directory import NO_TOPIC_ID, LogDirectory
 from broker.log.partition import PartitionLog
 from broker.meta_properties import MetaProperties, load_or_create
-from broker.metadata_fold import MetadataTransactions
+from broker.metadata_fold import NO_LEADER_CHANGE, MetadataTransactions
 from broker.metadata_records import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -34,6 +34,7 @@ from broker.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
@@ -103,6 +104,8 @@ class ClusterMetadata:
         """Told the name of each topic that was created, grown or deleted, once that is so."""
         self.snapshot: Snapshot | None = None
         """The newest, which the log goes on from."""
+        self.leader_epochs: dict[tuple[str, int], int] = {}
+        """Of partitions that an Apache Kafka led before; all others are in epoch 0."""
         self.tail_bytes = 0
         """Of the records that came since."""
         self._applied_offset = 0
@@ -409,13 +412,20 @@ class ClusterMetadata:
                 self._changed_topics.add(topic.name)
                 count = max(topic.partitions, record.partition_id + 1)
                 self._topics[topic.name] = replace(topic, partitions=count)
+                if record.leader_epoch > 0:
+                    self.leader_epochs[topic.name, record.partition_id] = record.leader_epoch
+            case PartitionChangeRecord():
+                if record.leader != NO_LEADER_CHANGE:
+                    which = self._names[record.topic_id], record.partition_id
+                    self.leader_epochs[which] = self.leader_epochs.get(which, 0) + 1
             case ConfigRecord():
                 self._replay_config(record)
             case RemoveTopicRecord():
                 name = self._names.pop(record.topic_id)
                 self._changed_topics.add(name)
                 self._removed.add(record.topic_id)
-                del self._topics[name]
+                for partition in range(self._topics.pop(name).partitions):
+                    self.leader_epochs.pop((name, partition), None)
                 self._configs.pop((TOPIC_RESOURCE, name), None)
             case FeatureLevelRecord():
                 self.features[record.name] = record.feature_level
@@ -451,9 +461,11 @@ class ClusterMetadata:
         for partition in range(topic.partitions):
             present = self._directory.get(topic.name, partition)
             if present is None:
-                self._directory.create(topic.name, partition, topic.id, settled)
+                present = self._directory.create(topic.name, partition, topic.id, settled)
             else:
                 present.config = settled
+            if self.leader_epochs:
+                present.lead(self.leader_epochs.get((topic.name, partition), 0))
 
     def _align_logs(self) -> None:
         for stray in self._strays():

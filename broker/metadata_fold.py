@@ -38,9 +38,10 @@ from broker.security.credential_records import (
     UserScramCredentialRecord,
 )
 
-__all__ = ["MetadataFold", "MetadataTransactions", "changed_by"]
+__all__ = ["NO_LEADER_CHANGE", "MetadataFold", "MetadataTransactions", "changed_by"]
 
-_NO_CHANGE: Final = -2
+NO_LEADER_CHANGE: Final = -2
+"""What a PartitionChangeRecord says of a leader that stays."""
 
 _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
     RegisterBrokerRecord: lambda one: ("broker", one.broker_id),
@@ -180,7 +181,7 @@ class MetadataFold:
 
 def changed_by(partition: PartitionRecord, change: PartitionChangeRecord) -> None:
     """Bring a partition up to date. Source: PartitionRegistration.merge."""
-    if change.leader != _NO_CHANGE:
+    if change.leader != NO_LEADER_CHANGE:
         partition.leader = change.leader
         partition.leader_epoch += 1
     if change.leader_recovery_state >= 0:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.errors import CorruptMessage
 from broker.log.files import sync_data, sync_directory
-from broker.protocol.records import BatchHeader, Record, batches, crc_is_right, decode_batch, encode_batch
+from broker.protocol.records import Record, batches, crc_is_right, decode_batch, encode_batch
 from tidegate.kit.logs import logger
 
 __all__ = ["Snapshot", "latest_snapshot", "read_snapshot", "snapshots", "write_snapshot"]
@@ -26,7 +26,6 @@ _HEADER: Final = 3
 _FOOTER: Final = 4
 _KRAFT: Final = (5, 6)
 """Control records that a snapshot goes on to hold: the version of KRaft and its voters (KIP-853)."""
-_EPOCH_AT: Final = 12
 _RECORDS_IN_BATCH: Final = 500
 
 
@@ -124,7 +123,5 @@ def _batches(content: Content, epoch: int, last_timestamp_ms: int, now_ms: int) 
     parts.append(([foot], True))
     offset = 0
     for records, is_control in parts:
-        batch = bytearray(encode_batch(records, base_offset=offset, control=is_control))
-        struct.pack_into(">i", batch, _EPOCH_AT, epoch)
-        yield bytes(batch)
-        offset = BatchHeader.parse(bytes(batch)).last_offset + 1
+        yield encode_batch(records, base_offset=offset, control=is_control, leader_epoch=epoch)
+        offset += len(records)

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from broker.arrivals import Arrivals
 from broker.durability import Durability, Flushed
 from broker.errors import (
+    FencedLeaderEpoch,
     InvalidRequiredAcks,
     InvalidTopic,
     NotEnoughReplicas,
@@ -24,7 +25,8 @@ from broker.log.partition import Appended, LogSlice, PartitionLog
 __all__ = ["INTERNAL_TOPICS", "LEADER_EPOCH", "READ_COMMITTED", "Partitions", "TopicNames"]
 
 LEADER_EPOCH: Final = 0
-"""One node leads every partition from its creation on, so the epoch never changes."""
+"""One node leads every partition from its creation on, so the epoch never changes; `PartitionLog.leader_epoch` has that of
+partitions that another broker led before."""
 READ_COMMITTED: Final = 1
 
 _ALL: Final = -1
@@ -56,10 +58,8 @@ class Partitions:
         found = self._logs.get(name, partition)
         if found is None:
             raise UnknownTopicOrPartition(f"There is no partition {partition} of topic {name!r}.")
-        if leader_epoch > LEADER_EPOCH:
-            raise UnknownLeaderEpoch(
-                f"{name}-{partition} is in leader epoch {LEADER_EPOCH}, not yet in {leader_epoch}."
-            )
+        if leader_epoch != found.leader_epoch and leader_epoch >= 0:
+            _refuse_epoch(found, leader_epoch)
         return found
 
     def append(
@@ -122,4 +122,11 @@ class Partitions:
 
 _LENGTH: Final = struct.Struct(">qi")
 """Base offset and length, which stand before what the length counts."""
+def _refuse_epoch(found: PartitionLog, epoch: int) -> None:
+    which = f"{found.topic}-{found.partition} is in leader epoch {found.leader_epoch}"
+    if epoch > found.leader_epoch:
+        raise UnknownLeaderEpoch(f"{which}, not yet in {epoch}.")
+    raise FencedLeaderEpoch(f"{which}, not in {epoch} any more.")
+
+
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

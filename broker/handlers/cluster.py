@@ -15,8 +15,7 @@ from broker.errors import (
 )
 from broker.features import FEATURES
 from broker.handlers.routes import Context, Routes
-from broker.metadata import Topic
-from broker.partitions import LEADER_EPOCH
+from broker.metadata import ClusterMetadata, Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.api_versions import (
     ApiVersionsRequest,
@@ -152,7 +151,7 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tel
             topic_id=wanted.topic_id,
             topic_authorized_operations=NOT_ASKED,
         )
-    alone = (context.broker.metadata.node_id,)
+    alone, epochs = (context.broker.metadata.node_id,), context.broker.metadata.leader_epochs
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -161,7 +160,7 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tel
             MetadataResponsePartition(
                 partition_index=index,
                 leader_id=alone[0],
-                leader_epoch=LEADER_EPOCH,
+                leader_epoch=epochs.get((topic.name, index), 0) if epochs else 0,
                 replica_nodes=alone,
                 isr_nodes=alone,
             )
@@ -245,7 +244,7 @@ def describe_topic_partitions(
             continue
         taken = range(first, min(topic.partitions, first + left))
         left -= len(taken)
-        described.append(_describe(topic, taken, context.broker.metadata.node_id, operations))
+        described.append(_describe(topic, taken, context.broker.metadata, operations))
         if taken.stop < topic.partitions:
             cursor = ResponseCursor(topic_name=name, partition_index=taken.stop)
             return DescribeTopicPartitionsResponse(topics=[*described, *hidden], next_cursor=cursor)
@@ -260,14 +259,17 @@ def _described(
     )
 
 
-def _describe(topic: Topic, indexes: range, node_id: int, operations: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: Topic, indexes: range, metadata: ClusterMetadata, operations: int
+) -> DescribeTopicPartitionsResponseTopic:
+    node_id, epochs = metadata.node_id, metadata.leader_epochs
     described = _described(topic.name, topic.id, operations)
     described.is_internal = topic.internal
     described.partitions = [
         DescribeTopicPartitionsResponsePartition(
             partition_index=index,
             leader_id=node_id,
-            leader_epoch=LEADER_EPOCH,
+            leader_epoch=epochs.get((topic.name, index), 0),
             replica_nodes=(node_id,),
             isr_nodes=(node_id,),
             eligible_leader_replicas=(),

@@ -10,7 +10,7 @@ from broker.errors import BrokerError, InvalidFetchSessionEpoch
 from broker.fetch_sessions import CachedPartition, FetchSession
 from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
-from broker.partitions import LEADER_EPOCH, READ_COMMITTED
+from broker.partitions import READ_COMMITTED
 from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from broker.security.access import Operation
@@ -185,7 +185,7 @@ def _read(
         if context.broker.authorizer is not None:
             context.require_topic(Operation.READ, topic)
         log = partitions.find(topic, wanted.partition)
-        if wanted.current_leader_epoch > LEADER_EPOCH:
+        if wanted.current_leader_epoch != log.leader_epoch and wanted.current_leader_epoch >= 0:
             partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
         records = partitions.read(
             log,

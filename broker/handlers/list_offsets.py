@@ -8,7 +8,7 @@ from typing import Final
 from broker.errors import BrokerError
 from broker.handlers.routes import Context, Routes
 from broker.log.partition import PartitionLog
-from broker.partitions import LEADER_EPOCH, READ_COMMITTED
+from broker.partitions import READ_COMMITTED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -75,7 +75,7 @@ def _find(
         timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
     except BrokerError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
-    epoch = LEADER_EPOCH if offset >= 0 else -1
+    epoch = partition.leader_epoch if offset >= 0 else -1
     return ListOffsetsPartitionResponse(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
 
 
@@ -95,7 +95,7 @@ def _position(partition: PartitionLog, timestamp: int, isolation_level: int) -> 
 def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """Tell where the records of a leader epoch end, so that a client notices a log that was cut off.
 
-    There is one epoch for all time, so its end is the end of the log.
+    A partition is in one epoch for all time, unless an Apache Kafka led it before.
 
     v3 replica id · v4 flexible
     """
@@ -116,6 +116,5 @@ def _epoch_end(context: Context, topic: str, wanted: OffsetForLeaderPartition) -
         partition = context.broker.partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
     except BrokerError as error:
         return EpochEndOffset(error_code=error.code, partition=wanted.partition)
-    if wanted.leader_epoch != LEADER_EPOCH:
-        return EpochEndOffset(partition=wanted.partition)
-    return EpochEndOffset(partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=partition.log_end_offset)
+    epoch, end_offset = partition.end_of_epoch(wanted.leader_epoch)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -107,9 +107,14 @@ def _check_keys(batch: memoryview) -> None:
 
 
 def prepared(
-    view: memoryview, headers: Sequence[BatchHeader], config: LogConfig, base_offset: int, now_ms: int
+    view: memoryview,
+    headers: Sequence[BatchHeader],
+    config: LogConfig,
+    base_offset: int,
+    now_ms: int,
+    leader_epoch: int = 0,
 ) -> tuple[list[bytes | memoryview], list[BatchHeader]]:
-    """The buffers to write and the headers in them: offsets from ``base_offset`` on, leader epoch 0, and where the topic
+    """The buffers to write and the headers in them: offsets from ``base_offset`` on, the leader epoch, and where the topic
     asks for it another codec or the append time. Batches are not copied unless they change.
     """
     buffers: list[bytes | memoryview] = []
@@ -124,9 +129,9 @@ def prepared(
         if rewrite:
             batch = memoryview(_rewritten(batch, original, config, now_ms))
             header = BatchHeader.parse(batch)
-        buffers.append(_PATCH.pack(base_offset, header.length, 0))
+        buffers.append(_PATCH.pack(base_offset, header.length, leader_epoch))
         buffers.append(batch[_PATCH.size :])
-        placed.append(BatchHeader(base_offset, header.length, 0, *header[3:]))
+        placed.append(BatchHeader(base_offset, header.length, leader_epoch, *header[3:]))
         base_offset += header.last_offset_delta + 1
     return buffers, placed
 

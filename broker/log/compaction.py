@@ -228,6 +228,7 @@ def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> 
         delete_horizon_ms=horizon,
         keep_offsets=True,
         last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
     )
     return with_append_time(memoryview(made), header.max_timestamp) if header.has_append_time else made
 

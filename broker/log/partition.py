@@ -29,6 +29,7 @@ from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
 from broker.log.config import LogConfig
 from broker.log.files import storage_errors, sync_directory, sync_file, write_atomically
+from broker.log.leader_epochs import LeaderEpochs
 from broker.log.offset_index import OffsetIndex
 from broker.log.producer_state import ProducerBatch, ProducerState
 from broker.log.retention import SegmentFacts, expired_segments
@@ -112,6 +113,7 @@ class PartitionLog:
         self.segments = Segments()
         self.aborted: list[AbortedTransaction] = []
         self._next_offset = 0
+        self.leader_epoch = 0
         self.upkeep = Upkeep()
         self.is_new = False
         self.is_damaged = False
@@ -190,7 +192,7 @@ class PartitionLog:
             if repeated is not None:
                 return Appended(repeated.base_offset, repeated.last_offset, NO_TIMESTAMP, self.log_start_offset)
         base_offset = self._next_offset
-        buffers, placed = prepared(view, headers, self.config, base_offset, now)
+        buffers, placed = prepared(view, headers, self.config, base_offset, now, self.leader_epoch)
         self._write(buffers, placed, now)
         for header in placed:
             if header.producer_id != NO_PRODUCER_ID and not header.is_control:
@@ -252,6 +254,7 @@ class PartitionLog:
             commit=commit,
             coordinator_epoch=coordinator_epoch,
             timestamp_ms=now,
+            leader_epoch=self.leader_epoch,
         )
         header = BatchHeader.parse(batch)
         self._write([batch], [header], now)
@@ -273,6 +276,22 @@ class PartitionLog:
         entry = AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
         self.aborted.append(entry)
         index.append(entry)
+
+    def lead(self, epoch: int) -> None:
+        """Go on in an epoch that another broker's records have reached. Raises KafkaStorageError."""
+        if epoch == self.leader_epoch:
+            return
+        epochs = LeaderEpochs.read(self.directory)
+        if epochs.assign(epoch, self._next_offset):
+            with storage_errors(f"write the leader epochs of {self.topic}-{self.partition}"):
+                epochs.write(self.directory)
+        self.leader_epoch = epoch
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The last leader epoch up to ``epoch`` and the offset at which it ended; (-1, -1) if that is not known."""
+        if not self.leader_epoch:
+            return (0, self._next_offset) if epoch == 0 else (-1, -1)
+        return LeaderEpochs.read(self.directory).end_of(epoch, self._next_offset)
 
     def _write(self, buffers: Sequence[bytes | memoryview], headers: Sequence[BatchHeader], now: int) -> None:
         last = headers[-1]

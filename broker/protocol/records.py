@@ -167,6 +167,7 @@ def encode_batch(
     delete_horizon_ms: int | None = None,
     keep_offsets: bool = False,
     last_offset_delta: int | None = None,
+    leader_epoch: int = 0,
 ) -> bytes:
     """Make one batch. Records take the offsets from ``base_offset`` on, unless ``keep_offsets`` says to keep their own.
 
@@ -187,7 +188,7 @@ def encode_batch(
         last_offset_delta = records[-1].offset - base_offset if keep_offsets and records else len(records) - 1
     payload = compress(codec, bytes(body), compression_level)
     header = BatchHeader(
-        base_offset, HEADER_SIZE - LOG_OVERHEAD + len(payload), 0, MAGIC, 0, attributes, last_offset_delta, base_timestamp,
+        base_offset, HEADER_SIZE - LOG_OVERHEAD + len(payload), leader_epoch, MAGIC, 0, attributes, last_offset_delta, base_timestamp,
         max((record.timestamp_ms for record in records), default=NO_TIMESTAMP), producer_id, producer_epoch, base_sequence,
         len(records),
     )  # fmt: skip
@@ -215,7 +216,14 @@ MARKER_SIZE: Final = HEADER_SIZE + 17
 
 
 def encode_marker(
-    producer_id: int, producer_epoch: int, offset: int, *, commit: bool, coordinator_epoch: int, timestamp_ms: int
+    producer_id: int,
+    producer_epoch: int,
+    offset: int,
+    *,
+    commit: bool,
+    coordinator_epoch: int,
+    timestamp_ms: int,
+    leader_epoch: int = 0,
 ) -> bytes:
     """The control batch that ends a transaction (EndTxnMarker)."""
     record = Record(_MARKER_KEY.pack(0, int(commit)), _MARKER_VALUE.pack(0, coordinator_epoch), (), timestamp_ms)
@@ -226,6 +234,7 @@ def encode_marker(
         producer_epoch=producer_epoch,
         transactional=True,
         control=True,
+        leader_epoch=leader_epoch,
     )
 
 
