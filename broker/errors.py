@@ -111,6 +111,9 @@ __all__ = [
     "ShareSessionLimitReached",
     "ShareSessionNotFound",
     "StaleMemberEpoch",
+    "StreamsInvalidTopology",
+    "StreamsInvalidTopologyEpoch",
+    "StreamsTopologyFenced",
     "TelemetryTooLarge",
     "ThrottlingQuotaExceeded",
     "TopicAlreadyExists",
@@ -753,6 +756,24 @@ class InvalidRegularExpression(Refused):
     """The regular expression is not valid."""
 
     code = 128
+
+
+class StreamsInvalidTopology(Refused):
+    """The topology of the streams group is not valid."""
+
+    code = 130
+
+
+class StreamsInvalidTopologyEpoch(Refused):
+    """The epoch of the streams group's topology is not valid."""
+
+    code = 131
+
+
+class StreamsTopologyFenced(Refused):
+    """The topology of the streams group is another one by now."""
+
+    code = 132
 
 
 class IllegalGeneration(Fenced):

@@ -32,6 +32,7 @@ from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.topics import TopicCatalog
 from broker.groups.namespace import AnyGroup, CommitCheck, GroupNamespace, GroupType
 from broker.groups.offsets import CommittedOffsets
+from broker.groups.streams.service import StreamsGroups
 from broker.groups.values import (
     CommittedOffset,
     DescribedGroup,
@@ -118,7 +119,7 @@ class GroupCoordinator:
     def topic_changed(self, name: str) -> None:
         """A topic was created, deleted or given partitions: groups that read it need new assignments."""
         for group in self._groups:
-            if isinstance(group, ModernGroup) and group.subscribes_to(name):
+            if isinstance(group, ModernGroup) and name in group.subscribed_topics:
                 group.refresh_soon()
 
     # -- members of classic groups ---------------------------------------------------------------------------------
@@ -443,7 +444,7 @@ def _warn(group_id: str, error: BrokerError | None) -> None:
         _log.warning("group could not be written", group=group_id, error=str(error))
 
 
-_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups,)
+_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups, StreamsGroups)
 """All types of groups whose assignments the coordinator computes."""
 
 

@@ -1,0 +1,84 @@
+"""A share group: its members, and of which partitions it has a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Never
+from uuid import UUID
+
+from broker.errors import GroupIdNotFound
+from broker.groups.modern.group import ModernGroup
+from broker.groups.modern.member import ModernMember, Partitions
+from broker.groups.modern.records import encode_entry
+from broker.groups.namespace import GroupType
+from broker.groups.records import Entry
+from broker.groups.share import changes
+from broker.groups.share.values import TopicState
+from broker.groups.values import CommittedOffset
+
+__all__ = ["ShareGroup", "ShareMember"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareMember(ModernMember):
+    assigned: Partitions = field(default_factory=dict)
+
+
+class ShareGroup(ModernGroup[ShareMember, Partitions]):
+    """``initializing`` and ``initialized`` are topics of whose partitions it gets or has a state; ``deleting``, loses it."""
+
+    __slots__ = ("deleting", "initialized", "initializing")
+    group_type: ClassVar[GroupType] = GroupType.SHARE
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        self.initializing: Mapping[UUID, TopicState] = {}
+        self.initialized: Mapping[UUID, TopicState] = {}
+        self.deleting: Mapping[UUID, str] = {}
+
+    @property
+    def state_name(self) -> str:
+        return "Stable" if self.members else "Empty"
+
+    @property
+    def kind_of_members(self) -> str:
+        return "share"
+
+    @property
+    def expires(self) -> bool:
+        return False
+
+    @property
+    def awaits_assignment(self) -> bool:
+        """Whether partitions have got their state that nobody is assigned yet."""
+        if self.is_empty:
+            return False
+        assigned: dict[UUID, frozenset[int]] = {}
+        for partitions in self.target.values():
+            for topic_id, numbers in partitions.items():
+                assigned[topic_id] = assigned.get(topic_id, frozenset()) | numbers
+        return any(
+            state.name in self.subscribed_topics and assigned.get(topic_id) != state.partitions
+            for topic_id, state in self.initialized.items()
+        )
+
+    def _refuse_offsets(self) -> Never:
+        raise GroupIdNotFound(f"Group {self.group_id} is not a consumer group.")
+
+    def commit_check(
+        self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
+    ) -> Never:
+        self._refuse_offsets()
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> Never:
+        self._refuse_offsets()
+
+    def check_offset_delete(self) -> Never:
+        self._refuse_offsets()
+
+    def offset_expiry(self) -> Callable[[CommittedOffset], int] | None:
+        return None
+
+    def tombstones(self) -> list[Entry]:
+        return [encode_entry(record) for record in changes.group_tombstones(self.group_id, self.members)]

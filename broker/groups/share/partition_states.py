@@ -1,0 +1,214 @@
+"""Of which partitions share groups have a state, and getting and deleting it with the share coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from broker.errors import BrokerError
+from broker.groups.journal import when_done
+from broker.groups.modern.records import Record
+from broker.groups.share import changes
+from broker.groups.share.group import ShareGroup
+from broker.groups.share.values import TopicState
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.groups.share.service import ShareMembership
+
+__all__ = ["PartitionStates", "joined", "without"]
+
+_log = logger(__name__)
+
+TopicStates = Mapping[UUID, TopicState]
+
+
+def joined(known: TopicStates, more: TopicStates) -> dict[UUID, TopicState]:
+    """The partitions of both; name and time are the newer ones."""
+    result = dict(known)
+    for topic_id, state in more.items():
+        before = known.get(topic_id)
+        result[topic_id] = state._replace(partitions=state.partitions | (before.partitions if before else frozenset()))
+    return result
+
+
+def without(known: TopicStates, gone: TopicStates) -> dict[UUID, TopicState]:
+    """``known`` less the partitions of ``gone``."""
+    left = {
+        topic_id: state._replace(partitions=state.partitions - gone[topic_id].partitions) if topic_id in gone else state
+        for topic_id, state in known.items()
+    }
+    return {topic_id: state for topic_id, state in left.items() if state.partitions}
+
+
+class PartitionStates:
+    """For the service of share groups."""
+
+    def __init__(self, service: ShareMembership) -> None:
+        self._service = service
+
+    # Getting a state
+
+    def missing(self, group: ShareGroup, names: Collection[str]) -> TopicStates:
+        """The partitions of these topics without a state, and for some time without a try to make one."""
+        around = self._service.around
+        now_ms, patience_ms = around.clock.now_ms(), around.config.share_initialize_retry_interval_ms
+        tried = {topic_id: one for topic_id, one in group.initializing.items() if now_ms - one.at_ms < patience_ms}
+        known = joined(group.initialized, tried)
+        found: dict[UUID, TopicState] = {}
+        for name in names:
+            topic = around.topics.by_name(name)
+            if topic is None:
+                continue
+            state = known.get(topic.id)
+            partitions = frozenset(range(topic.partitions)) - (state.partitions if state else frozenset())
+            if partitions:
+                found[topic.id] = TopicState(name, partitions, now_ms)
+        return found
+
+    def initializing(self, group: ShareGroup, wanted: TopicStates) -> Record:
+        """The record that says that their state is being made."""
+        deleting = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in wanted}
+        return changes.partition_states(group.group_id, joined(group.initializing, wanted), group.initialized, deleting)
+
+    def initialize_soon(self, group_id: str, epoch: int, wanted: TopicStates) -> None:
+        """Make states that begin where ``share.auto.offset.reset`` says, after the answer under way."""
+        offsets = {topic_id: dict.fromkeys(one.partitions, -1) for topic_id, one in wanted.items()}
+        self._service.around.clock.call_later(0, lambda: self.initialize(group_id, epoch, offsets, wanted))
+
+    def initialize(
+        self,
+        group_id: str,
+        epoch: int,
+        offsets: Mapping[UUID, Mapping[int, int]],
+        wanted: TopicStates,
+        done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None] | None = None,
+    ) -> None:
+        """Make states that begin at these offsets, then note that the group has them; ``done`` is told what failed."""
+        state = self._service.state
+        if state is None:
+            return
+        writes = {
+            (topic_id, partition): state.initialize_partition(
+                group_id, topic_id, partition, epoch=epoch, start_offset=offset
+            )
+            for topic_id, partitions in offsets.items()
+            for partition, offset in partitions.items()
+        }
+
+        def note(failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
+            self._initialized(group_id, wanted, failed)
+            if done is not None:
+                done(failed)
+
+        _when_all_done(writes, note)
+
+    def _initialized(self, group_id: str, wanted: TopicStates, failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
+        group = self._service.around.groups.get(group_id)
+        if not isinstance(group, ShareGroup):
+            return
+        for (topic_id, partition), error in failed.items():
+            _log.warning(
+                "no state for a share-partition", group=group_id, topic=topic_id, partition=partition, error=str(error)
+            )
+        bad = {
+            topic_id: one._replace(partitions=frozenset(part for topic, part in failed if topic == topic_id))
+            for topic_id, one in wanted.items()
+        }
+        good = without(wanted, bad)
+        now_ms = self._service.around.clock.now_ms()
+        good = {topic_id: one._replace(at_ms=now_ms) for topic_id, one in good.items()}
+        self._note(group, without(group.initializing, wanted), joined(group.initialized, good), group.deleting)
+
+    def _note(
+        self, group: ShareGroup, initializing: TopicStates, initialized: TopicStates, deleting: Mapping[UUID, str]
+    ) -> asyncio.Future[None]:
+        record = changes.partition_states(group.group_id, initializing, initialized, deleting)
+        return self._service.write(group.group_id, self._service.change([record]))
+
+    # Losing it
+
+    def delete(
+        self,
+        group: ShareGroup,
+        topic_ids: Sequence[UUID],
+        done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
+    ) -> None:
+        """Delete the states of topics of an empty group; ``done`` is told what failed. They are ``deleting`` until then."""
+        gone = {topic_id: group.initialized[topic_id] for topic_id in topic_ids if topic_id in group.initialized}
+        again = [topic_id for topic_id in topic_ids if topic_id in group.deleting and topic_id not in gone]
+        deleting = {**group.deleting, **{topic_id: one.name for topic_id, one in gone.items()}}
+        left = {topic_id: one for topic_id, one in group.initialized.items() if topic_id not in gone}
+        self._note(group, group.initializing, left, deleting)
+        partitions = {topic_id: one.partitions for topic_id, one in gone.items()}
+        for topic_id in again:
+            topic = self._service.around.topics.by_id(topic_id)
+            partitions[topic_id] = frozenset(range(topic.partitions)) if topic is not None else frozenset()
+
+        def note(failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
+            bad = {topic_id for topic_id, _ in failed}
+            present = self._service.around.groups.get(group.group_id)
+            if isinstance(present, ShareGroup):
+                remains = {one: name for one, name in present.deleting.items() if one not in topic_ids or one in bad}
+                self._note(present, present.initializing, present.initialized, remains)
+            done(failed)
+
+        _when_all_done(self._deletions(group.group_id, partitions), note)
+
+    def delete_all(self, group: ShareGroup) -> None:
+        """Delete every state of a group that is going to be deleted itself."""
+        known = joined(group.initialized, group.initializing)
+        if not known:
+            return
+        self._note(group, {}, {}, {topic_id: one.name for topic_id, one in known.items()})
+        self._deletions(group.group_id, {topic_id: one.partitions for topic_id, one in known.items()})
+
+    def _deletions(
+        self, group_id: str, partitions: Mapping[UUID, Collection[int]]
+    ) -> dict[tuple[UUID, int], asyncio.Future[None]]:
+        state = self._service.state
+        if state is None:
+            return {}
+        return {
+            (topic_id, partition): state.delete_partition(group_id, topic_id, partition)
+            for topic_id, numbers in partitions.items()
+            for partition in numbers
+        }
+
+    def forget(self, topic_ids: Collection[UUID]) -> None:
+        """Topics were deleted."""
+        for group in self._service.around.groups.of_type(ShareGroup):
+            if any(
+                one in known for one in topic_ids for known in (group.initializing, group.initialized, group.deleting)
+            ):
+                self._note(
+                    group,
+                    {one: state for one, state in group.initializing.items() if one not in topic_ids},
+                    {one: state for one, state in group.initialized.items() if one not in topic_ids},
+                    {one: name for one, name in group.deleting.items() if one not in topic_ids},
+                )
+
+
+def _when_all_done(
+    writes: Mapping[tuple[UUID, int], asyncio.Future[None]],
+    note: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
+) -> None:
+    """Call back with what failed when all writes are done."""
+    failed: dict[tuple[UUID, int], BrokerError] = {}
+    left = len(writes)
+    if not left:
+        note(failed)
+        return
+
+    def count(one: tuple[UUID, int], error: BrokerError | None) -> None:
+        nonlocal left
+        left -= 1
+        if error is not None:
+            failed[one] = error
+        if left == 0:
+            note(failed)
+
+    for one, write in writes.items():
+        when_done(write, lambda error, one=one: count(one, error))  # type: ignore[misc]

@@ -1,0 +1,83 @@
+"""What members of share groups say and are told: plain values."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from broker.groups.modern.member import Partitions
+
+__all__ = [
+    "DescribedShareGroup",
+    "DescribedShareMember",
+    "ShareAnswer",
+    "ShareHeartbeat",
+    "ShareState",
+    "TopicState",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHeartbeat:
+    """ShareGroupHeartbeat; None is what has not changed since the last one. ``epoch`` is 0 to join, -1 to leave."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    rack_id: str | None = None
+    topics: frozenset[str] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+class ShareAnswer(NamedTuple):
+    """``assigned`` is None where the assignment has not changed."""
+
+    member_id: str
+    epoch: int
+    heartbeat_interval_ms: int = 0
+    assigned: Partitions | None = None
+
+
+class TopicState(NamedTuple):
+    """Partitions of a topic of which a group has, or is getting, a state; since when."""
+
+    name: str
+    partitions: frozenset[int]
+    at_ms: int
+
+
+class ShareState(Protocol):
+    """Where the state of share-partitions is (the share coordinator). Futures fail with BrokerError."""
+
+    def initialize_partition(
+        self, group_id: str, topic_id: UUID, partition: int, *, epoch: int, start_offset: int
+    ) -> asyncio.Future[None]: ...
+
+    def delete_partition(self, group_id: str, topic_id: UUID, partition: int) -> asyncio.Future[None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedShareMember:
+    member_id: str
+    rack_id: str | None
+    epoch: int
+    client_id: str
+    client_host: str
+    topics: frozenset[str]
+    assigned: Partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedShareGroup:
+    """A share group as ShareGroupDescribe shows it. ``topic_names`` are those of the ids in its assignments."""
+
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    members: tuple[DescribedShareMember, ...]
+    topic_names: Mapping[UUID, str]

@@ -1,0 +1,44 @@
+"""Where the state of an application can be asked for: interactive queries (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from broker.groups.modern.topics import TopicCatalog
+from broker.groups.streams.configured import ConfiguredSubtopology
+from broker.groups.streams.group import StreamsGroup
+from broker.groups.streams.member import StreamsMember
+from broker.groups.streams.tasks import Tasks
+from broker.groups.streams.values import EndpointPartitions
+
+__all__ = ["endpoints"]
+
+
+def endpoints(group: StreamsGroup, member: StreamsMember, topics: TopicCatalog) -> list[EndpointPartitions]:
+    """Of every member that has an endpoint; ``member`` as it is now."""
+    subtopologies = group.configured.subtopologies if group.configured is not None else None
+    if subtopologies is None:
+        return []
+    others: Iterable[StreamsMember] = (one for one in group.members.values() if one.member_id != member.member_id)
+    return [
+        EndpointPartitions(
+            one.endpoint,
+            _partitions(one.assigned.roles.active, subtopologies, topics),
+            _partitions(one.assigned.standby, subtopologies, topics),
+        )
+        for one in (*others, member)
+        if one.endpoint is not None
+    ]
+
+
+def _partitions(
+    tasks: Tasks, subtopologies: Mapping[str, ConfiguredSubtopology], topics: TopicCatalog
+) -> dict[str, list[int]]:
+    """A task reads its partition of each source topic that has so many."""
+    made: dict[str, list[int]] = {}
+    for name, numbers in tasks.items():
+        for source in subtopologies[name].sources if name in subtopologies else ():
+            topic = topics.by_name(source)
+            if topic is not None:
+                made[source] = sorted(number for number in numbers if number < topic.partitions)
+    return made

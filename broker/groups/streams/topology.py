@@ -1,0 +1,32 @@
+"""What a Kafka Streams application reads and keeps, as its members describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.groups.streams.records import StreamsGroupTopologyValue, Subtopology
+
+__all__ = ["changelog_topics", "required_topics", "same", "source_topics", "subtopologies"]
+
+
+def subtopologies(topology: StreamsGroupTopologyValue) -> list[Subtopology]:
+    """In the order of their ids."""
+    return sorted(topology.subtopologies, key=lambda one: one.subtopology_id)
+
+
+def same(one: StreamsGroupTopologyValue, other: StreamsGroupTopologyValue) -> bool:
+    return one.epoch == other.epoch and subtopologies(one) == subtopologies(other)
+
+
+def source_topics(subtopology: Subtopology) -> list[str]:
+    """The topics whose partitions its tasks read: those of others, and those it made itself to repartition by."""
+    return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]
+
+
+def changelog_topics(subtopology: Subtopology) -> Iterable[str]:
+    return (topic.name for topic in subtopology.state_changelog_topics)
+
+
+def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
+    """All that must exist before tasks can be assigned."""
+    return frozenset(name for one in topology.subtopologies for name in (*source_topics(one), *changelog_topics(one)))

@@ -1,0 +1,321 @@
+"""Members of streams groups (KIP-1071), and those groups as an administrator sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from broker.errors import BrokerError, InvalidTopic, StreamsInvalidTopology, TopicAlreadyExists
+from broker.groups.streams import records as stored
+from broker.groups.streams.configured import ConfiguredSubtopology, InternalTopic, Status, StatusCode
+from broker.groups.streams.member import StreamsMember
+from broker.groups.streams.service import StreamsGroups
+from broker.groups.streams.tasks import Tasks, TasksByRole
+from broker.groups.streams.topology import required_topics, subtopologies
+from broker.groups.streams.values import DescribedStreamsGroup, EndpointPartitions, StreamsAnswer, StreamsHeartbeat
+from broker.handlers.consumer_groups import require_topics
+from broker.handlers.routes import Context, Pending, Routes
+from broker.partitions import INTERNAL_TOPICS
+from broker.protocol.api import ApiKey
+from broker.protocol.messages import streams_group_describe as described
+from broker.protocol.messages import streams_group_heartbeat as wire
+from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+from broker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from broker.security.access import NOT_ASKED, Operation, ResourceType
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+@routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=range(1))
+def streams_group_heartbeat(
+    context: Context, request: StreamsGroupHeartbeatRequest
+) -> StreamsGroupHeartbeatResponse | Pending:
+    """Join the group of a Kafka Streams application, stay in it and be assigned tasks, or leave it.
+
+    Internal topics of the application that are missing are created on the way.
+    """
+    try:
+        context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+        topology = None if request.topology is None else _topology(request.topology)
+        if topology is not None:
+            _check_topics(context, topology)
+        heartbeat = _heartbeat(context, request, topology)
+        future = context.broker.groups.service(StreamsGroups).heartbeat(heartbeat)
+    except BrokerError as error:
+        return _failed(error)
+    return Pending(future, lambda answer: _answer(context, answer), _failed)
+
+
+def _check_topics(context: Context, topology: stored.StreamsGroupTopologyValue) -> None:
+    sinks = [name for one in topology.subtopologies for name in one.repartition_sink_topics]
+    names = sorted({*required_topics(topology), *sinks})
+    internal = [name for name in names if name in INTERNAL_TOPICS]
+    if internal:
+        raise StreamsInvalidTopology(
+            f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
+        )
+    illegal = [name for name in names if not _is_legal(context, name)]
+    if illegal:
+        raise StreamsInvalidTopology(f"Topic names {','.join(illegal)} are not valid topic names.")
+    require_topics(context, names)
+
+
+def _is_legal(context: Context, name: str) -> bool:
+    try:
+        context.broker.metadata.check_name(name)
+    except InvalidTopic:
+        return False
+    return True
+
+
+def _topology(given: wire.Topology) -> stored.StreamsGroupTopologyValue:
+    """As the group keeps it, which is as it came."""
+    return stored.StreamsGroupTopologyValue(
+        epoch=given.epoch,
+        subtopologies=[
+            stored.Subtopology(
+                subtopology_id=one.subtopology_id,
+                source_topics=one.source_topics,
+                source_topic_regex=one.source_topic_regex,
+                state_changelog_topics=[_topic_info(info) for info in one.state_changelog_topics],
+                repartition_sink_topics=one.repartition_sink_topics,
+                repartition_source_topics=[_topic_info(info) for info in one.repartition_source_topics],
+                copartition_groups=[
+                    stored.CopartitionGroup(
+                        source_topics=group.source_topics,
+                        source_topic_regex=group.source_topic_regex,
+                        repartition_source_topics=group.repartition_source_topics,
+                    )
+                    for group in one.copartition_groups
+                ],
+            )
+            for one in given.subtopologies
+        ],
+    )
+
+
+def _topic_info(given: wire.TopicInfo) -> stored.TopicInfo:
+    return stored.TopicInfo(
+        name=given.name,
+        partitions=given.partitions,
+        replication_factor=given.replication_factor,
+        topic_configs=[stored.TopicConfig(key=config.key, value=config.value) for config in given.topic_configs],
+    )
+
+
+def _heartbeat(
+    context: Context, request: StreamsGroupHeartbeatRequest, topology: stored.StreamsGroupTopologyValue | None
+) -> StreamsHeartbeat:
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    given = [None if tasks is None else _tasks(tasks) for tasks in roles]
+    active, standby, warmup = given
+    owned = None
+    if active is not None and standby is not None and warmup is not None:
+        owned = TasksByRole(active, standby, warmup)
+    tags, endpoint = request.client_tags, request.user_endpoint
+    return StreamsHeartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        endpoint_epoch=request.endpoint_information_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topology=topology,
+        owned=owned,
+        owned_is_partial=owned is None and any(tasks is not None for tasks in given),
+        process_id=request.process_id,
+        endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
+        tags=None if tags is None else {tag.key: tag.value for tag in tags},
+        shutdown_application=request.shutdown_application,
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
+        uses_unsupported=_unsupported(request),
+    )
+
+
+def _unsupported(request: StreamsGroupHeartbeatRequest) -> str:
+    """What Kafka has a field for, but does not serve."""
+    if request.task_offsets is not None:
+        return "TaskOffsets are not supported yet."
+    if request.task_end_offsets is not None:
+        return "TaskEndOffsets are not supported yet."
+    if request.topology is not None and any(one.source_topic_regex for one in request.topology.subtopologies):
+        return "Regular expressions for source topics are not supported yet."
+    return ""
+
+
+def _tasks(given: Sequence[wire.TaskIds]) -> Tasks:
+    return {one.subtopology_id: frozenset(one.partitions) for one in given if one.partitions}
+
+
+def _answer(context: Context, answer: StreamsAnswer) -> StreamsGroupHeartbeatResponse:
+    status = [_status(context, answer, one) for one in answer.status]
+    tasks = answer.assigned
+    return StreamsGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        status=status,
+        active_tasks=None if tasks is None else _task_ids(tasks.active),
+        standby_tasks=None if tasks is None else _task_ids(tasks.standby),
+        warmup_tasks=None if tasks is None else _task_ids(tasks.warmup),
+        endpoint_information_epoch=answer.endpoint_epoch,
+        partitions_by_user_endpoint=(
+            None if answer.endpoints is None else [_endpoint(one) for one in answer.endpoints]
+        ),
+    )
+
+
+def _status(context: Context, answer: StreamsAnswer, status: Status) -> wire.Status:
+    detail = status.detail
+    if status.code is StatusCode.MISSING_INTERNAL_TOPICS:
+        detail += _create(context, answer.missing)
+    return wire.Status(status_code=int(status.code), status_detail=detail)
+
+
+def _create(context: Context, missing: Sequence[InternalTopic]) -> str:
+    """Create internal topics; what went wrong, as it is added to the status. The next heartbeat finds them."""
+    if not context.allows(Operation.CREATE, ResourceType.CLUSTER, "kafka-cluster"):
+        denied = [one.name for one in missing if not context.allows(Operation.CREATE, ResourceType.TOPIC, one.name)]
+        if denied:
+            return f"; Unauthorized to CREATE on topics {', '.join(denied)}."
+    problems = []
+    for one in missing:
+        try:
+            context.broker.topics.create(
+                one.name,
+                partitions=one.partitions,
+                replication_factor=-1 if one.replication_factor is None else one.replication_factor,
+                configs=dict(one.configs),
+            )
+        except TopicAlreadyExists:
+            continue
+        except BrokerError as error:
+            problems.append(f"{one.name}: {error.message}")
+    return f"; Creation failed: {'; '.join(problems)}." if problems else ""
+
+
+def _task_ids(tasks: Tasks) -> list[wire.ResponseTaskIds]:
+    return [
+        wire.ResponseTaskIds(subtopology_id=name, partitions=sorted(numbers)) for name, numbers in sorted(tasks.items())
+    ]
+
+
+def _endpoint(one: EndpointPartitions) -> wire.EndpointToPartitions:
+    host, port = one.endpoint
+    return wire.EndpointToPartitions(
+        user_endpoint=wire.ResponseEndpoint(host=host, port=port),
+        active_partitions=_topic_partitions(one.active),
+        standby_partitions=_topic_partitions(one.standby),
+    )
+
+
+def _topic_partitions(partitions: Mapping[str, Sequence[int]]) -> list[wire.TopicPartition]:
+    return [wire.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in sorted(partitions.items())]
+
+
+def _failed(error: BrokerError) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.message, status=[])
+
+
+@routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=range(1))
+def streams_group_describe(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
+    """Show streams groups with their topology, their members, what these have and what they are to have."""
+    groups = []
+    for group_id in request.group_ids:
+        try:
+            context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
+            group = context.broker.groups.service(StreamsGroups).describe(group_id)
+            if group.topology is not None:
+                require_topics(context, sorted(required_topics(group.topology)))
+        except BrokerError as error:
+            groups.append(
+                described.DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
+            )
+            continue
+        operations = NOT_ASKED
+        if request.include_authorized_operations:
+            operations = context.operations(ResourceType.GROUP, group_id)
+        groups.append(_described(group, operations))
+    return StreamsGroupDescribeResponse(groups=groups)
+
+
+def _described(group: DescribedStreamsGroup, operations: int) -> described.DescribedGroup:
+    topology = group.topology
+    configured = group.configured.subtopologies if group.configured is not None and group.configured.is_ready else None
+    return described.DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        topology=None
+        if topology is None
+        else described.Topology(
+            epoch=topology.epoch,
+            subtopologies=[
+                _subtopology(one, (configured or {}).get(one.subtopology_id)) for one in subtopologies(topology)
+            ],
+        ),
+        members=[_member(member, target) for member, target in group.members],
+        authorized_operations=operations,
+    )
+
+
+def _subtopology(one: stored.Subtopology, configured: ConfiguredSubtopology | None) -> described.Subtopology:
+    return described.Subtopology(
+        subtopology_id=one.subtopology_id,
+        source_topics=sorted(one.source_topics),
+        repartition_sink_topics=sorted(one.repartition_sink_topics),
+        state_changelog_topics=_topic_infos(
+            one.state_changelog_topics, configured.changelogs if configured is not None else {}
+        ),
+        repartition_source_topics=_topic_infos(
+            one.repartition_source_topics, configured.repartition_sources if configured is not None else {}
+        ),
+    )
+
+
+def _topic_infos(
+    infos: Sequence[stored.TopicInfo], configured: Mapping[str, InternalTopic]
+) -> list[described.TopicInfo]:
+    return [
+        described.TopicInfo(
+            name=info.name,
+            partitions=configured[info.name].partitions if info.name in configured else info.partitions,
+            replication_factor=info.replication_factor,
+            topic_configs=[described.KeyValue(key=one.key, value=one.value) for one in info.topic_configs],
+        )
+        for info in sorted(infos, key=lambda info: info.name)
+    ]
+
+
+def _member(member: StreamsMember, target: TasksByRole) -> described.Member:
+    endpoint = member.endpoint
+    return described.Member(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else described.Endpoint(host=endpoint[0], port=endpoint[1]),
+        client_tags=[described.KeyValue(key=key, value=value) for key, value in member.tags.items()],
+        assignment=_assignment(member.assigned.roles),
+        target_assignment=_assignment(target),
+    )
+
+
+def _assignment(tasks: TasksByRole) -> described.Assignment:
+    def ids(some: Tasks) -> list[Any]:
+        return [
+            described.TaskIds(subtopology_id=name, partitions=sorted(numbers)) for name, numbers in sorted(some.items())
+        ]
+
+    return described.Assignment(
+        active_tasks=ids(tasks.active), standby_tasks=ids(tasks.standby), warmup_tasks=ids(tasks.warmup)
+    )
