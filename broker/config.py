@@ -197,6 +197,10 @@ class BrokerConfig(
     )
     compression_settings: dict[str, str] = family("compression.", doc="Defaults of the topic keys compression.*.")
 
+    properties: dict[str, str] = family(
+        "", doc="Other keys that Kafka has are kept and shown (DescribeConfigs), and change nothing."
+    )
+
     def problems(self) -> Iterator[Problem]:
         yield from GroupConfig.problems(self)
         if not self.listeners:

@@ -12,6 +12,7 @@ from broker.arrivals import Arrivals
 from broker.durability import Durability, Flushed
 from broker.errors import (
     FencedLeaderEpoch,
+    InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
     NotEnoughReplicas,
@@ -83,6 +84,8 @@ class Partitions:
             raise NotEnoughReplicas(
                 f"min.insync.replicas of {partition.topic} is {config.min_insync_replicas}; this is the only broker."
             )
+        if len(records) > _LENGTH.size and _LENGTH.unpack_from(records)[1] + _LENGTH.size < len(records):
+            raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
         appended = partition.append(records, transaction_version=transaction_version)
         self.appended(partition, len(records))
         return appended

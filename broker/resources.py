@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
+from broker.broker_resources import BrokerResources
 from broker.config import BrokerConfig
+from broker.config_entries import ConfigEntry, Operation, Source, Synonym, as_text
 from broker.errors import InvalidConfiguration, InvalidRequest
 from broker.group_resources import GroupResources
-from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
+from broker.log.config import BROKER_SYNONYMS, LogConfig
+from broker.loggers import change_levels, logger_entries
 from broker.metadata import ClusterMetadata
 from tidegate.kit.config import Key, KeyType, keys_of
 
@@ -18,78 +20,9 @@ __all__ = ["ConfigEntry", "NamedKind", "Operation", "Resources", "Source", "Syno
 
 TOPIC: Final = 2
 BROKER: Final = 4
+LOGGER: Final = 8
 GROUP: Final = 32
 """``ConfigResource.Type``."""
-
-
-class Source(IntEnum):
-    """Where a value comes from (``ConfigEntry.ConfigSource``), the first that there is wins."""
-
-    TOPIC = 1
-    BROKER = 2
-    BROKER_DEFAULT = 3
-    STATIC = 4
-    DEFAULT = 5
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-class Operation(IntEnum):
-    """What an incremental change does (``AlterConfigOp.OpType``)."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-_TYPES: Final = {
-    KeyType.BOOLEAN: 1,
-    KeyType.STRING: 2,
-    KeyType.INT: 3,
-    KeyType.SHORT: 4,
-    KeyType.LONG: 5,
-    KeyType.DOUBLE: 6,
-    KeyType.LIST: 7,
-    KeyType.CLASS: 8,
-    KeyType.PASSWORD: 9,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Synonym:
-    name: str
-    value: str | None
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
-    """One key of a resource: the value that holds, and under ``synonyms`` all there are, the one that holds first."""
-
-    key: Key
-    synonyms: Sequence[Synonym]
-    read_only: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.key.name
-
-    @property
-    def value(self) -> str | None:
-        return None if self.sensitive else self.synonyms[0].value
-
-    @property
-    def source(self) -> Source:
-        return self.synonyms[0].source
-
-    @property
-    def sensitive(self) -> bool:
-        return self.key.secret
-
-    @property
-    def type_code(self) -> int:
-        return _TYPES[self.key.type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +48,7 @@ class Resources:
         self._metadata = metadata
         self._groups = GroupResources(config)
         self._kinds = dict(kinds or {})
+        self._brokers = BrokerResources(config, metadata)
         self._apply_defaults()
 
     # Describing
@@ -122,10 +56,14 @@ class Resources:
     def describe(self, resource_type: int, name: str, wanted: Iterable[str] | None = None) -> list[ConfigEntry]:
         """All keys of a resource, or the wanted ones. Raises UnknownTopicOrPartition or InvalidRequest."""
         if resource_type == TOPIC:
+            self._metadata.check_name(name)
             entries = self.topic_entries(self._metadata.topic(name).configs)
         elif resource_type == BROKER:
-            self._check_broker(name)
-            entries = self._broker_entries(name)
+            self._brokers.check_name(name)
+            entries = self._brokers.entries(name)
+        elif resource_type == LOGGER:
+            self._check_logger(name)
+            entries = logger_entries()
         elif resource_type == GROUP:
             self._groups.check_name(name)
             entries = self._group_entries(self._metadata.configs(GROUP, name))
@@ -147,7 +85,7 @@ class Resources:
         for key in self._groups.keys():  # noqa: SIM118 - not a mapping
             found = [Synonym(key.name, given[key.name], Source.GROUP)] if key.name in given else []
             found += (
-                Synonym(one.name, _text(one.value), Source.DEFAULT if one.is_default else Source.STATIC)
+                Synonym(one.name, as_text(one.value), Source.DEFAULT if one.is_default else Source.STATIC)
                 for one in self._groups.inherited(key)
             )
             entries.append(ConfigEntry(key, found))
@@ -167,67 +105,35 @@ class Resources:
         return [
             ConfigEntry(
                 key,
-                [
-                    *([Synonym(key.name, given[key.name], kind.source)] if key.name in given else ()),
-                    Synonym(key.name, _text(key.default), Source.DEFAULT),
-                ],
+                [Synonym(key.name, given[key.name], kind.source)] if key.name in given else (),
+                settled=as_text(key.default),
             )
             for key in kind.keys
         ]
 
     def topic_entries(self, given: Mapping[str, str]) -> list[ConfigEntry]:
         """All keys of a topic that sets the given ones."""
-        return [ConfigEntry(key, self._topic_synonyms(key, given)) for key in keys_of(LogConfig)]
-
-    def _topic_synonyms(self, key: Key, given: Mapping[str, str]) -> list[Synonym]:
-        found = [Synonym(key.name, given[key.name], Source.TOPIC)] if key.name in given else []
-        for broker_key, factor in BROKER_SYNONYMS.get(key.name, ()):
-            for settings, source in self._layers():
-                if broker_key in settings:
-                    value = settings[broker_key]
-                    found.append(Synonym(broker_key, value if factor == 1 else str(int(value) * factor), source))
-        found.append(Synonym(key.name, _text(key.default), Source.DEFAULT))
-        return found
-
-    def _layers(self) -> list[tuple[Mapping[str, str], Source]]:
-        """The broker's own settings, what holds first in front."""
+        defaults = self._brokers.defaults()
         return [
-            (self._metadata.configs(BROKER, str(self._metadata.node_id)), Source.BROKER),
-            (self._metadata.configs(BROKER, ""), Source.BROKER_DEFAULT),
-            (self._config.topic_settings, Source.STATIC),
+            ConfigEntry(
+                key, self._topic_synonyms(key, given), settled=defaults.get(key.name, as_text(key.default))
+            )
+            for key in keys_of(LogConfig)
         ]
 
-    def _broker_entries(self, name: str) -> list[ConfigEntry]:
-        layers = self._layers() if name else self._layers()[1:2]
-        if not name:
-            settings = layers[0][0]
-            return [
-                ConfigEntry(_dynamic_key(key), [Synonym(key, value, Source.BROKER_DEFAULT)])
-                for key, value in settings.items()
-                if key in _DYNAMIC
-            ]
-        entries = [self._static_entry(key) for key in keys_of(type(self._config)) if key.name not in _DYNAMIC]
-        for broker_key in _DYNAMIC:
-            key = _dynamic_key(broker_key)
-            found = [
-                Synonym(broker_key, settings[broker_key], source)
-                for settings, source in layers
-                if broker_key in settings
-            ]
-            entries.append(ConfigEntry(key, [*found, Synonym(broker_key, _text(key.default), Source.DEFAULT)]))
-        return entries
-
-    def _static_entry(self, key: Key) -> ConfigEntry:
-        value = getattr(self._config, key.attribute)
-        default = Synonym(key.name, None if key.required else _text(key.default), Source.DEFAULT)
-        if not key.required and value == key.default:
-            return ConfigEntry(key, [default], read_only=True)
-        return ConfigEntry(key, [Synonym(key.name, _text(value), Source.STATIC)], read_only=True)
+    def _topic_synonyms(self, key: Key, given: Mapping[str, str]) -> list[Synonym]:
+        """The topic's own value, and those of the broker's key of the same unit; Kafka shows no others."""
+        found = [Synonym(key.name, given[key.name], Source.TOPIC)] if key.name in given else []
+        names = BROKER_SYNONYMS.get(key.name)
+        return found + self._brokers.synonyms(names[0][0]) if names else found
 
     # Changing
 
     def replace(self, resource_type: int, name: str, configs: Mapping[str, str | None], *, validate_only: bool) -> None:
         """Make these the only keys that are set (AlterConfigs)."""
+        missing = next((key for key, value in configs.items() if value is None), None)
+        if missing is not None:
+            raise InvalidRequest(f"The key {missing} is to be set, but no value is given.")
         present = self._present(resource_type, name)
         changes: dict[str, str | None] = {key: None for key in present if key not in configs}
         self._change(resource_type, name, {**changes, **configs}, validate_only=validate_only)
@@ -245,6 +151,10 @@ class Resources:
         twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice is not None:
             raise InvalidRequest(f"The key {twice} is changed twice in one request.")
+        if resource_type == LOGGER:
+            self._check_logger(name)
+            change_levels(changes, validate_only=validate_only)
+            return
         present = self._present(resource_type, name)
         lists = self._lists(resource_type)
         after = {
@@ -254,6 +164,8 @@ class Resources:
         self._change(resource_type, name, after, validate_only=validate_only)
 
     def _lists(self, resource_type: int) -> dict[str, Key]:
+        if resource_type == BROKER:
+            return self._brokers.lists()
         kind = self._kinds.get(resource_type)
         return {one.name: one for one in (kind.keys if kind else keys_of(LogConfig)) if one.type is KeyType.LIST}
 
@@ -271,7 +183,7 @@ class Resources:
             raise InvalidRequest(f"Operation {operation} on {key} is not known: 0 to 3 are.")
         if declared is None:
             raise InvalidConfiguration(f"{key} is not a list, so nothing can be added to it or taken from it.")
-        items = (present if present is not None else _text(declared.default) or "").split(",")
+        items = (present if present is not None else as_text(declared.default) or "").split(",")
         given = [item.strip() for item in value.split(",")]
         if operation == Operation.APPEND:
             return ",".join([*(item for item in items if item), *(item for item in given if item not in items)])
@@ -279,10 +191,11 @@ class Resources:
 
     def _present(self, resource_type: int, name: str) -> Mapping[str, str]:
         if resource_type == TOPIC:
+            self._check_topic(name)
             return self._metadata.topic(name).configs
         if resource_type == BROKER:
-            self._check_broker(name)
-            return self._metadata.configs(BROKER, name)
+            self._brokers.check_name(name)
+            return self._brokers.present(name)
         if resource_type == GROUP:
             self._groups.check_name(name)
             return self._metadata.configs(GROUP, name)
@@ -307,44 +220,19 @@ class Resources:
             if not validate_only:
                 self._metadata.set_configs(resource_type, name, changes)
             return
-        self._check_dynamic(changes, after)
+        self._brokers.check(name, changes, after)
         if not validate_only:
             self._metadata.set_configs(BROKER, name, changes)
             self._apply_defaults()
 
-    def _check_dynamic(self, changes: Mapping[str, str | None], after: Mapping[str, str]) -> None:
-        fixed = next((key for key in changes if key not in _DYNAMIC), None)
-        if fixed is not None:
-            raise InvalidConfiguration(
-                f"{fixed} cannot be changed while the broker runs: set it where the broker is started."
-            )
-        self._metadata.check_topic_configs(topic_defaults(after))
+    def _check_topic(self, name: str) -> None:
+        if not name:
+            raise InvalidRequest("The name of the topic is missing: there is no configuration of all topics.")
+
+    def _check_logger(self, name: str) -> None:
+        if not name:
+            raise InvalidRequest(f"The loggers are those of a broker: of {self._metadata.node_id}, not of all.")
+        self._brokers.check_name(name)
 
     def _apply_defaults(self) -> None:
-        settings: dict[str, str] = {}
-        for layer, _ in reversed(self._layers()):
-            settings |= dict(layer)
-        self._metadata.set_topic_defaults(topic_defaults(settings))
-
-    def _check_broker(self, name: str) -> None:
-        if name not in ("", str(self._metadata.node_id)):
-            raise InvalidRequest(f"There is no broker {name!r}: this one is {self._metadata.node_id}.")
-
-
-_DYNAMIC: Final = {synonyms[0][0]: topic_key for topic_key, synonyms in BROKER_SYNONYMS.items()}
-"""Broker keys that may be changed at run time, with the topic key each is the default of."""
-_TOPIC_KEYS: Final = {key.name: key for key in keys_of(LogConfig)}
-
-
-def _dynamic_key(broker_key: str) -> Key:
-    declared = _TOPIC_KEYS[_DYNAMIC[broker_key]]
-    return Key(broker_key, declared.type, declared.default, f"Default of the topic key {declared.name}. {declared.doc}")
-
-
-def _text(value: Any) -> str | None:
-    """A parsed value as it is written in a configuration."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        self._metadata.set_topic_defaults(self._brokers.defaults())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Final
 
-from broker.errors import BrokerError, UnsupportedVersion
+from broker.config_entries import ConfigEntry
+from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import alter_configs as alter
@@ -35,7 +37,6 @@ from broker.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from broker.resources import ConfigEntry
 from broker.security.access import Operation, ResourceType
 
 __all__ = ["routes"]
@@ -94,9 +95,11 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfig
     v2 flexible
     """
     responses = []
+    times = _Times((one.resource_type, one.resource_name) for one in request.resources)
     for one in request.resources:
         response = alter.AlterConfigsResourceResponse(resource_type=one.resource_type, resource_name=one.resource_name)
         try:
+            times.check((one.resource_type, one.resource_name))
             _require(context, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name)
             configs = {config.name: config.value for config in one.configs}
             context.broker.resources.replace(
@@ -117,11 +120,13 @@ def incremental_alter_configs(
     v1 flexible
     """
     responses = []
+    times = _Times((one.resource_type, one.resource_name) for one in request.resources)
     for one in request.resources:
         response = incremental.AlterConfigsResourceResponse(
             resource_type=one.resource_type, resource_name=one.resource_name
         )
         try:
+            times.check((one.resource_type, one.resource_name))
             _require(context, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name)
             changes = [(config.name, config.config_operation, config.value) for config in one.configs]
             context.broker.resources.alter(
@@ -131,6 +136,14 @@ def incremental_alter_configs(
             response.error_code, response.error_message = error.code, error.message
         responses.append(response)
     return IncrementalAlterConfigsResponse(responses=responses)
+
+
+class _Times(Counter[tuple[int, str]]):
+    """How often each resource is named in a request."""
+
+    def check(self, resource: tuple[int, str]) -> None:
+        if self[resource] > 1:
+            raise InvalidRequest(f"{resource[1]!r} is changed {self[resource]} times in one request.")
 
 
 @routes.handles(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2))

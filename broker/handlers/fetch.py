@@ -195,9 +195,8 @@ def _read(
             first=first,
         )
     except BrokerError as error:
-        end = (-1, -1, -1) if log is None else _offsets(log)
         context.broker.topic_metrics.failed_fetch(None if log is None else log.topic)
-        return PartitionFetched(wanted.partition, error.code, *end), log
+        return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, ()), log
     if records is not None:
         context.broker.topic_metrics.by_topic[log.topic].bytes_out += records.size
     aborted = None

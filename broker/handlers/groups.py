@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.errors import BrokerError, GroupIdNotFound, InvalidGroupId, InvalidRequest, UnknownMemberId
+from broker.errors import BrokerError, GroupIdNotFound, InvalidRequest, UnknownMemberId
 from broker.groups import DescribedGroup as Group
 from broker.groups import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
 from broker.handlers.routes import Context, Pending, Routes
@@ -56,8 +56,6 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
             context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         if key_type not in {_GROUP, _TRANSACTION}:
             raise InvalidRequest(f"Coordinators of type {key_type} are not served: those of groups (0) are.")
-        if not key:
-            raise InvalidGroupId("The group id is empty.")
     except BrokerError as error:
         return Coordinator(key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message)
     node = context.broker.node(context.listener)
@@ -86,7 +84,8 @@ def join_group(context: Context, request: JoinGroupRequest) -> JoinGroupResponse
         reason=request.reason or "",
     )
     future = context.broker.groups.join_group(request.group_id, wish)
-    return Pending(future, _joined, lambda error: _not_joined(request.member_id, error))
+    no_protocol = None if context.version >= _NULL_PROTOCOL_SINCE else ""
+    return Pending(future, _joined, lambda error: _not_joined(request.member_id, no_protocol, error))
 
 
 def _joined(joined: Joined) -> JoinGroupResponse:
@@ -104,9 +103,12 @@ def _joined(joined: Joined) -> JoinGroupResponse:
     )
 
 
-def _not_joined(member_id: str, error: BrokerError) -> JoinGroupResponse:
+_NULL_PROTOCOL_SINCE: Final = 7
+
+
+def _not_joined(member_id: str, no_protocol: str | None, error: BrokerError) -> JoinGroupResponse:
     assigned = error.member_id if isinstance(error, MemberIdAssigned) else member_id
-    return JoinGroupResponse(error_code=error.code, generation_id=-1, protocol_name="", member_id=assigned)
+    return JoinGroupResponse(error_code=error.code, generation_id=-1, protocol_name=no_protocol, member_id=assigned)
 
 
 @routes.handles(ApiKey.SYNC_GROUP, versions=range(6))
@@ -222,7 +224,7 @@ def describe_groups(context: Context, request: DescribeGroupsRequest) -> Describ
         return DescribeGroupsResponse(groups=[*described, *(_undescribed(group_id, error) for group_id in allowed)])
     for group in groups:
         operations = NOT_ASKED
-        if request.include_authorized_operations:
+        if request.include_authorized_operations and (context.version < 6 or group.error is None):
             operations = context.operations(ResourceType.GROUP, group.group_id)
         described.append(_described(group, context.version, operations))
     return DescribeGroupsResponse(groups=described)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.handlers.routes import Context, Routes
 from broker.log.partition import PartitionLog
 from broker.partitions import READ_COMMITTED
@@ -48,6 +49,11 @@ _POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
 (KIP-1005, KIP-1023) the latest in tiered storage and the earliest not yet there, of which there are none."""
 
 
+_NEVER: Final = 1 << 15
+_SINCE: Final[Mapping[int, int]] = {_LATEST: 0, _EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
+"""The version that gave a negative timestamp its meaning."""
+
+
 @routes.handles(ApiKey.LIST_OFFSETS, versions=range(1, 12))
 def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Find offsets by timestamp, or the ends of a partition (-1 latest, -2 earliest, -3 largest timestamp, -4, -5, -6).
@@ -58,19 +64,33 @@ def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsRe
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_find(context, request.isolation_level, topic.name, one) for one in topic.partitions],
+                partitions=[
+                    _find(context, request.isolation_level, topic.name, one, times)
+                    for one, times in _each_once(topic.partitions)
+                ],
             )
             for topic in request.topics
         ]
     )
 
 
+def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[ListOffsetsPartition, int]]:
+    """Partitions, with how often each was asked for."""
+    times = Counter(one.partition_index for one in partitions)
+    return [(one, times[index]) for index, one in {one.partition_index: one for one in partitions}.items()]
+
+
 def _find(
-    context: Context, isolation_level: int, topic: str, wanted: ListOffsetsPartition
+    context: Context, isolation_level: int, topic: str, wanted: ListOffsetsPartition, times: int
 ) -> ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
         context.require_topic(Operation.DESCRIBE, topic)
+        if times > 1:
+            raise InvalidRequest(f"Partition {index} of topic {topic!r} is asked for {times} times in one request.")
+        since = _SINCE.get(wanted.timestamp, _NEVER) if wanted.timestamp < 0 else 0
+        if context.version < since:
+            raise UnsupportedVersion(f"ListOffsets v{context.version} does not know timestamp {wanted.timestamp}.")
         partition = context.broker.partitions.find(topic, index, wanted.current_leader_epoch)
         timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
     except BrokerError as error:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from typing import Final
 
 from broker.connection import ConnectionRefusal
 from broker.durability import Flushed
-from broker.errors import BrokerError
+from broker.errors import BrokerError, UnsupportedCompressionType
 from broker.handlers.routes import Context, Pending, Routes
 from broker.handlers.transactional_produce import Admission, admitted
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
+from broker.protocol.compression import Codec
 from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
 from broker.security.access import Operation
 
@@ -71,6 +73,8 @@ def _append(
         if context.broker.authorizer is not None:
             context.require_topic(Operation.WRITE, topic)
         partition = partitions.find(topic, wanted.partition)
+        if context.version < _ZSTD_SINCE:
+            _refuse_zstd(wanted.records)
         appended = partitions.append(partition, wanted.records, acks=request.acks, transaction_version=version)
     except BrokerError as error:
         touched.append(None)
@@ -83,6 +87,16 @@ def _append(
     return PartitionProduced(
         wanted.partition, 0, appended.base_offset, appended.append_time_ms, appended.log_start_offset
     )
+
+
+_ZSTD_SINCE: Final = 7
+_ATTRIBUTES_AT: Final = 22
+
+
+def _refuse_zstd(records: bytes | memoryview) -> None:
+    """Consumers of the same age could not read it (KIP-110)."""
+    if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & 7 == Codec.ZSTD:
+        raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_SINCE} or later.")
 
 
 def _with_failures(

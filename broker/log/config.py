@@ -165,6 +165,40 @@ class LogConfig:
     unclean_leader_election_enable: bool = key(
         "unclean.leader.election.enable", default=False, doc="Accepted for compatibility: a single node elects nobody."
     )
+    leader_throttled_replicas: list[str] = key(
+        "leader.replication.throttled.replicas",
+        default=[],
+        doc="Accepted for compatibility: a single node replicates nothing that could be held back.",
+    )
+    follower_throttled_replicas: list[str] = key(
+        "follower.replication.throttled.replicas",
+        default=[],
+        doc="Accepted for compatibility: a single node replicates nothing that could be held back.",
+    )
+    remote_storage_enable: bool = key(
+        "remote.storage.enable",
+        default=False,
+        check=lambda on: "Tiered storage is not served here" if on else None,
+        doc="Whether old segments go to tiered storage, which is not served here.",
+    )
+    remote_copy_disable: bool = key(
+        "remote.log.copy.disable", default=False, doc="Accepted for compatibility: there is no tiered storage."
+    )
+    remote_delete_on_disable: bool = key(
+        "remote.log.delete.on.disable", default=False, doc="Accepted for compatibility: there is no tiered storage."
+    )
+    local_retention_ms: int = key(
+        "local.retention.ms",
+        default=-2,
+        check=at_least(-2),
+        doc="Accepted for compatibility: there is no tiered storage.",
+    )
+    local_retention_bytes: int = key(
+        "local.retention.bytes",
+        default=-2,
+        check=at_least(-2),
+        doc="Accepted for compatibility: there is no tiered storage.",
+    )
     acks_all_durability: str = key(
         "acks.all.durability",
         default="disk",
@@ -215,6 +249,8 @@ BROKER_SYNONYMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
     "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
     "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
+    "local.retention.bytes": (("log.local.retention.bytes", 1),),
+    "local.retention.ms": (("log.local.retention.ms", 1),),
     "acks.all.durability": (("acks.all.durability", 1),),
 }
 """The broker keys that give a topic key its default, the first given one wins, with the factor of their unit.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from broker.errors import InvalidConfiguration, InvalidRequest, UnknownTopicOrPa
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.metadata import ClusterMetadata
-from broker.resources import BROKER, TOPIC, ConfigEntry, Operation, Resources, Source
+from broker.config_entries import ConfigEntry, Operation, Source
+from broker.resources import BROKER, LOGGER, TOPIC, Resources
 from tidegate.kit.config import parse
 
 
@@ -43,8 +45,8 @@ def test_the_nearest_setting_holds(resources: Resources, metadata: ClusterMetada
         Source.TOPIC,
     )
     retention = entry(resources, "t", "retention.ms")
-    assert (retention.value, retention.source) == ("3600000", Source.STATIC)
-    assert [one.name for one in retention.synonyms] == ["log.retention.hours", "retention.ms"]
+    # As Kafka shows it: of the broker's keys only the one of the same unit is looked at, though the hours hold.
+    assert (retention.value, retention.source, list(retention.synonyms)) == ("3600000", Source.DEFAULT, [])
     resources.alter(BROKER, "", [("log.retention.ms", Operation.SET, "5000")], validate_only=False)
     assert entry(resources, "t", "retention.ms").source is Source.BROKER_DEFAULT
     resources.alter(BROKER, "1", [("log.retention.ms", Operation.SET, "6000")], validate_only=False)
@@ -93,9 +95,19 @@ def test_replacing_removes_what_is_not_named(resources: Resources) -> None:
         (TOPIC, "t", ("retention.ms", 9, "1"), InvalidRequest, "0 to 3"),
         (TOPIC, "t", ("retention.ms", 0, None), InvalidRequest, "no value"),
         (BROKER, "9", ("log.retention.ms", 0, "1"), InvalidRequest, "no broker '9'"),
-        (BROKER, "1", ("listeners", 0, "x"), InvalidConfiguration, "cannot be changed"),
-        (BROKER, "1", ("log.retention.ms", 0, "soon"), InvalidConfiguration, "retention.ms"),
-        (8, "1", ("x", 0, "1"), InvalidRequest, "type 8"),
+        (BROKER, "1", ("node.id", 0, "2"), InvalidRequest, "cannot be changed"),
+        (BROKER, "", ("ssl.keystore.type", 0, "PEM"), InvalidRequest, "not for all"),
+        (BROKER, "1", ("log.retention.ms", 0, "soon"), InvalidRequest, "retention.ms"),
+        (BROKER, "1", ("num.io.threads", 0, "many"), InvalidRequest, "num.io.threads"),
+        (BROKER, "1", ("min.insync.replicas", 0, "1"), InvalidConfiguration, "one for all brokers"),
+        (BROKER, "", ("min.insync.replicas", 1, None), InvalidConfiguration, "cannot be removed"),
+        (LOGGER, "1", ("root", 0, "LOUD"), InvalidConfiguration, "LOUD is no level"),
+        (LOGGER, "1", ("root", 1, None), InvalidRequest, "root logger cannot be deleted"),
+        (LOGGER, "1", ("root", 2, "INFO"), InvalidRequest, "not changed by 2"),
+        (LOGGER, "1", ("no.such", 0, "INFO"), InvalidConfiguration, "no logger 'no.such'"),
+        (LOGGER, "2", ("root", 0, "INFO"), InvalidRequest, "no broker '2'"),
+        (LOGGER, "", ("root", 0, "INFO"), InvalidRequest, "not of all"),
+        (99, "1", ("x", 0, "1"), InvalidRequest, "type 99"),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(  # noqa: PLR0917
@@ -124,6 +136,29 @@ def test_a_key_may_be_changed_once_in_a_request(resources: Resources) -> None:
     twice = [("retention.ms", Operation.SET, "1"), ("retention.ms", Operation.DELETE, None)]
     with pytest.raises(InvalidRequest, match="twice"):
         resources.alter(TOPIC, "t", twice, validate_only=False)
+
+
+def test_levels_of_loggers_can_be_changed_and_given_back(resources: Resources) -> None:
+    logger = logging.getLogger("a.logger.of.this.test")
+    (before,) = resources.describe(LOGGER, "1", [logger.name])
+    resources.alter(LOGGER, "1", [(logger.name, Operation.SET, "ERROR")], validate_only=False)
+    assert not logger.isEnabledFor(logging.WARNING)
+    (changed,) = resources.describe(LOGGER, "1", [logger.name])
+    assert (changed.value, changed.source, changed.type_code) == ("ERROR", Source.LOGGER, 0)
+    resources.alter(LOGGER, "1", [(logger.name, Operation.DELETE, None)], validate_only=False)
+    assert resources.describe(LOGGER, "1", [logger.name]) == [before]
+
+
+def test_keys_without_effect_are_kept_and_shown(resources: Resources) -> None:
+    assert (
+        entry(resources, "1", "num.io.threads", BROKER).value,
+        entry(resources, "1", "num.io.threads", BROKER).source,
+    ) == (
+        "8",
+        Source.DEFAULT,
+    )
+    resources.alter(BROKER, "1", [("num.io.threads", Operation.SET, "3")], validate_only=False)
+    assert entry(resources, "1", "num.io.threads", BROKER).value == "3"
 
 
 def test_the_broker_shows_what_it_was_started_with(resources: Resources) -> None:

@@ -1,0 +1,185 @@
+"""The configuration of the broker as clients see and change it: every key that Kafka's brokers have, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from broker.config import BrokerConfig
+from broker.config_entries import ConfigEntry, Source, Synonym, as_text
+from broker.errors import InvalidConfiguration, InvalidRequest
+from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
+from broker.metadata import ClusterMetadata
+from broker.metadata_records import BROKER_RESOURCE
+from tidegate.kit.config import Key, KeyType, keys_of, validate
+
+if TYPE_CHECKING:
+    from broker.kafka_keys import BrokerKey
+
+__all__ = ["BrokerResources"]
+
+Layer = tuple[Mapping[str, str], Source]
+
+_TOPIC_KEYS: Final = {key.name: key for key in keys_of(LogConfig)}
+_DEFAULTS_OF: Final = {name: topic_key for topic_key, synonyms in BROKER_SYNONYMS.items() for name, _ in synonyms}
+"""The topic key that a broker's key gives the default of."""
+_OF_OURS: Final = frozenset({"acks.all.durability"})
+"""Keys that Kafka does not have and that can be changed while the broker runs."""
+_ONE_BROKER: Final = ("ssl.", "sasl.", "listener", "principal.builder.class")
+"""How the keys begin that Kafka changes for one broker only, never for all."""
+_NO_EFFECT: Final = "A key of Apache Kafka's that changes nothing in a broker that is one process: kept and shown."
+
+
+class BrokerResources:
+    """What the broker was started with, what was set for it or for all brokers while it ran, and what is default."""
+
+    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._declared = {key.name: key for key in keys_of(type(config))}
+
+    def check_name(self, name: str) -> None:
+        """Raises InvalidRequest for another broker; the empty name stands for all."""
+        own = str(self._metadata.node_id)
+        if name in ("", own):
+            return
+        if not name.isdecimal():
+            raise InvalidRequest(f"The name of a broker is its number, not {name!r}.")
+        raise InvalidRequest(f"There is no broker {name!r}: this one is {own}.")
+
+    def present(self, name: str) -> Mapping[str, str]:
+        """What was set while brokers ran."""
+        return self._metadata.configs(BROKER_RESOURCE, name)
+
+    def layers(self) -> list[Layer]:
+        """The broker's settings, what holds first in front."""
+        return [
+            (self.present(str(self._metadata.node_id)), Source.BROKER),
+            (self.present(""), Source.BROKER_DEFAULT),
+            (self._config.properties, Source.STATIC),
+        ]
+
+    # Describing
+
+    def entries(self, name: str) -> list[ConfigEntry]:
+        """All keys of the broker; of all brokers, those that are set for all."""
+        if not name:
+            return [
+                ConfigEntry(key, [Synonym(key.name, value, Source.BROKER_DEFAULT)])
+                for key, value in ((self._key(one), value) for one, value in self.present("").items())
+            ]
+        return [self._entry(key) for key in self._keys()]
+
+    def _keys(self) -> Iterator[Key]:
+        from broker.kafka_keys import KAFKA_KEYS
+
+        for name in {**KAFKA_KEYS, **self._declared, **dict.fromkeys(_OF_OURS)}:
+            yield self._key(name)
+
+    def _key(self, name: str) -> Key:
+        """A key as it is declared here, with Kafka's type and the default of a broker."""
+        known, declared, topic_key = self._kafka_key(name), self._declared.get(name), _DEFAULTS_OF.get(name)
+        doc = declared.doc if declared is not None else _NO_EFFECT
+        default = as_text(declared.default) if declared is not None and not declared.required else None
+        if topic_key is not None:
+            doc = f"Default of the topic key {topic_key}. {_TOPIC_KEYS[topic_key].doc}"
+            default = as_text(_TOPIC_KEYS[topic_key].default)
+        if known is None:
+            # What nobody knows may be a secret.
+            kind = declared.type if declared is not None else KeyType.STRING if topic_key else KeyType.PASSWORD
+            return Key(name, kind, default, doc)
+        if declared is None or topic_key is not None or default is None:
+            default = known.default
+        return Key(name, known.type, default, doc)
+
+    @staticmethod
+    def _kafka_key(name: str) -> BrokerKey | None:
+        from broker.kafka_keys import KAFKA_KEYS
+
+        return KAFKA_KEYS.get(name)
+
+    def _entry(self, key: Key) -> ConfigEntry:
+        return ConfigEntry(key, self.synonyms(key.name), read_only=not self._is_dynamic(key.name))
+
+    def synonyms(self, name: str) -> list[Synonym]:
+        """All values of a key, what holds first in front."""
+        found = [Synonym(name, one, source) for settings, source in self.layers() if (one := settings.get(name)) is not None]
+        default = self._key(name).default
+        declared = self._declared.get("node.id" if name == "broker.id" else name)
+        if not found and declared is not None:
+            # Given by another name of the same key, or worked out at the start.
+            value = as_text(getattr(self._config, declared.attribute))
+            if value and value != default:
+                found.append(Synonym(name, value, Source.STATIC))
+        if default is not None:
+            found.append(Synonym(name, default, Source.DEFAULT))
+        return found
+
+    def _is_dynamic(self, name: str) -> bool:
+        known = self._kafka_key(name)
+        return name in _OF_OURS if known is None else known.dynamic
+
+    # Changing
+
+    def lists(self) -> dict[str, Key]:
+        return {key.name: key for key in self._keys() if key.type is KeyType.LIST}
+
+    def check(self, name: str, changes: Mapping[str, str | None], after: Mapping[str, str]) -> None:
+        """Raises InvalidRequest or InvalidConfiguration where the changes cannot be; ``after`` is all that would be set."""
+        fixed = [key for key in changes if self._is_known(key) and not self._is_dynamic(key)]
+        unknown = [key for key in changes if not self._is_known(key)]
+        if fixed:
+            raise InvalidRequest(
+                f"{', '.join(fixed)} cannot be changed while the broker runs: set it where it is started."
+            )
+        if not name:
+            single = [key for key in changes if key.startswith(_ONE_BROKER) and self._is_known(key)]
+            if single:
+                raise InvalidRequest(f"{', '.join(single)} can be set for a broker by its number, not for all.")
+        self._check_eligible_leaders(name, changes)
+        given = {key: value for key, value in changes.items() if value is not None and key not in unknown}
+        for key, value in given.items():
+            _check_type(self._key(key), value)
+        for judged in validate(type(self._config), {**self._config.properties, **after}):
+            if judged.key.name in given and judged.errors:
+                raise InvalidRequest(" ".join(judged.errors))
+        try:
+            self._metadata.check_topic_configs(topic_defaults(after))
+        except InvalidConfiguration as error:
+            raise InvalidRequest(error.message) from error
+
+    def _is_known(self, key: str) -> bool:
+        return self._kafka_key(key) is not None or key in self._declared or key in _OF_OURS
+
+    def _check_eligible_leaders(self, name: str, changes: Mapping[str, str | None]) -> None:
+        key = "min.insync.replicas"
+        if key not in changes or not self._metadata.features.get("eligible.leader.replicas.version"):
+            return
+        if name:
+            raise InvalidConfiguration(f"{key} is one for all brokers while eligible leaders are counted (KIP-966).")
+        if changes[key] is None:
+            raise InvalidConfiguration(
+                f"{key} of all brokers cannot be removed while eligible leaders are counted (KIP-966)."
+            )
+
+    def defaults(self) -> dict[str, str]:
+        """The topic keys that have another default now than Kafka's."""
+        settings: dict[str, str] = {}
+        for layer, _ in reversed(self.layers()):
+            settings |= {key: value for key, value in layer.items() if key in _DEFAULTS_OF}
+        return topic_defaults(settings)
+
+
+_BOUNDS: Final = {KeyType.SHORT: 1 << 15, KeyType.INT: 1 << 31, KeyType.LONG: 1 << 63}
+
+
+def _check_type(key: Key, text: str) -> None:
+    try:
+        if key.type in _BOUNDS and not -_BOUNDS[key.type] <= int(text) < _BOUNDS[key.type]:
+            raise ValueError
+        if key.type is KeyType.DOUBLE:
+            float(text)
+        if key.type is KeyType.BOOLEAN and text.lower() not in ("true", "false"):
+            raise ValueError
+    except ValueError:
+        raise InvalidRequest(f"Invalid value {text} for configuration {key.name}: not a {key.type.value}") from None

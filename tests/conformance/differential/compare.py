@@ -1,0 +1,159 @@
+"""Two answers side by side: what must differ is made equal by declared rules, and every other difference is told."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+__all__ = ["Difference", "Rules"]
+
+FILE: Final = Path(__file__).with_name("allowed.toml")
+ABSENT: Final = "(absent)"
+
+
+class Difference(NamedTuple):
+    """Where two answers differ. ``path`` names fields, and items of a list by their key where a rule gives one."""
+
+    api: str
+    version: int
+    scenario: str
+    path: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.scenario} {self.api} v{self.version} {self.path}: ours {self.ours!r}, Apache's {self.theirs!r}"
+
+
+@dataclass(eq=False)
+class _Rule:
+    """One table of the file. Patterns are as of a shell; a version is a number or a range ``0-3``."""
+
+    reason: str
+    path: str
+    api: str | list[str] = "*"
+    versions: str = ""
+    scenario: str = "*"
+    ours: str | None = None
+    """The value, as JSON."""
+    theirs: str | None = None
+    key: tuple[str, ...] = ()
+    used: bool = field(default=False, compare=False)
+
+    def covers(self, api: str, version: int, path: str) -> bool:
+        apis = [self.api] if isinstance(self.api, str) else self.api
+        if not any(fnmatch.fnmatchcase(api, one) for one in apis) or not fnmatch.fnmatchcase(path, self.path):
+            return False
+        low, _, high = self.versions.partition("-")
+        return not self.versions or int(low) <= version <= int(high or low)
+
+    def allows(self, found: Difference) -> bool:
+        return (
+            self.covers(found.api, found.version, found.path)
+            and fnmatch.fnmatchcase(found.scenario, self.scenario)
+            and (self.ours is None or self.ours == _text(found.ours))
+            and (self.theirs is None or self.theirs == _text(found.theirs))
+        )
+
+    def __str__(self) -> str:
+        return f"{self.api} {self.versions} {self.path} {self.scenario}: {self.reason}"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+class Rules:
+    """What ``allowed.toml`` says: ``unequal`` values, lists ``keyed`` by fields, differences ``allowed``."""
+
+    def __init__(self, file: Path = FILE) -> None:
+        data = tomllib.loads(file.read_text())
+        self._unequal, self._keyed, self._allowed = (
+            [_Rule(**one | {"key": tuple(one.get("key", ()))}) for one in data.get(kind, ())]
+            for kind in ("unequal", "keyed", "allowed")
+        )
+
+    def unused(self) -> list[str]:
+        """The rules that no answer needed so far."""
+        return [str(rule) for rule in (*self._unequal, *self._keyed, *self._allowed) if not rule.used]
+
+    def differences(self, api: str, version: int, scenario: str, ours: Any, theirs: Any) -> list[Difference]:
+        """What differs and is not allowed."""
+        found = [
+            Difference(api, version, scenario, path, left, right)
+            for path, left, right in self._walk(api, version, "", ours, theirs)
+        ]
+        return [one for one in found if not self._is_allowed(one)]
+
+    def _is_allowed(self, found: Difference) -> bool:
+        for rule in self._allowed:
+            if rule.allows(found):
+                rule.used = True
+                return True
+        return False
+
+    def _walk(self, api: str, version: int, path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            for name in ours.keys() | theirs.keys():
+                inner = f"{path}.{name}" if path else name
+                yield from self._walk(api, version, inner, ours.get(name, ABSENT), theirs.get(name, ABSENT))
+        elif isinstance(ours, list) and isinstance(theirs, list):
+            yield from self._walk_lists(api, version, path, ours, theirs)
+        elif type(ours) is not type(theirs) or ours != theirs:
+            if not self._may_be_unequal(api, version, path, ours, theirs):
+                yield path, ours, theirs
+
+    def _walk_lists(
+        self, api: str, version: int, path: str, ours: list[Any], theirs: list[Any]
+    ) -> Iterator[tuple[str, Any, Any]]:
+        rule = self._first(self._keyed, api, version, path)
+        if rule is None:
+            if len(ours) != len(theirs):
+                yield path, ours, theirs
+                return
+            for left, right in zip(ours, theirs, strict=True):
+                yield from self._walk(api, version, path, left, right)
+            return
+        rule.used = rule.used or len(ours) > 1
+        left_by, right_by = (_by_key(items, rule.key) for items in (ours, theirs))
+        for name in {**left_by, **right_by}:
+            inner = f"{path}[{name}]"
+            left, right = left_by.get(name, ABSENT), right_by.get(name, ABSENT)
+            if left is ABSENT or right is ABSENT:
+                yield inner, left, right
+            else:
+                yield from self._walk(api, version, inner, left, right)
+
+    def _may_be_unequal(self, api: str, version: int, path: str, ours: Any, theirs: Any) -> bool:
+        rule = self._first(self._unequal, api, version, path)
+        if rule is None or _sort_of(ours) != _sort_of(theirs):
+            return False
+        rule.used = True
+        return True
+
+    def _first(self, rules: list[_Rule], api: str, version: int, path: str) -> _Rule | None:
+        return next((rule for rule in rules if rule.covers(api, version, path)), None)
+
+
+def _by_key(items: list[Any], key: tuple[str, ...]) -> Mapping[str, Any]:
+    """Items by what tells them apart; of equal ones the first has the plain key, the next a number behind it."""
+    found: dict[str, Any] = {}
+    for item in items:
+        name = ",".join(str(item.get(part)) for part in key) if key and isinstance(item, dict) else _text(item)
+        same = sum(1 for other in found if other == name or other.startswith(f"{name}#"))
+        found[f"{name}#{same}" if same else name] = item
+    return found
+
+
+def _sort_of(value: Any) -> str:
+    """What unequal values still have in common: null, nothing, or something; below zero, or not."""
+    if value is None or value in ("", b""):
+        return "nothing"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return type(value).__name__
+    return "below zero" if value < 0 else "number"
