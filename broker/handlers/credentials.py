@@ -31,7 +31,18 @@ def describe_user_scram_credentials(
     context: Context, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Tell which users have SCRAM credentials, and with how many iterations."""
-    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    try:
+        context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    except BrokerError as refused:
+        code, text = refused.code, refused.message
+        return DescribeUserScramCredentialsResponse(
+            error_code=code,
+            error_message=text,
+            results=[
+                DescribeUserScramCredentialsResult(user=user.name, error_code=code, error_message=text)
+                for user in request.users or ()
+            ],
+        )
     credentials = context.broker.metadata.scram
     asked = Counter([user.name for user in request.users] if request.users else credentials.users())
     results = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.errors import BrokerError, GroupIdNotFound, InvalidRequest, UnknownMemberId
+from broker.errors import BrokerError, GroupIdNotFound, InconsistentGroupProtocol, InvalidRequest, UnknownMemberId
 from broker.groups import DescribedGroup as Group
 from broker.groups import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
 from broker.handlers.routes import Context, Pending, Routes
@@ -29,6 +29,8 @@ __all__ = ["routes"]
 routes = Routes()
 
 _GROUP: Final = 0
+_PROTOCOL_TOLD_SINCE: Final = 5
+"""The version of SyncGroup."""
 _TRANSACTION: Final = 1
 
 
@@ -117,6 +119,8 @@ def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse
 
     v3 static members · v4 flexible · v5 protocol type and name
     """
+    if context.version >= _PROTOCOL_TOLD_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        raise InconsistentGroupProtocol("The member does not say which protocol it follows.")
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     future = context.broker.groups.sync_group(
         request.group_id,

@@ -48,6 +48,7 @@ __all__ = ["routes"]
 routes = Routes()
 
 _TOPIC_IDS_SINCE: Final = 10
+_ERROR_SINCE: Final = 2
 
 
 @routes.handles(ApiKey.OFFSET_COMMIT, versions=range(2, 11))
@@ -136,7 +137,7 @@ def _commit_response(
     for name, topic in zip(names, request.topics, strict=True):
         partitions = []
         for one in topic.partitions:
-            error = results.get((name, one.partition_index)) if name else UnknownTopicId()
+            error = results.get((name, one.partition_index)) or (None if name else UnknownTopicId())
             partitions.append(
                 OffsetCommitResponsePartition(
                     partition_index=one.partition_index, error_code=error.code if error else 0
@@ -156,6 +157,34 @@ def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
     if context.version >= 8:
         stable = request.require_stable
         return OffsetFetchResponse(groups=[_fetch_group(context, group, stable=stable) for group in request.groups])
+    try:
+        return _fetch_one(context, request)
+    except BrokerError as error:
+        if context.version >= _ERROR_SINCE:
+            raise
+        return _all_failed(request, error)
+
+
+def _all_failed(request: OffsetFetchRequest, error: BrokerError) -> OffsetFetchResponse:
+    """Version 1 has no place for an error but with each partition."""
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=error.code
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ]
+    )
+
+
+def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Versions 1 to 7, for one group."""
     context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     wanted = None
     if request.topics is not None:

@@ -17,7 +17,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-__all__ = ["CLOSED", "SILENT", "Peer", "request_fields"]
+__all__ = ["CLOSED", "SILENT", "Peer", "frame_of", "request_fields"]
 
 CLOSED: Final = {"connection": "closed"}
 """What a broker answers that closes the connection."""
@@ -41,7 +41,7 @@ class Peer:
 
     def send(self, key: int, version: int, body: dict[str, Any], *, by: str = "") -> None:
         """Only the request: for what is answered when something else has happened."""
-        frame = _frame(key, version, body)
+        frame = frame_of(key, version, body)
         self._connection(by).sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, key: int, version: int, *, by: str = "") -> Any:
@@ -91,7 +91,7 @@ def _received(connection: socket.socket) -> bytes | None:
     return bytes(data[4:])
 
 
-def _frame(key: int, version: int, body: dict[str, Any]) -> bytes:
+def frame_of(key: int, version: int, body: dict[str, Any]) -> bytes:
     kind = load_request_schema(key, version)
     out = io.BytesIO()
     out.write(struct.pack(">hhih4s", key, version, next(_CORRELATIONS), 4, b"test"))

@@ -1,0 +1,34 @@
+"""Who may do little is told by each API what Apache Kafka would tell it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.access.brokers import apache, ours, walked
+from tests.conformance.access.walk import recorded
+
+
+def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    found = []
+    for user, asked in theirs.items():
+        for name, told in asked.items():
+            # Which APIs are served another test compares.
+            if name in mine[user] and mine[user][name] != told:
+                found.append(f"{user} {name}:\n  ours   {mine[user][name]}\n  kafka  {told}")
+    return found
+
+
+def test_every_api_tells_who_may_do_little_what_kafka_tells(tmp_path: Path) -> None:
+    with ours(tmp_path) as ports:
+        found = differences(walked(ports), recorded())
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.proof
+def test_what_was_written_down_is_what_kafka_tells(tmp_path: Path) -> None:
+    with apache(tmp_path) as ports:
+        found = differences(walked(ports), recorded())
+    assert not found, "\n".join(found)
