@@ -57,7 +57,7 @@ class _TlsWire:
         except ssl.SSLError as error:
             self._tell()
             stage = "TLS handshake failed" if self._shaken is not None else "TLS failed"
-            raise ConnectionRefusal(f"{stage}: {error.reason or error}") from error
+            raise ConnectionRefusal(f"{stage}: {getattr(error, 'reason', None) or error}") from error
 
     @property
     def is_flushed(self) -> bool:

@@ -375,7 +375,13 @@ def _prefixed(prefix: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError([Problem(prefix + one.key, one.message) for one in error.problems]) from error
+        problems = [
+            Problem(
+                prefix + one.key, one.message.replace(f"configuration {one.key}", f"configuration {prefix}{one.key}")
+            )
+            for one in error.problems
+        ]
+        raise ConfigError(problems) from error
 
 
 def for_listener(broker: ListenerConfig, overrides: Mapping[str, str]) -> ListenerConfig:

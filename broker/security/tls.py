@@ -59,9 +59,7 @@ def _set_versions(context: ssl.SSLContext, settings: ListenerConfig) -> None:
             context.set_ciphers(":".join(map(_openssl_name, old)))
         context.minimum_version, context.maximum_version = versions[0], versions[-1]
     except ssl.SSLError as error:
-        raise _wrong(
-            "ssl.cipher.suites", f"none of {', '.join(old)} can be had here: {error.reason or error}"
-        ) from error
+        raise _wrong("ssl.cipher.suites", f"none of {', '.join(old)} can be had here: {error}") from error
     except ValueError as error:
         raise _wrong("ssl.enabled.protocols", f"not with this OpenSSL: {error}") from error
 
@@ -104,7 +102,7 @@ def _load_chain(context: ssl.SSLContext, path: Path, password: str | None, about
         # Without a password OpenSSL would ask on the terminal.
         context.load_cert_chain(path, password=password or "")
     except ssl.SSLError as error:
-        raise _wrong(about, f"no PEM private key with its certificates, or another password: {error.reason}") from error
+        raise _wrong(about, f"no PEM private key with its certificates, or another password: {error}") from error
     except OSError as error:
         raise _wrong(about, f"cannot read {path}: {error.strerror}") from error
 
