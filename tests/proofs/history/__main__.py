@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.proofs.history.broken import BROKEN
@@ -24,28 +25,29 @@ def main() -> int:
     parser.add_argument("--no-transactions", action="store_true")
     parser.add_argument("--judge", type=Path, help="a history to judge again; nothing is run")
     parser.add_argument("--folder", type=Path, help="where data and histories go")
+    parser.add_argument("--at-once", type=int, default=1, help="seeds that run side by side")
     options = parser.parse_args()
     if options.judge:
         found = judge(History.load(options.judge))
         print("\n".join(found) or "nothing is wrong")
         return bool(found)
     folder = options.folder or Path(tempfile.mkdtemp(prefix="tidegate-history-"))
-    wrong = 0
-    for seed in [first + n for first in options.seed for n in range(options.count)]:
-        faults = APACHE_FAULTS if options.apache else None
+    seeds = [first + n for first in options.seed for n in range(options.count)]
+    faults = APACHE_FAULTS if options.apache else None
+
+    def one(seed: int) -> bool:
         made = plan(seed, seconds=options.seconds, transactions=not options.no_transactions, faults=faults)
         history = run(made, folder / str(seed), broken=options.broken, apache=options.apache)
         history.save(folder / f"{seed}.jsonl")
         found = judge(history)
-        wrong += bool(found)
         acked = sum(1 for _ in history.of("ack"))
         kinds = [event["kind"] for event in history.of("fault")]
-        print(
-            f"seed {seed}: {acked} acknowledged, {len(history.events)} events, {history.now():.1f} s, {kinds}",
-            flush=True,
-        )
-        for line in found:
-            print(f"  {line}", flush=True)
+        said = f"seed {seed}: {acked} acknowledged, {len(history.events)} events, {history.now():.1f} s, {kinds}"
+        print("\n  ".join([said, *found]), flush=True)
+        return bool(found)
+
+    with ThreadPoolExecutor(options.at_once) as pool:
+        wrong = sum(pool.map(one, seeds))
     print(f"{wrong} seeds went wrong; histories are in {folder}")
     return bool(wrong)
 

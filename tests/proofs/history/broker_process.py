@@ -30,6 +30,7 @@ class WatchedBroker:
             "log.dirs": str(self.data),
             "metrics.listen": "",
             "offsets.topic.num.partitions": "2",
+            "transaction.state.log.num.partitions": "2",
             "group.initial.rebalance.delay.ms": "0",
             **settings,
         }

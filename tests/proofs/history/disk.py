@@ -275,18 +275,21 @@ def _damage_files(
 
 
 def _damage(path: Path, start: int, end: int, chance: random.Random, *, may_cut: bool) -> str:
+    """Of a log every byte may be what goes; of other files whole blocks, for nobody promises to read those byte by byte."""
     kind = chance.choices(["cut all", "cut a part", "zeroed blocks", "garbled a part", "spared"], [3, 3, 2, 1, 1])[0]
+    first = chance.randrange(start, end)
+    if path.suffix != ".log":
+        kind = kind.replace("garbled a part", "zeroed blocks")
+        first = max(start, first - first % _BLOCK)
     with path.open("r+b") as file:
         if kind.startswith("cut") and may_cut:
-            file.truncate(start if kind == "cut all" else chance.randrange(start, end))
+            file.truncate(start if kind == "cut all" else first)
         elif kind == "zeroed blocks":
             for block in range(start - start % _BLOCK, end, _BLOCK):
                 if chance.random() < 0.5:
-                    first, last = max(block, start), min(block + _BLOCK, end)
-                    file.seek(first)
-                    file.write(bytes(last - first))
-        elif kind != "spared":
-            first = chance.randrange(start, end)
+                    file.seek(max(block, start))
+                    file.write(bytes(min(block + _BLOCK, end) - max(block, start)))
+        elif kind == "garbled a part":
             file.seek(first)
             file.write(chance.randbytes(end - first))
     return kind

@@ -140,7 +140,7 @@ def _sender(chance: random.Random, kind: str, number: int, names: tuple[str, ...
     settings = {
         **PATIENT,
         "linger.ms": chance.choice([0, 1, 5]),
-        "batch.num.messages": chance.choice([1, 10, 100, 1000]),
+        "batch.num.messages": chance.choice([5, 20, 100, 1000]),
         "compression.type": chance.choice(["none", "none", "gzip", "snappy", "lz4", "zstd"]),
         "acks": "all",
     }

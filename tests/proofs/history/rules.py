@@ -103,6 +103,13 @@ class Digest:
         """Whether the record was acknowledged before the last power cut, or there was none."""
         return not self.cuts or (number in self.acked and self.acked[number][1] < self.cuts[0])
 
+    def taken_by_a_cut(self, number: int, offset: int) -> bool:
+        """Whether a power cut may have taken the record from where it was: nobody had been told that it was there."""
+        sent = self.sent.get(number)
+        cut = next((cut for cut in self.cuts if sent is not None and cut > sent.at), None)
+        told = self.acked.get(number, (-1, 0.0))
+        return cut is not None and not (told[0] == offset and told[1] < cut)
+
     def tell(self, number: int) -> str:
         sent = self.sent.get(number)
         if sent is None:
@@ -193,11 +200,9 @@ def _session(
         if offset <= previous and not digest.cuts:
             yield f"{who} read offset {offset} of {place} at {at:.3f} s after offset {previous}"
         previous = offset
-        if log.get(offset) != number:
-            cut = next((cut for cut in digest.cuts if cut >= at - 5), None)
-            told = number in digest.acked and digest.acked[number][0] == offset
-            if cut is None or (told and digest.acked[number][1] < min(c for c in digest.cuts if c >= cut)):
-                yield f"{who} read {digest.tell(number)} at offset {offset} of {place} at {at:.3f} s, where {_held(log, offset, number)}"
+        if log.get(offset) != number and not digest.taken_by_a_cut(number, offset):
+            held = _held(log, offset, number)
+            yield f"{who} read {digest.tell(number)} at offset {offset} of {place} at {at:.3f} s, where {held}"
     if not reads:
         return
     seen = {offset for offset, *_ in reads}

@@ -44,9 +44,11 @@ def run(plan: Plan, directory: Path, *, broken: str | None = None, apache: bool 
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     history.add("run", "plan", seed=plan.seed, settings=plan.settings, broken=broken, last=plan.last_fault)
+    # A plain producer of librdkafka's sends the next batch before it tries one again that was refused.
+    refusing = any(fault.kind in ("disk full", "flush fails") for fault in plan.faults)
     for sender in plan.senders:
         flight = sender.settings["max.in.flight.requests.per.connection"]
-        reorders = sender.kind == "plain" and flight != 1
+        reorders = sender.kind == "plain" and (flight != 1 or refusing)
         history.add("run", "sender", name=sender.name, kind=sender.kind, reorders=reorders)
     broker: Broker = KafkaBroker(directory) if apache else WatchedBroker(directory, plan.settings, broken)
     if apache:

@@ -147,6 +147,7 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
     )
     number, positions = base, {(t, n): 0 for t in sender.topics for n in range(world.partitions[t])}
     consumer.assign([TopicPartition(*where, 0) for where in positions])
+    session = 0
     try:
         transactions = Transactions(world, sender)
         while not world.drained.is_set():
@@ -154,7 +155,7 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
             good = [m for m in messages if m.offset() >= positions[m.topic(), m.partition()]]
             if not good:
                 continue
-            record_reads(world, sender.name, "read_committed", id(consumer), good)
+            record_reads(world, sender.name, "read_committed", session, good)
             reached = positions | {(m.topic(), m.partition()): m.offset() + 1 for m in good}
             try:
                 transactions.begin()
@@ -177,6 +178,7 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
                 transactions.renew()
                 committed = False
             positions = _go_on(world, consumer, group, positions, reached, committed)
+            session += not committed  # which reads again what it has seen
     except _Unfinished:
         pass
     finally:
