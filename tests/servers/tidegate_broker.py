@@ -24,6 +24,7 @@ class TidegateBroker:
             "log.dirs": str(directory / "log"),
             "metrics.listen": "127.0.0.1:0",
             "offsets.topic.num.partitions": "4",
+            "transaction.state.log.num.partitions": "4",
             "metrics.listen": "127.0.0.1:0",
             "group.initial.rebalance.delay.ms": "0",
             **(settings or {}),

@@ -24,6 +24,7 @@ def settings(directory: Path, **given: str) -> dict[str, str]:
         "metrics.listen": "127.0.0.1:0",
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "4",
+        "transaction.state.log.num.partitions": "4",
         **{name.replace("_", "."): value for name, value in given.items()},
     }
 
