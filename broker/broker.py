@@ -11,6 +11,7 @@ from broker.arrivals import Arrivals
 from broker.config import BrokerConfig, Listener
 from broker.durability import Durability
 from broker.fetch_sessions import FetchSessions
+from broker.groups.share.service import ShareMembership
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator, LoopClock
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
@@ -128,6 +129,8 @@ class Broker:
             self.config.share_max_share_sessions,
         )
 
+        self.groups.service(ShareMembership).state = share
+        return share
     def _has_partition(self, topic_id: uuid.UUID, partition: int) -> bool:
         name = self.topics.name_of(topic_id)
         return name is not None and self.logs.get(name, partition) is not None

@@ -32,6 +32,7 @@ from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.topics import TopicCatalog
 from broker.groups.namespace import AnyGroup, CommitCheck, GroupNamespace, GroupType
 from broker.groups.offsets import CommittedOffsets
+from broker.groups.share.service import ShareMembership
 from broker.groups.streams.service import StreamsGroups
 from broker.groups.values import (
     CommittedOffset,
@@ -358,6 +359,9 @@ class GroupCoordinator:
                 self._check_open()
                 group = self._existing(group_id)
                 group.check_delete()
+                for service in self._services:
+                    if service.TYPE is group.group_type:
+                        service.before_delete(group)
                 results[group_id] = None
                 writes.append((group_id, self._delete(group)))
             except BrokerError as error:
@@ -444,7 +448,7 @@ def _warn(group_id: str, error: BrokerError | None) -> None:
         _log.warning("group could not be written", group=group_id, error=str(error))
 
 
-_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups, StreamsGroups)
+_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups, ShareMembership, StreamsGroups)
 """All types of groups whose assignments the coordinator computes."""
 
 

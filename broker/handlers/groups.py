@@ -23,6 +23,7 @@ from broker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
+from broker.share.coordinator import read_coordinator_key
 
 __all__ = ["routes"]
 
@@ -32,6 +33,8 @@ _GROUP: Final = 0
 _PROTOCOL_TOLD_SINCE: Final = 5
 """The version of SyncGroup."""
 _TRANSACTION: Final = 1
+_SHARE: Final = 2
+_SHARE_SINCE: Final = 6
 
 
 @routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
@@ -56,8 +59,11 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
             context.require(Operation.DESCRIBE, ResourceType.GROUP, key)
         elif key_type == _TRANSACTION:
             context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
-        if key_type not in {_GROUP, _TRANSACTION}:
-            raise InvalidRequest(f"Coordinators of type {key_type} are not served: those of groups (0) are.")
+        elif key_type == _SHARE and context.version >= _SHARE_SINCE:
+            context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+            read_coordinator_key(key)
+        else:
+            raise InvalidRequest(f"There are no coordinators of type {key_type} for version {context.version}.")
     except BrokerError as error:
         return Coordinator(key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message)
     node = context.broker.node(context.listener)

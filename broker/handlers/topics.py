@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from broker.errors import BrokerError, InvalidRequest, TopicAuthorizationFailed
+from broker.groups.share.service import ShareMembership
 from broker.handlers.routes import Context, Routes
 from broker.metadata import Topic
 from broker.protocol.api import ApiKey
@@ -184,6 +185,7 @@ def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) ->
         )
     broker.topic_metrics.forget(gone.name)
     broker.share.forget_topic(gone.id)
+    broker.groups.service(ShareMembership).forget_topics([gone.id])
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 

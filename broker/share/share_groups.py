@@ -139,6 +139,22 @@ class ShareGroups:
 
         when_done(future, look)
 
+    # What the group coordinator asks for
+
+    def initialize_partition(
+        self, group_id: str, topic_id: uuid.UUID, partition: int, *, epoch: int, start_offset: int
+    ) -> asyncio.Future[None]:
+        """Begin the state of a share-partition anew."""
+        key = ShareKey(group_id, topic_id, partition)
+        self.close(lambda one: one == key)
+        return self.coordinator.initialize(key, epoch, start_offset)
+
+    def delete_partition(self, group_id: str, topic_id: uuid.UUID, partition: int) -> asyncio.Future[None]:
+        """Forget the state of a share-partition."""
+        key = ShareKey(group_id, topic_id, partition)
+        self.close(lambda one: one == key)
+        return self.coordinator.delete(key)
+
     # What happens to topics and groups
 
     def close(self, which: Callable[[ShareKey], bool]) -> None:

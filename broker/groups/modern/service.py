@@ -76,6 +76,9 @@ class GroupService(ABC, Generic[G]):
     def loaded(self, group: G) -> None:
         """A group was read from the log: begin its members' sessions."""
 
+    def before_delete(self, group: G) -> None:
+        """An administrator is about to delete a group, which has no members."""
+
     def stop(self) -> None:
         self.timers.clear()
 

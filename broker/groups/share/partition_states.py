@@ -105,6 +105,20 @@ class PartitionStates:
 
         _when_all_done(writes, note)
 
+    def alter(
+        self,
+        group: ShareGroup,
+        offsets: Mapping[UUID, Mapping[int, int]],
+        wanted: TopicStates,
+        done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
+    ) -> None:
+        """Begin states anew at these offsets."""
+        now_ms = self._service.around.clock.now_ms()
+        fresh = {topic_id: one._replace(at_ms=now_ms) for topic_id, one in wanted.items()}
+        record = self.initializing(group, fresh)
+        self._service.write(group.group_id, self._service.change([record]))
+        self.initialize(group.group_id, group.epoch, offsets, fresh, done)
+
     def _initialized(self, group_id: str, wanted: TopicStates, failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
         group = self._service.around.groups.get(group_id)
         if not isinstance(group, ShareGroup):

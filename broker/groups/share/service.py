@@ -255,6 +255,13 @@ class ShareMembership(GroupService[ShareGroup]):
             raise GroupNotEmpty(f"Group {group_id} has {len(group.members)} members.")
         return group
 
+    def initialized(self, group_id: str) -> dict[UUID, frozenset[int]]:
+        """The partitions of which a group has a state; none where there is no such group."""
+        group = self.around.groups.get(group_id)
+        if not isinstance(group, ShareGroup):
+            return {}
+        return {topic_id: one.partitions for topic_id, one in group.initialized.items()}
+
     def before_delete(self, group: ShareGroup) -> None:
         """The group is going to be deleted: so is its state."""
         self.states.delete_all(group)

@@ -1,0 +1,117 @@
+"""DescribeShareGroupOffsets: where the share-partitions of a group begin, and how far they are behind (KIP-932, KIP-1226)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.errors import BrokerError, TopicAuthorizationFailed
+from broker.groups.share.service import ShareMembership
+from broker.handlers.routes import Context, Routes
+from broker.metadata import Topic
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from broker.security.access import Operation, ResourceType
+from broker.share.values import ShareKey
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+_UNKNOWN = -1
+
+
+@routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2))
+def describe_share_group_offsets(
+    context: Context, request: DescribeShareGroupOffsetsRequest
+) -> DescribeShareGroupOffsetsResponse:
+    """Show the start offsets of share-partitions.
+
+    v1 lag (KIP-1226)
+    """
+    groups = []
+    for one in request.groups:
+        try:
+            context.require(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
+            topics = _all(context, one.group_id) if one.topics is None else _named(context, one)
+        except BrokerError as error:
+            groups.append(
+                DescribeShareGroupOffsetsResponseGroup(
+                    group_id=one.group_id, error_code=error.code, error_message=error.message
+                )
+            )
+            continue
+        groups.append(DescribeShareGroupOffsetsResponseGroup(group_id=one.group_id, topics=topics))
+    return DescribeShareGroupOffsetsResponse(groups=groups)
+
+
+def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    """Every partition of which the group has a state."""
+    initialized = context.broker.groups.service(ShareMembership).initialized(group_id)
+    found = []
+    for topic_id, partitions in initialized.items():
+        name = context.broker.topics.name_of(topic_id)
+        if name is not None and context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            found.append(_topic(context, group_id, context.broker.metadata.topic(name), sorted(partitions)))
+    return found
+
+
+def _named(
+    context: Context, group: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    found, missing, denied = [], [], []
+    for one in group.topics or ():
+        known = context.broker.metadata.topics.get(one.topic_name)
+        if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, one.topic_name):
+            error = TopicAuthorizationFailed(f"The client may not describe topic {one.topic_name!r}.")
+            denied.append(
+                DescribeShareGroupOffsetsResponseTopic(
+                    topic_name=one.topic_name,
+                    partitions=[_nothing(index, error.code, error.message) for index in one.partitions],
+                )
+            )
+        elif known is None:
+            missing.append(
+                DescribeShareGroupOffsetsResponseTopic(
+                    topic_name=one.topic_name, partitions=[_nothing(index) for index in one.partitions]
+                )
+            )
+        else:
+            found.append(_topic(context, group.group_id, known, one.partitions))
+    return [*found, *missing, *denied]
+
+
+def _nothing(partition: int, code: int = 0, message: str | None = None) -> DescribeShareGroupOffsetsResponsePartition:
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=partition, start_offset=_UNKNOWN, lag=_UNKNOWN, error_code=code, error_message=message
+    )
+
+
+def _topic(
+    context: Context, group_id: str, topic: Topic, partitions: Sequence[int]
+) -> DescribeShareGroupOffsetsResponseTopic:
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.name,
+        topic_id=topic.id,
+        partitions=[_partition(context, ShareKey(group_id, topic.id, partition)) for partition in partitions],
+    )
+
+
+def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResponsePartition:
+    try:
+        state = context.broker.share.coordinator.summary(key)
+    except BrokerError:
+        return _nothing(key.partition)
+    lag = _UNKNOWN
+    if _UNKNOWN not in (state.start_offset, state.delivery_complete_count):
+        log = context.broker.partitions.find(key.topic_id, key.partition)
+        lag = log.log_end_offset - state.start_offset - state.delivery_complete_count
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=key.partition, start_offset=state.start_offset, leader_epoch=state.leader_epoch, lag=lag
+    )
