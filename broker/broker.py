@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from broker.arrivals import Arrivals
 from broker.config import BrokerConfig, Listener
 from broker.durability import Durability
 from broker.fetch_sessions import FetchSessions
-from broker.groups.share.service import ShareMembership
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator, LoopClock
+from broker.groups.share.service import ShareMembership
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.log_keeper import LogKeeper
@@ -23,6 +22,7 @@ from broker.metrics.topics import TopicMetrics
 from broker.partitions import Partitions
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
+from broker.replica_moves import ReplicaMoves
 from broker.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
@@ -69,7 +69,7 @@ class Broker:
         }
         """By the name of the listener."""
         self.api_versions: Sequence[ApiVersion] = ()
-        self.logs = LogDirectory(Path(config.log_dirs[0]), config.log_defaults)
+        self.logs = LogDirectory(config.log_dirs, config.log_defaults)
         self.logs.open()
         self.metadata = ClusterMetadata.open(
             self.logs, node_id=config.node_id, topic_defaults=topic_defaults(config.topic_settings)
@@ -98,6 +98,7 @@ class Broker:
         )
         self.metadata.watch_topics = self.groups.topic_changed
         self.metadata_keeper = MetadataKeeper(self.metadata, config)
+        self.replica_moves = ReplicaMoves(self.logs, self.metadata)
         self.log_keeper = LogKeeper(self.logs, starts_moved=self.fetch_sessions.look_at_all)
         self.groups.start()
         self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)
@@ -146,5 +147,6 @@ class Broker:
         self.transactions.stop()
         self.share.coordinator.stop()
         await self.durability.close()
+        await self.replica_moves.close()
         self.log_keeper.close()
         self.logs.close()

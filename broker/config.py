@@ -95,7 +95,8 @@ class BrokerConfig(
         "log.dirs",
         importance="high",
         aliases=("log.dir",),
-        doc="The directory the records are kept in. One; Kafka's list of several is not supported.",
+        doc="The directories the records are kept in, one for each disk; a new partition goes to the one with the fewest. The "
+        "first one has the metadata, too.",
     )
     broker_rack: str | None = key("broker.rack", default=None, doc="The rack the broker reports.")
     num_partitions: int = key(
@@ -207,9 +208,10 @@ class BrokerConfig(
             yield Problem(
                 "listeners", "Missing value for configuration listeners: name one, PLAINTEXT://127.0.0.1:9092"
             )
-        if len(self.log_dirs) != 1:
+        if not self.log_dirs or len(set(self.log_dirs)) < len(self.log_dirs):
             yield Problem(
-                "log.dirs", f"Invalid value {','.join(self.log_dirs)} for configuration log.dirs: give one directory"
+                "log.dirs",
+                f"Invalid value {','.join(self.log_dirs)} for configuration log.dirs: give directories, each once",
             )
         yield from SecurityConfig.problems(self)
         yield from self._listener_problems()

@@ -54,7 +54,7 @@ class LogKeeper:
         logs = self._logs
         if logs.unmarked_bytes >= _CHECKPOINT_BYTES:
             await self._write_points()
-        if logs.upkeep.failed:
+        if logs.has_failed_logs:
             await self._write(logs.repair)
             logs.reopen_damaged()
         if logs.graves.is_due and (self._removing is None or self._removing.done()):

@@ -29,16 +29,19 @@ class MetaProperties:
     directory_id: uuid.UUID
 
 
-def load_or_create(directory: Path, node_id: int) -> MetaProperties:
-    """Read the file of a data directory, or give a new directory its identity.
+def load_or_create(directory: Path, node_id: int, cluster_id: str | None = None) -> MetaProperties:
+    """Read the file of a data directory, or give a new directory its identity, in that cluster or one of its own.
 
-    Raises KafkaStorageError where the directory is another node's, a later release's, or the file is damaged.
+    Raises KafkaStorageError where the directory is another node's or cluster's, a later release's, or the file is damaged.
     """
     path = directory / _FILE
     with storage_errors(f"read or write {path}"):
         if path.exists():
-            return _checked(path, node_id)
-        made = MetaProperties(uuid_text(_random_uuid()), node_id, _random_uuid())
+            found = _checked(path, node_id)
+            if cluster_id not in (None, found.cluster_id):
+                raise KafkaStorageError(f"{directory} belongs to cluster {found.cluster_id}, not to {cluster_id}")
+            return found
+        made = MetaProperties(cluster_id or uuid_text(_random_uuid()), node_id, _random_uuid())
         lines = [
             "#",
             f"cluster.id={made.cluster_id}",

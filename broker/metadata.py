@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -66,6 +66,8 @@ METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 """The id Kafka reserves for it."""
 
 _PRODUCER_ID_BLOCK: Final = 1000
+_RESERVED_IDS: Final = 100
+"""Kafka keeps the first ids for itself: a directory of 0 to 2 is none, lost, or not known yet."""
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -104,6 +106,8 @@ class ClusterMetadata:
         """Told the name of each topic that was created, grown or deleted, once that is so."""
         self.snapshot: Snapshot | None = None
         """The newest, which the log goes on from."""
+        self._homes: dict[tuple[str, int], uuid.UUID] = {}
+        """The directory of each partition, where there are several."""
         self.leader_epochs: dict[tuple[str, int], int] = {}
         """Of partitions that an Apache Kafka led before; all others are in epoch 0."""
         self.tail_bytes = 0
@@ -125,6 +129,8 @@ class ClusterMetadata:
         ``topic_defaults`` are the broker's defaults for topic keys. Raises KafkaStorageError, CorruptMessage.
         """
         properties = load_or_create(directory.path, node_id)
+        for disk in directory.online:
+            disk.id = load_or_create(disk.path, node_id, properties.cluster_id).directory_id
         records = directory.get(METADATA_TOPIC, 0) or directory.create(METADATA_TOPIC, 0, METADATA_TOPIC_ID)
         records.config = LogConfig(retention_ms=-1)
         made = cls(directory, properties, records)
@@ -252,7 +258,7 @@ class ClusterMetadata:
         topic_id = _new_topic_id()
         records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
         records += self._config_records(name, configs or {})
-        records += (self._partition_record(topic_id, partition) for partition in range(partitions))
+        records += self._partition_records(topic_id, range(partitions))
         self._commit(records)
         self._make_logs(self._topics[name])
         return self._topics[name]
@@ -271,7 +277,7 @@ class ClusterMetadata:
             raise InvalidPartitions(
                 f"topic {name!r} has {topic.partitions} partitions already; {total} would not be more"
             )
-        self._commit([self._partition_record(topic.id, partition) for partition in range(topic.partitions, total)])
+        self._commit(self._partition_records(topic.id, range(topic.partitions, total)))
         self._make_logs(self._topics[name])
         return self._topics[name]
 
@@ -360,18 +366,31 @@ class ClusterMetadata:
             for key, value in changes.items()
         ]
 
-    def _partition_record(self, topic_id: uuid.UUID, partition: int) -> PartitionRecord:
+    def _partition_records(self, topic_id: uuid.UUID, partitions: range) -> list[PartitionRecord]:
         alone = (self.node_id,)
-        return PartitionRecord(
-            partition_id=partition,
-            topic_id=topic_id,
-            replicas=alone,
-            isr=alone,
-            leader=self.node_id,
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=(self.properties.directory_id,),
-        )
+        return [
+            PartitionRecord(
+                partition_id=partition,
+                topic_id=topic_id,
+                replicas=alone,
+                isr=alone,
+                leader=self.node_id,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=(disk.id,),
+            )
+            for partition, disk in zip(partitions, self._directory.place(len(partitions)), strict=True)
+        ]
+
+    def moved(self, partitions: Iterable[PartitionLog]) -> None:
+        """Write down in which directories these partitions are now. Raises KafkaStorageError."""
+        changes = []
+        for one in partitions:
+            home = self._directory.disk_of(one).id
+            changes.append(
+                PartitionChangeRecord(topic_id=one.topic_id, partition_id=one.partition, directories=(home,))
+            )
+        self._commit(changes)
 
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if not records:
@@ -412,11 +431,15 @@ class ClusterMetadata:
                 self._changed_topics.add(topic.name)
                 count = max(topic.partitions, record.partition_id + 1)
                 self._topics[topic.name] = replace(topic, partitions=count)
+                if len(self._directory.disks) > 1 and record.directories:
+                    self._homes[topic.name, record.partition_id] = record.directories[0]
                 if record.leader_epoch > 0:
                     self.leader_epochs[topic.name, record.partition_id] = record.leader_epoch
             case PartitionChangeRecord():
+                which = self._names[record.topic_id], record.partition_id
+                if len(self._directory.disks) > 1 and record.directories:
+                    self._homes[which] = record.directories[0]
                 if record.leader != NO_LEADER_CHANGE:
-                    which = self._names[record.topic_id], record.partition_id
                     self.leader_epochs[which] = self.leader_epochs.get(which, 0) + 1
             case ConfigRecord():
                 self._replay_config(record)
@@ -426,6 +449,7 @@ class ClusterMetadata:
                 self._removed.add(record.topic_id)
                 for partition in range(self._topics.pop(name).partitions):
                     self.leader_epochs.pop((name, partition), None)
+                    self._homes.pop((name, partition), None)
                 self._configs.pop((TOPIC_RESOURCE, name), None)
             case FeatureLevelRecord():
                 self.features[record.name] = record.feature_level
@@ -461,7 +485,11 @@ class ClusterMetadata:
         for partition in range(topic.partitions):
             present = self._directory.get(topic.name, partition)
             if present is None:
-                present = self._directory.create(topic.name, partition, topic.id, settled)
+                home = self._homes.get((topic.name, partition))
+                if self._is_offline(home):
+                    self._directory.offline.add((topic.name, partition))
+                    continue
+                present = self._directory.create(topic.name, partition, topic.id, settled, home)
             else:
                 present.config = settled
             if self.leader_epochs:
@@ -475,6 +503,21 @@ class ClusterMetadata:
                 self._directory.set_aside(stray.topic, stray.partition)
         for topic in self._topics.values():
             self._make_logs(topic)
+        if self._homes:
+            self.moved(
+                one
+                for one in self._directory.all()
+                if self._homes.get((one.topic, one.partition), one.topic_id) not in (one.topic_id, self._home_of(one))
+            )
+
+    def _home_of(self, one: PartitionLog) -> uuid.UUID:
+        return self._directory.disk_of(one).id
+
+    def _is_offline(self, home: uuid.UUID | None) -> bool:
+        """Whether what should be in that directory is on a disk that failed; its number was not to be read."""
+        disks = self._directory
+        failed = len(disks.online) < len(disks.disks)
+        return failed and home is not None and home.int >= _RESERVED_IDS and all(home != one.id for one in disks.online)
 
     def _strays(self) -> Iterator[PartitionLog]:
         for one in self._directory.all():

@@ -15,6 +15,7 @@ from broker.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
+    KafkaStorageError,
     NotEnoughReplicas,
     UnknownLeaderEpoch,
     UnknownTopicId,
@@ -58,6 +59,8 @@ class Partitions:
             name = topic
         found = self._logs.get(name, partition)
         if found is None:
+            if (name, partition) in self._logs.offline:
+                raise KafkaStorageError(f"{name}-{partition} is on a disk that failed.")
             raise UnknownTopicOrPartition(f"There is no partition {partition} of topic {name!r}.")
         if leader_epoch != found.leader_epoch and leader_epoch >= 0:
             _refuse_epoch(found, leader_epoch)

@@ -16,6 +16,7 @@ from broker.handlers import (
     fetch,
     groups,
     list_offsets,
+    log_dirs,
     offsets,
     produce,
     producers,
@@ -24,9 +25,9 @@ from broker.handlers import (
     replicas,
     sasl,
     share_fetch,
-    share_state,
     share_groups,
     share_offsets,
+    share_state,
     streams_groups,
     telemetry,
     tokens,
@@ -68,6 +69,7 @@ _FAMILIES: Final = (
     telemetry,
     quorum,
     replicas,
+    log_dirs,
 )
 
 ROUTES: Final[Mapping[int, Route]] = MappingProxyType(

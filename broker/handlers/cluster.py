@@ -9,6 +9,7 @@ from typing import Final
 from broker.errors import (
     BrokerError,
     InvalidRequest,
+    LeaderNotAvailable,
     MismatchedEndpointType,
     TopicAuthorizationFailed,
     UnsupportedEndpointType,
@@ -152,6 +153,7 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tel
             topic_authorized_operations=NOT_ASKED,
         )
     alone, epochs = (context.broker.metadata.node_id,), context.broker.metadata.leader_epochs
+    offline = context.broker.logs.offline
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -163,6 +165,14 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tel
                 leader_epoch=epochs.get((topic.name, index), 0) if epochs else 0,
                 replica_nodes=alone,
                 isr_nodes=alone,
+            )
+            if not offline or (topic.name, index) not in offline
+            else MetadataResponsePartition(
+                error_code=LeaderNotAvailable.code,
+                partition_index=index,
+                leader_id=-1,
+                replica_nodes=alone,
+                offline_replicas=alone,
             )
             for index in range(topic.partitions)
         ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Final
 
@@ -20,13 +19,6 @@ from broker.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
-)
-from broker.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-    DescribeLogDirsTopic,
 )
 from broker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -184,29 +176,3 @@ def _require(context: Context, operation: Operation, resource_type: int, name: s
 
 _OF_THEIR_OWN: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
 """``ConfigResource.Type`` of what is configured by name, as what it is protected."""
-
-
-@routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
-def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Show how large partitions are on disk, and how much room there is.
-
-    v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
-    """
-    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
-    wanted = None
-    if request.topics is not None:
-        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in context.broker.logs.all():
-        if log.topic in context.broker.metadata.topics and (wanted is None or (log.topic, log.partition) in wanted):
-            topics.setdefault(log.topic, []).append(
-                DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size)
-            )
-    volume = os.statvfs(context.broker.logs.path)
-    result = DescribeLogDirsResult(
-        log_dir=str(context.broker.logs.path.absolute()),
-        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-        total_bytes=volume.f_blocks * volume.f_frsize,
-        usable_bytes=volume.f_bavail * volume.f_frsize,
-    )
-    return DescribeLogDirsResponse(results=[result])

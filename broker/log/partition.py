@@ -13,6 +13,7 @@ import time
 import uuid
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -427,6 +428,12 @@ class PartitionLog:
             self.upkeep.moved.add(self)
             self._failure = None
             return True
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Keep other threads from flushing."""
+        with self._flush_lock:
+            yield
 
     def reset(self) -> None:
         """Forget everything but the names, for ``broker.log.recovery`` to fill the log from its files again."""

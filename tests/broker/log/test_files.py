@@ -117,7 +117,7 @@ def test_what_the_disk_lost_is_cut_off_and_the_log_goes_on(failed: PartitionLog,
     assert not failed.repair()
     assert failed.is_damaged
     directory = LogDirectory(tmp_path)
-    directory.upkeep = failed.upkeep
+    directory.disks[0].upkeep = failed.upkeep
     directory.reopen_damaged()
     assert failed.failure is None
     assert failed.log_end_offset == 5

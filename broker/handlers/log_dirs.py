@@ -1,0 +1,106 @@
+"""The data directories: what is in them, and moving partitions between them."""
+
+from __future__ import annotations
+
+import os
+
+from broker.errors import BrokerError, KafkaStorageError
+from broker.handlers.routes import Context, Routes
+from broker.log.disk import Disk
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from broker.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from broker.security.access import Operation, ResourceType
+
+__all__ = ["routes"]
+
+routes = Routes()
+
+
+@routes.handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=range(1, 3))
+def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """Move partitions to other data directories of the broker; they are in use meanwhile, and the answer does not wait.
+
+    v2 flexible
+    """
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for wanted in request.dirs:
+        for topic in wanted.topics:
+            results.setdefault(topic.name, []).extend(
+                AlterReplicaLogDirPartitionResult(
+                    partition_index=index, error_code=_move(context, wanted.path, topic.name, index)
+                )
+                for index in topic.partitions
+            )
+    return AlterReplicaLogDirsResponse(
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in results.items()]
+    )
+
+
+def _move(context: Context, path: str, topic: str, index: int) -> int:
+    broker = context.broker
+    try:
+        target = broker.logs.disk(path)
+        broker.replica_moves.move(broker.partitions.find(topic, index), target)
+    except BrokerError as error:
+        return error.code
+    return 0
+
+
+@routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
+def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """Show how large partitions are on each disk, and how much room there is.
+
+    v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
+    """
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return DescribeLogDirsResponse(results=[_described(context, disk, wanted) for disk in context.broker.logs.disks])
+
+
+def _described(context: Context, disk: Disk, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+    path = str(disk.path.absolute())
+    if disk.failure is not None:
+        return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    known = context.broker.metadata.topics
+    for log in disk.all():
+        if log.topic in known and (wanted is None or (log.topic, log.partition) in wanted):
+            topics.setdefault(log.topic, []).append(
+                DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size)
+            )
+    for move in context.broker.replica_moves.under_way(disk):
+        log = move.log
+        if wanted is None or (log.topic, log.partition) in wanted:
+            topics.setdefault(log.topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=log.partition,
+                    partition_size=move.size,
+                    offset_lag=max(log.log_end_offset - move.end_offset, 0),
+                    is_future_key=True,
+                )
+            )
+    try:
+        volume = os.statvfs(disk.path)
+    except OSError:
+        return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=volume.f_blocks * volume.f_frsize,
+        usable_bytes=volume.f_bavail * volume.f_frsize,
+    )

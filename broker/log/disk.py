@@ -1,0 +1,298 @@
+"""One of a broker's data directories: the partitions in it, the lock that keeps a second broker out, and the checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from broker.errors import KafkaStorageError, TopicAlreadyExists
+from broker.log.checkpoint_files import CheckpointFiles, Points
+from broker.log.checkpoints import (
+    CLEAN_SHUTDOWN,
+    read_topic_id,
+    write_clean_shutdown,
+    write_leader_epochs,
+    write_topic_id,
+)
+from broker.log.config import LogConfig
+from broker.log.files import storage_errors, sync_directory
+from broker.log.graves import Graves
+from broker.log.partition import Mark, PartitionLog
+from broker.log.recovery import open_partition
+from broker.log.upkeep import Upkeep
+from tidegate.kit.logs import logger
+
+__all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "no_collection"]
+
+log = logger(__name__)
+
+NO_TOPIC_ID: Final = uuid.UUID(int=0)
+"""Of a log whose files do not tell: a power cut took the file that did, or an old Kafka never wrote it."""
+
+_PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
+_DELETED: Final = "-delete"
+_STRAY: Final = "-stray"
+FUTURE: Final = "-future"
+"""Ends the name of a directory that a partition is being copied to."""
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_FLUSHES_AT_ONCE: Final = 8
+_MARK_BYTES: Final = 256 * 1024
+"""A recovery may have to read the headers of so many bytes in each partition, beside what was not flushed."""
+
+
+class Disk:
+    """A directory of ``log.dirs``, most often with a disk of its own; ``failure`` says why it could not be opened."""
+
+    def __init__(self, path: Path, defaults: LogConfig, graves: Graves) -> None:
+        self.path = path
+        self.id = uuid.UUID(int=0)
+        """The directory's, once its ``meta.properties`` were read."""
+        self.failure: str | None = None
+        self.defaults = defaults
+        self.graves = graves
+        self.upkeep = Upkeep(self.graves.bury)
+        self._checkpoints = CheckpointFiles(self.path)
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._lock_fd = -1
+
+    def open(self) -> None:
+        """Lock the directory and open every partition in it, recovering what a crash left.
+
+        Raises KafkaStorageError where another process has the directory or the disk fails.
+        """
+        names: list[str] = []
+        with storage_errors(f"open the data directory {self.path}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            same_boot = self._lock()
+            clean = (self.path / CLEAN_SHUTDOWN).exists()
+            (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    if entry.name.endswith((_DELETED, FUTURE)):
+                        self.graves.bury(Path(entry.path), 0)
+                    elif _PARTITION.fullmatch(entry.name) and entry.is_dir():
+                        names.append(entry.name)
+        points = self._checkpoints.read()
+        if not clean and names:
+            log.info("recovering after an unclean stop", partitions=len(names), directory=str(self.path))
+        self._open_logs(sorted(names), points, clean=clean, memory_is_lost=not same_boot)
+        self._checkpoints.take(self._logs.values())
+
+    def _open_logs(self, names: Sequence[str], points: Points, *, clean: bool, memory_is_lost: bool) -> None:
+        for name in names:
+            topic, partition = _partition_of(name)
+            which = topic, partition
+            directory = self.path / name
+            opened = self._new(directory, topic, partition, read_topic_id(directory) or NO_TOPIC_ID, self.defaults)
+            opened.first_dirty_offset = points.first_dirty.get(which, 0)
+            open_partition(
+                opened,
+                clean=clean,
+                recovery_point=points.recovery.get(which, 0),
+                log_start_offset=points.start.get(which, 0),
+                memory_is_lost=memory_is_lost,
+            )
+            self._logs[which] = opened
+
+    def _new(self, directory: Path, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig) -> PartitionLog:
+        made = PartitionLog(directory, topic, partition, topic_id, config)
+        made.upkeep = self.upkeep
+        return made
+
+    def _lock(self) -> bool:
+        """Both kinds of lock: ``lockf`` is what Apache Kafka takes, ``flock`` also holds within this process.
+
+        Whether the machine has been up since the directory was used last: then what was written, was written.
+        """
+        fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise KafkaStorageError(
+                f"the data directory {self.path} is in use by another broker: stop it first"
+            ) from None
+        self._lock_fd = fd
+        try:
+            boot = Path(_BOOT_ID).read_bytes()
+        except OSError:
+            return False
+        before = os.pread(fd, 100, 0)
+        if before != boot:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, boot, 0)
+        return before == boot
+
+    def create(self, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig | None = None) -> PartitionLog:
+        """Make an empty log, durable with its first flush. Raises TopicAlreadyExists where there is one of that name, KafkaStorageError where the disk fails."""
+        if (topic, partition) in self._logs:
+            raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
+        directory = self.path / f"{topic}-{partition}"
+        with storage_errors(f"create the log of {topic}-{partition}"):
+            unnamed = f"{self.path}/{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
+            os.mkdir(unnamed)  # noqa: PTH102 - a topic may have thousands
+            write_topic_id(unnamed, topic_id)
+            write_leader_epochs(unnamed, 0)
+            os.rename(unnamed, directory)  # noqa: PTH104
+            made = self._new(directory, topic, partition, topic_id, config or self.defaults)
+            made.is_new = True
+            self.upkeep.named()
+            open_partition(made, clean=True, recovery_point=0, log_start_offset=0)
+        self._logs[topic, partition] = made
+        self._checkpoints.take([made])
+        return made
+
+    def identify(self, partition: PartitionLog, topic_id: uuid.UUID) -> None:
+        """Write down whose log it is that had ``NO_TOPIC_ID``."""
+        with storage_errors(f"write the topic id of {partition.topic}-{partition.partition}"):
+            write_topic_id(partition.directory, topic_id)
+        partition.topic_id = topic_id
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get((topic, partition))
+
+    def all(self) -> Iterator[PartitionLog]:
+        """Every log, as they are now: it is fine to create and delete in the meantime."""
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def delete(self, topic: str, *partitions: int) -> None:
+        """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
+
+        Their space is given back after ``file.delete.delay.ms``.
+        """
+        gone = [one for partition in partitions if (one := self._logs.pop((topic, partition), None)) is not None]
+        if not gone:
+            return
+        with storage_errors(f"delete the logs of {topic}"):
+            for one in gone:
+                one.retire()
+                self._checkpoints.drop(one)
+                grave = self.path / f"{topic[:200]}-{one.partition}.{uuid.uuid4().hex}{_DELETED}"
+                one.directory.rename(grave)
+                self.graves.bury(grave, one.config.file_delete_delay_ms)
+            sync_directory(self.path)
+
+    def bury(self, path: Path, one: PartitionLog) -> None:
+        """Take a directory away that the log has left."""
+        grave = self.path / f"{one.topic[:200]}-{one.partition}.{uuid.uuid4().hex}{_DELETED}"
+        path.rename(grave)
+        sync_directory(self.path)
+        self.graves.bury(grave, one.config.file_delete_delay_ms)
+
+    def set_aside(self, topic: str, partition: int) -> None:
+        """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
+        stray = self._logs.pop((topic, partition))
+        stray.retire()
+        self._checkpoints.drop(stray)
+        with storage_errors(f"set aside the log of {topic}-{partition}"):
+            aside = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_STRAY}"
+            stray.directory.rename(aside)
+        log.warning("set aside a log that belongs to no topic", topic=topic, partition=partition, directory=str(aside))
+
+    def repair(self) -> None:
+        """Have the logs take records again that could not be flushed, as far as the disk lets them."""
+        for one in list(self.upkeep.failed):
+            if one.repair():
+                self.upkeep.failed.discard(one)
+                log.info("takes records again", topic=one.topic, partition=one.partition)
+
+    def reopen_damaged(self) -> None:
+        """Cut off what ``repair`` could not read any more, as a restart would."""
+        for one in [one for one in self.upkeep.failed if one.is_damaged and not one.is_retired]:
+            one.reset()
+            open_partition(one, clean=False, recovery_point=one.flushed_offset, log_start_offset=one.log_start_offset)
+            self.upkeep.failed.discard(one)
+
+    # Checkpoints
+
+    @property
+    def unmarked_bytes(self) -> int:
+        """Bytes that were flushed, but whose recovery point has not been written down."""
+        return sum(one.unmarked_bytes for one in list(self.upkeep.moved))
+
+    def marks(self) -> list[Mark]:
+        """What ``checkpoint`` should write of logs that have got much since the last time; cheap."""
+        marks = (one.mark(at_least_bytes=_MARK_BYTES) for one in list(self.upkeep.moved))
+        return [mark for mark in marks if mark is not None]
+
+    def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:
+        """Write down from where a recovery has to check, and where logs begin. For any thread, with ``marks`` from the logs' own."""
+        for mark in self.marks() if marks is None else marks:
+            mark.write()
+        with storage_errors(f"write the checkpoints of {self.path}"):
+            self._checkpoints.write(self.upkeep)
+
+    def checkpoint_compacted(self) -> None:
+        """Write down how far logs are compacted, and high watermarks, which only Apache Kafka reads. For any thread."""
+        with storage_errors(f"write the checkpoints of {self.path}"):
+            self._checkpoints.write_rest(self.all())
+
+    def checkpoint_start_offsets(self) -> None:
+        """Make log start offsets durable: what DeleteRecords answers must hold after a crash."""
+        with storage_errors(f"write the start offsets of {self.path}"):
+            self._checkpoints.write_starts(self.all())
+
+    def adopt(self, one: PartitionLog) -> None:
+        """Take over a log that was moved here."""
+        self._logs[one.topic, one.partition] = one
+        one.upkeep = self.upkeep
+        self._checkpoints.take([one])
+        self.upkeep.moved.add(one)
+
+    def let_go(self, one: PartitionLog) -> None:
+        """Have nothing more to do with a log that was moved away."""
+        self._logs.pop((one.topic, one.partition), None)
+        self.upkeep.moved.discard(one)
+        self.upkeep.failed.discard(one)
+        self._checkpoints.drop(one)
+
+    def close(self) -> None:
+        """Flush, checkpoint, mark the stop as clean and let go of the lock."""
+        unflushed = [one for one in self.all() if one.flushed_offset < one.log_end_offset]
+        if len(unflushed) > 1:
+            with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system makes one commit of several
+                list(pool.map(PartitionLog.flush, unflushed))
+        for partition in self.all():
+            partition.close()
+        self.checkpoint()
+        self.checkpoint_start_offsets()
+        self.checkpoint_compacted()
+        with storage_errors(f"close the data directory {self.path}"):
+            write_clean_shutdown(self.path)
+        self._logs.clear()
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Let another broker have the directory."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """Without the garbage collector. Thousands of objects are made to stay: looking through them for garbage again and again would double the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _partition_of(name: str) -> tuple[str, int]:
+    topic, _, number = name.rpartition("-")
+    return topic, int(number)

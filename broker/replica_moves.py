@@ -1,0 +1,76 @@
+"""Moves partitions between the broker's data directories, one after the other, while they are in use (KIP-113)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from broker.errors import BrokerError
+from broker.log.directory import LogDirectory
+from broker.log.disk import Disk
+from broker.log.move import Move
+from broker.log.partition import PartitionLog
+from broker.metadata import ClusterMetadata
+from tidegate.kit.logs import logger
+
+__all__ = ["ReplicaMoves"]
+
+log = logger(__name__)
+
+_LAST_PART: Final = 1024 * 1024
+"""So few bytes are copied with the broker held up: it is a matter of milliseconds."""
+
+
+class ReplicaMoves:
+    """Belongs to one event loop."""
+
+    def __init__(self, logs: LogDirectory, metadata: ClusterMetadata) -> None:
+        self._logs = logs
+        self._metadata = metadata
+        self._wanted: dict[PartitionLog, Move] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def under_way(self, disk: Disk) -> Iterator[Move]:
+        """The moves to that disk that have not ended."""
+        return (move for move in self._wanted.values() if move.target is disk)
+
+    def move(self, one: PartitionLog, target: Disk) -> None:
+        """Have a partition moved; to where it is already takes an earlier wish back."""
+        present = self._wanted.get(one)
+        if present is not None and present.target is target:
+            return
+        self._wanted.pop(one, None)
+        if self._logs.disk_of(one) is target:
+            return
+        self._wanted[one] = Move(one, target)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work(), name="replica moves")
+
+    async def _work(self) -> None:
+        while self._wanted:
+            move = next(iter(self._wanted.values()))
+            try:
+                await self._copy(move)
+            except BrokerError as error:
+                log.warning("a partition stays where it is", partition=repr(move.log), error=error.message)
+                await asyncio.to_thread(move.discard)
+            if self._wanted.get(move.log) is move:
+                del self._wanted[move.log]
+
+    async def _copy(self, move: Move) -> None:
+        copied = _LAST_PART
+        while copied >= _LAST_PART:
+            copied = await asyncio.to_thread(move.copy, *move.sources())
+            if self._wanted.get(move.log) is not move or move.log.is_retired:
+                await asyncio.to_thread(move.discard)
+                return
+        move.finish(self._logs)
+        self._metadata.moved([move.log])
+        log.info("moved a partition", topic=move.log.topic, partition=move.log.partition, to=str(move.target.path))
+
+    async def close(self) -> None:
+        """Leave partitions that are being moved where they are."""
+        self._wanted.clear()
+        if self._task is not None:
+            await self._task

@@ -1,0 +1,176 @@
+"""Several data directories: where partitions go, how they move while they are written to, and what a failed disk takes along."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from broker.errors import KafkaStorageError
+from broker.log.directory import LogDirectory
+from broker.metadata import ClusterMetadata
+from broker.protocol.api import ApiKey
+from broker.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from broker.protocol.records import Record
+from broker.protocol.schema import Request, Response, decode, encode
+from tests.servers.process import wait_until
+from tests.support.broker import BrokerThread, settings
+from tests.support.wire import exchange
+
+RECORDS = 6000
+
+
+def ask(port: int, key: ApiKey, version: int, request: Request, answer: type[Response]) -> Any:
+    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+        head = bytes([0, int(key), 0, version, 0, 0, 0, 1, 255, 255, 0])
+        return decode(answer, exchange(sock, head + bytes(encode(request, version, bytearray()))), version, 5)
+
+
+def described(port: int) -> dict[str, dict[tuple[str, int], tuple[int, bool]]]:
+    """By directory the partitions in it, with size and whether they are only on their way there."""
+    answer = ask(port, ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    assert all(one.error_code or 0 < one.usable_bytes < one.total_bytes for one in answer.results)
+    return {
+        one.log_dir: {
+            (topic.name, found.partition_index): (found.partition_size, found.is_future_key)
+            for topic in one.topics
+            for found in topic.partitions
+        }
+        for one in answer.results
+    }
+
+
+def move(port: int, path: Path | str, partition: int) -> int:
+    topics = [AlterReplicaLogDirTopic(name="t", partitions=[partition])]
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(path), topics=topics)])
+    answer = ask(port, ApiKey.ALTER_REPLICA_LOG_DIRS, 2, request, AlterReplicaLogDirsResponse)
+    return int(answer.results[0].partitions[0].error_code)
+
+
+def everything(bootstrap: str, count: int) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "check", "check.crcs": True})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    found: list[int] = []
+    while len(found) < count:
+        messages = consumer.consume(count - len(found), 20)
+        assert messages, f"{len(found)} of {count} came"
+        found += [int(message.value()) for message in messages]
+    consumer.close()
+    return found
+
+
+def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
+    disks = [tmp_path / "one", tmp_path / "two"]
+    given = {**settings(tmp_path), "log.dirs": ",".join(map(str, disks)), "log.segment.bytes": "1048576"}
+    with BrokerThread(given) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 2)])["t"].result(30)
+        at = described(broker.port)
+        homes = {which[1]: path for path, found in at.items() for which in found}
+        assert sorted(homes) == [0, 1]
+        assert homes[0] != homes[1]
+        failed: list[KafkaError] = []
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, "batch.num.messages": 20}
+        )
+
+        def load() -> None:
+            for number in range(RECORDS):
+                producer.produce(
+                    "t",
+                    b"%-600d" % number,
+                    partition=0,
+                    on_delivery=lambda error, _: failed.append(error) if error else None,
+                )
+                producer.poll(0)
+                if number % 500 == 0:
+                    producer.flush(30)
+
+        loading = threading.Thread(target=load)
+        loading.start()
+        for target in (homes[1], homes[0], homes[1]):
+            assert move(broker.port, target, 0) == 0
+            wait_until(lambda: described(broker.port)[target].get(("t", 0), (0, True))[1] is False, "the move")  # noqa: B023
+        loading.join()
+        assert producer.flush(30) == 0
+        assert failed == []
+        assert everything(broker.bootstrap_servers, RECORDS) == list(range(RECORDS))
+        assert move(broker.port, "/elsewhere", 0) == 57
+        assert move(broker.port, disks[0], 7) == 3
+        assert not list(tmp_path.glob("*/*-future"))
+    with BrokerThread(given) as broker:
+        assert ("t", 0) in described(broker.port)[homes[1]]
+        assert everything(broker.bootstrap_servers, RECORDS) == list(range(RECORDS))
+
+
+def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    directory = LogDirectory(paths)
+    directory.open()
+    metadata = ClusterMetadata.open(directory)
+    metadata.create_topic("t", partitions=4)
+    for one in metadata.logs("t"):
+        one.append_records([Record(None, b"%d" % one.partition)])
+    on_two = {one.partition for one in directory.disks[1].all()}
+    assert len(on_two) in (2, 3)
+    directory.close()
+    paths[1].rename(tmp_path / "away")
+    paths[1].write_text("the disk is gone")
+    with BrokerThread({**settings(tmp_path), "log.dirs": ",".join(map(str, paths))}) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "message.timeout.ms": 2000, "log_level": 0})
+        results: dict[int, int | None] = {}
+        for partition in range(4):
+            producer.produce(
+                "t",
+                b"x",
+                partition=partition,
+                on_delivery=lambda error, sent: results.update({sent.partition(): error and error.code()}),
+            )
+        producer.flush(20)
+        assert {partition for partition, error in results.items() if error is not None} == on_two
+        with pytest.raises(KafkaStorageError, match="on a disk that failed"):
+            broker.server.broker.partitions.find("t", min(on_two))
+        topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics["t"]
+        assert {number for number, one in topics.partitions.items() if one.leader == -1} == on_two
+        assert described(broker.port)[str(paths[1])] == {}
+    paths[1].unlink()
+    shutil.move(tmp_path / "away", paths[1])
+    directory = LogDirectory(paths)
+    directory.open()
+    metadata = ClusterMetadata.open(directory)
+    assert sorted(one.partition for one in metadata.logs("t")) == [0, 1, 2, 3]
+    assert all(next(one.iter_records()).value == b"%d" % one.partition for one in metadata.logs("t"))
+    directory.close()
+
+
+def test_a_partition_that_is_in_two_places_is_taken_from_one(tmp_path: Path) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    directory = LogDirectory(paths)
+    directory.open()
+    metadata = ClusterMetadata.open(directory)
+    metadata.create_topic("t")
+    (one,) = metadata.logs("t")
+    one.append_records([Record(None, b"kept")])
+    home = directory.disk_of(one).path
+    other = next(path for path in paths if path != home)
+    directory.close()
+    shutil.copytree(home / "t-0", other / "t-0")
+    directory = LogDirectory(paths)
+    directory.open()
+    metadata = ClusterMetadata.open(directory)
+    assert [record.value for record in metadata.logs("t")[0].iter_records()] == [b"kept"]
+    assert len([name for path in paths for name in os.listdir(path) if name.endswith("-stray")]) == 1
+    directory.close()
