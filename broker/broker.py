@@ -121,7 +121,7 @@ class Broker:
         clock = LoopClock()
         coordinator = ShareCoordinator(ShareStateLog(self), self.config, clock, self._has_partition)
         coordinator.start()
-        return ShareGroups(
+        share = ShareGroups(
             coordinator,
             self.partitions,
             self.arrivals,
