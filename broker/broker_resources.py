@@ -59,6 +59,13 @@ class BrokerResources:
             (self._config.properties, Source.STATIC),
         ]
 
+    def properties(self, name: str | None = None, after: Mapping[str, str] | None = None) -> dict[str, str]:
+        """All settings as one, as they are; or as they would be if ``after`` were what is set under ``name``."""
+        settled = dict(self._config.properties)
+        for layer in ("", str(self._metadata.node_id)):
+            settled |= after if after is not None and layer == name else self.present(layer)
+        return settled
+
     # Describing
 
     def entries(self, name: str) -> list[ConfigEntry]:
@@ -103,7 +110,9 @@ class BrokerResources:
 
     def synonyms(self, name: str) -> list[Synonym]:
         """All values of a key, what holds first in front."""
-        found = [Synonym(name, one, source) for settings, source in self.layers() if (one := settings.get(name)) is not None]
+        found = [
+            Synonym(name, one, source) for settings, source in self.layers() if (one := settings.get(name)) is not None
+        ]
         default = self._key(name).default
         declared = self._declared.get("node.id" if name == "broker.id" else name)
         if not found and declared is not None:

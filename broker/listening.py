@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from broker.config import BrokerConfig, Listener
 from broker.connection import Connection
-from broker.errors import KafkaStorageError
+from broker.errors import InvalidRequest, KafkaStorageError
 from broker.security.connection_limits import ConnectionLimits
 from broker.security.front_door import FrontDoor
+from tidegate.kit.config import parse
+from tidegate.kit.errors import ConfigError
 from tidegate.kit.logs import logger
 
 __all__ = ["Listening"]
@@ -21,36 +23,32 @@ log = logger(__name__)
 _BACKLOG: Final = 1024
 _ACCEPTS_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 0.2
+_CHANGEABLE: Final = ("listener.name.", "ssl.", "sasl.", "max.connection", "connections.max.reauth.ms")
+"""How the keys begin that may change while clients are there."""
 
 
 class Listening:
     """All listeners of a broker and their connections.
 
-    ``turned_away`` is asked how many milliseconds a new connection of an address has to wait before it is closed; 0
+    ``make_door`` makes the way in to a listener under a configuration; it may raise ConfigError. ``turned_away`` is asked how many milliseconds a new connection of an address has to wait before it is closed; 0
     keeps it (quotas of addresses).
     """
 
-    def __init__(self, config: BrokerConfig, turned_away: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        make_door: Callable[[str, BrokerConfig], FrontDoor],
+        turned_away: Callable[[str], int],
+    ) -> None:
+        self._config = config
+        self._make_door = make_door
         self._turned_away = turned_away
         self._sockets: dict[str, socket.socket] = {}
         self._doors: dict[str, FrontDoor] = {}
         self._full: set[str] = set()
         """Listeners that accept again when a connection ends."""
-        self._tasks: list[asyncio.Task[None]] = []
-        self._authentication_timeout_s = config.authentication_timeout_ms / 1000
-        names = [listener.name for listener in config.opened_listeners]
-        settings = {name: config.listener(name) for name in names}
-        self._limits = ConnectionLimits(
-            most=config.max_connections,
-            most_by_listener={name: one.max_connections for name, one in settings.items()},
-            rate=config.max_connection_creation_rate,
-            rate_by_listener={name: one.max_connection_creation_rate for name, one in settings.items()},
-            most_per_address=config.max_connections_per_ip,
-            most_by_address=config.per_ip_overrides(),
-            protected=_protected(config),
-            windows=config.quota_window_num,
-            window_s=config.quota_window_size_seconds,
-        )
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
+        self._limits = _limits(config)
         self.connections: set[Connection] = set()
         self._addresses: dict[Connection, str] = {}
         self.accepted = self.refused = 0
@@ -79,17 +77,45 @@ class Listening:
         self._sockets[listener.name] = sock
         return listener._replace(port=sock.getsockname()[1])
 
-    async def begin(self, doors: list[FrontDoor]) -> None:
-        """Accept connections on the bound listeners."""
-        for door in doors:
-            self._doors[door.name] = door
-            for work in await door.prepare():
-                self._run(work, f"broker keys of {door.name}")
+    async def begin(self) -> None:
+        """Accept connections on the bound listeners. Raises ConfigError."""
+        for name in self._sockets:
+            door = self._make_door(name, self._config)
+            await self._furnish(door)
+            self._doors[name] = door
         for name in self._sockets:
             self._resume(name)
 
-    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(asyncio.create_task(work, name=name))
+    async def _furnish(self, door: FrontDoor) -> None:
+        works = await door.prepare()
+        self._tasks[door.name] = [asyncio.create_task(work, name=f"broker keys of {door.name}") for work in works]
+
+    def reconfigure(self, changed: Collection[str], properties: Mapping[str, str]) -> Callable[[], None]:
+        """Make ready for other settings; what is returned lets them hold for connections that come from then on.
+
+        Key stores are read again even where nothing but their files changed. Raises InvalidRequest.
+        """
+        if not any(key.startswith(_CHANGEABLE) for key in changed):
+            return lambda: None
+        try:
+            config = parse(BrokerConfig, properties)
+            doors = [self._make_door(name, config) for name in self._sockets]
+        except ConfigError as error:
+            raise InvalidRequest(error.message) from error
+        limits = _limits(config)
+
+        def follow() -> None:
+            self._config = config
+            limits.take_over(self._limits)
+            self._limits = limits
+            for door in doors:
+                for task in self._tasks.pop(door.name, ()):
+                    task.cancel()
+                self._doors[door.name] = door
+                self._tasks[door.name] = [asyncio.create_task(self._furnish(door))]
+            self._let_in()
+
+        return follow
 
     async def close(self) -> None:
         """Accept no more; connections stay."""
@@ -97,9 +123,10 @@ class Listening:
             self._pause(name)
             sock.close()
         self._sockets.clear()
-        for task in self._tasks:
+        tasks = [task for own in self._tasks.values() for task in own]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     # Accepting
 
@@ -172,6 +199,9 @@ class Listening:
         self._limits.leave(connection.listener, self._addresses.pop(connection))
         if reason is not None:
             log.warning("connection closed", client=connection.peer, listener=connection.listener, reason=reason)
+        self._let_in()
+
+    def _let_in(self) -> None:
         while self._full:
             self._resume(self._full.pop())
 
@@ -179,10 +209,25 @@ class Listening:
 
     def close_strangers(self) -> None:
         """Close connections whose clients take too long to say who they are."""
-        oldest = asyncio.get_running_loop().time() - self._authentication_timeout_s
+        oldest = asyncio.get_running_loop().time() - self._config.authentication_timeout_ms / 1000
         for connection in list(self.connections):
             if not connection.authenticated and connection.made_at < oldest:
                 connection.close("the client did not authenticate within connections.authentication.timeout.ms")
+
+
+def _limits(config: BrokerConfig) -> ConnectionLimits:
+    settings = {listener.name: config.listener(listener.name) for listener in config.opened_listeners}
+    return ConnectionLimits(
+        most=config.max_connections,
+        most_by_listener={name: one.max_connections for name, one in settings.items()},
+        rate=config.max_connection_creation_rate,
+        rate_by_listener={name: one.max_connection_creation_rate for name, one in settings.items()},
+        most_per_address=config.max_connections_per_ip,
+        most_by_address=config.per_ip_overrides(),
+        protected=_protected(config),
+        windows=config.quota_window_num,
+        window_s=config.quota_window_size_seconds,
+    )
 
 
 def _protected(config: BrokerConfig) -> str | None:

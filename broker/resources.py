@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,6 +49,9 @@ class Resources:
         self._groups = GroupResources(config)
         self._kinds = dict(kinds or {})
         self._brokers = BrokerResources(config, metadata)
+        self.watch: Callable[[Collection[str], Mapping[str, str]], Callable[[], None]] | None = None
+        """Asked, before keys of the broker change: with those keys, and all properties as they would be. What it gives
+        is called when the change is on disk; or it raises BrokerError."""
         self._apply_defaults()
 
     # Describing
@@ -115,9 +118,7 @@ class Resources:
         """All keys of a topic that sets the given ones."""
         defaults = self._brokers.defaults()
         return [
-            ConfigEntry(
-                key, self._topic_synonyms(key, given), settled=defaults.get(key.name, as_text(key.default))
-            )
+            ConfigEntry(key, self._topic_synonyms(key, given), settled=defaults.get(key.name, as_text(key.default)))
             for key in keys_of(LogConfig)
         ]
 
@@ -126,6 +127,10 @@ class Resources:
         found = [Synonym(key.name, given[key.name], Source.TOPIC)] if key.name in given else []
         names = BROKER_SYNONYMS.get(key.name)
         return found + self._brokers.synonyms(names[0][0]) if names else found
+
+    def broker_properties(self) -> dict[str, str]:
+        """What the broker goes by: what it was started with, and what was set since."""
+        return self._brokers.properties()
 
     # Changing
 
@@ -221,9 +226,12 @@ class Resources:
                 self._metadata.set_configs(resource_type, name, changes)
             return
         self._brokers.check(name, changes, after)
+        follow = self.watch(changes, self._brokers.properties(name, after)) if self.watch is not None else None
         if not validate_only:
             self._metadata.set_configs(BROKER, name, changes)
             self._apply_defaults()
+            if follow is not None:
+                follow()
 
     def _check_topic(self, name: str) -> None:
         if not name:

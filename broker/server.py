@@ -23,6 +23,7 @@ from broker.metrics.text import lines
 from broker.metrics_server import MetricsServer
 from broker.security.front_door import FrontDoor
 from tidegate.kit.config import parse
+from tidegate.kit.errors import ConfigError
 from tidegate.kit.logs import logger
 
 __all__ = ["BrokerServer", "serve"]
@@ -66,11 +67,12 @@ class BrokerServer:
         self._broker = broker = Broker(self.config)
         self._dispatcher = Dispatcher(broker, ROUTES)
         broker.api_versions = advertised(telemetry=self.config.client_telemetry_enable)
-        self._listening = listening = Listening(self.config, broker.quotas.connected)
-        doors = [
-            FrontDoor(listener.name, broker.protocols[listener.name], broker, self._dispatcher)
-            for listener in self.config.opened_listeners
-        ]
+        dispatcher = self._dispatcher
+        self._listening = listening = Listening(
+            self._settled(broker),
+            lambda name, config: FrontDoor(name, config, broker, dispatcher),
+            broker.quotas.connected,
+        )
         bound = [listening.bind(listener) for listener in self.config.opened_listeners]
         chosen = {listener.name: listener for listener in map(Listener.parse, self.config.advertised_listeners)}
         broker.advertised = {listener.name: chosen.get(listener.name, _reachable(listener)) for listener in bound}
@@ -86,8 +88,20 @@ class BrokerServer:
                     f"metrics.listen={self.config.metrics_listen}: {error.strerror or error}"
                 ) from error
         self._keep_house(broker)
-        await listening.begin(doors)
+        await listening.begin()
+        broker.resources.watch = listening.reconfigure
         return addresses
+
+    def _settled(self, broker: Broker) -> BrokerConfig:
+        """The configuration with what was set while the broker ran, where that still fits."""
+        properties = broker.resources.broker_properties()
+        if properties == self.config.properties:
+            return self.config
+        try:
+            return parse(BrokerConfig, properties)
+        except ConfigError as error:
+            log.warning("settings that were made at run time do not fit any more", error=error.message)
+            return self.config
 
     # Housekeeping
 

@@ -44,6 +44,10 @@ class ConnectionLimits:
         self._listeners: Counter[str] = Counter()
         self._addresses: Counter[str] = Counter()
 
+    def take_over(self, before: ConnectionLimits) -> None:
+        """Go on counting where other limits have counted."""
+        self._listeners, self._addresses = before._listeners, before._addresses
+
     @property
     def total(self) -> int:
         return self._listeners.total()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.connection import Connection, ConnectionRefusal
 from broker.security.certificate_names import MappingRules, subject_name
-from broker.security.config import ListenerConfig, SecurityConfig, SecurityProtocol
+from broker.security.config import ListenerConfig, SecurityConfig
 from broker.security.jaas import login_module
 from broker.security.principal import Principal
 from broker.security.sasl.authenticator import Requests, SaslAuthenticator, SaslListener
@@ -22,6 +22,7 @@ from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.config import BrokerConfig
     from broker.security.sasl.jwks import Jwks
     from broker.security.sasl.jwt import TokenValidator
     from broker.security.sasl.scram import Login
@@ -37,13 +38,13 @@ _UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"
 class FrontDoor:
     """Makes the connections of one listener. Raises ConfigError for key stores and settings that cannot be used."""
 
-    def __init__(self, name: str, protocol: SecurityProtocol, broker: Broker, requests: Requests) -> None:
+    def __init__(self, name: str, config: BrokerConfig, broker: Broker, requests: Requests) -> None:
         self.name = name
-        self.protocol = protocol
+        self.protocol = protocol = broker.protocols[name]
         self._broker = broker
         self._requests = requests
-        self._config: SecurityConfig = broker.config
-        self._most_bytes = broker.config.socket_request_max_bytes
+        self._config: SecurityConfig = config
+        self._most_bytes = config.socket_request_max_bytes
         self._key_sets: list[Jwks] = []
         self.settings = self._config.listener(name)
         self._sasl = self._sasl_listener() if protocol.sasl else None
