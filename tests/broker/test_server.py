@@ -82,7 +82,7 @@ def test_an_address_in_use_is_refused_by_name(tmp_path: Path) -> None:
     [
         ("listeners", "SSL://127.0.0.1:9093", "needs a key store"),
         ("listeners", "127.0.0.1", "not of the form"),
-        ("log.dirs", "/a,/b", "one directory"),
+        ("log.dirs", "/a,/a", "each once"),
         ("log.retention.ms", "soon", "retention.ms"),
         ("default.replication.factor", "3", "no more than 1"),
         ("acks.all.durability", "hope", "disk, page-cache"),
