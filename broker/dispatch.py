@@ -216,7 +216,10 @@ class Dispatcher:
         if route.failed is None:
             self.metrics[route.key].failed(error.code)
             raise ConnectionRefusal(f"{route.key.title} failed: {error.message}") from error
-        return route.failed(error_code=error.code)
+        answer = route.failed(error_code=error.code)
+        if hasattr(answer, "error_message"):
+            answer.error_message = error.message
+        return answer
 
     def _unforeseen(self, route: Route, error: Exception) -> ConnectionRefusal:
         self.metrics[route.key].failed(UnknownServerError.code)

@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial.errors import OutOfBoundValue
 from tests.conformance.differential.exchange import Peer, frame_of
 
-__all__ = ["RECORDED", "SETTINGS", "Client", "findings", "prepare"]
+__all__ = ["PASSWORD", "RECORDED", "SETTINGS", "Client", "findings", "prepare"]
 
 RECORDED: Final = Path(__file__).with_name("recorded.json")
 """What Apache Kafka 4.3.1 answers; made by ``python -m tests.conformance.access``."""
@@ -30,8 +30,10 @@ SETTINGS: Final = {
     "sasl.enabled.mechanisms": "PLAIN",
     "listener.name.clients.plain.sasl.jaas.config": (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f'user_nobody="{PASSWORD}" user_some="{PASSWORD}";'
+        + " ".join(f'user_{name}="{PASSWORD}"' for name in ("nobody", "some", "alice", "bob"))
+        + ";"
     ),
+    "quota.window.num": "2",
 }
 """Nobody has to log in on PLAINTEXT, where everyone may do everything; on the listener CLIENTS ``nobody`` and ``some`` may."""
 
