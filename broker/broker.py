@@ -129,9 +129,9 @@ class Broker:
             lambda group_id: share_settings(self.groups.settings(group_id)),
             self.config.share_max_share_sessions,
         )
-
         self.groups.service(ShareMembership).state = share
         return share
+
     def _has_partition(self, topic_id: uuid.UUID, partition: int) -> bool:
         name = self.topics.name_of(topic_id)
         return name is not None and self.logs.get(name, partition) is not None

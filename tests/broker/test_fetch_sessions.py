@@ -97,7 +97,9 @@ def log_of(broker: Broker, partition: int) -> PartitionLog:
 
 def append(broker: Broker, partition: int, count: int = 1, **given: Any) -> None:
     records = [Record(b"key", b"value", (), 1)] * count
-    broker.partitions.append(log_of(broker, partition), memoryview(encode_batch(records, **given)), acks=1)
+    broker.partitions.append(
+        log_of(broker, partition), memoryview(encode_batch(records, **given)), acks=1, transaction_version=0
+    )
 
 
 def test_an_answer_names_only_what_changed(tmp_path: Path) -> None:
