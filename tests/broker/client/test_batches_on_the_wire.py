@@ -161,8 +161,8 @@ async def test_a_transaction_with_a_refused_batch_cannot_be_committed(
 
 
 @pytest.fixture
-def transactional(apache_kafka: KafkaBroker) -> ClientConfig:
-    return ClientConfig(apache_kafka.bootstrap_servers)
+def transactional(bootstrap_servers: str) -> ClientConfig:
+    return ClientConfig(bootstrap_servers)
 
 
 async def fresh(config: ClientConfig, name: str) -> str:
