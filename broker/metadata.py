@@ -7,6 +7,7 @@ logs that it knows nothing of.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from broker.errors import (
     InvalidPartitions,
     InvalidReplicationFactor,
     InvalidTopic,
+    KafkaStorageError,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -100,6 +102,7 @@ class ClusterMetadata:
         self._next_block = 0
         self._producer_ids = range(0)
         self._changed_topics: set[str] = set()
+        self._incomplete: set[str] = set()
         self.topics_created_version = -1
         """The version of the newest topic."""
         self.watch_topics: Callable[[str], None] | None = None
@@ -260,8 +263,20 @@ class ClusterMetadata:
         records += self._config_records(name, configs or {})
         records += self._partition_records(topic_id, range(partitions))
         self._commit(records)
-        self._make_logs(self._topics[name])
+        try:
+            self._make_logs(self._topics[name])
+        except KafkaStorageError:
+            self._incomplete.add(name)
+            self.undo_incomplete()
+            raise
         return self._topics[name]
+
+    def undo_incomplete(self) -> None:
+        """Take topics back whose logs could not all be made, as far as the disk lets us."""
+        for name in list(self._incomplete & self._topics.keys()):
+            with contextlib.suppress(KafkaStorageError):
+                self.delete_topic(name)
+        self._incomplete &= self._topics.keys()
 
     def delete_topic(self, name: str) -> Topic:
         """Delete a topic with its logs; what it was. Raises UnknownTopicOrPartition, KafkaStorageError."""

@@ -163,3 +163,21 @@ def test_a_record_of_an_unknown_type_is_passed_over_and_a_later_version_is_not(c
     cluster.directory.close()
     shutil.rmtree(cluster.path)
     cluster.start()
+
+
+def test_a_topic_whose_logs_cannot_be_made_is_taken_back(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cluster.directory.create
+
+    def full(topic: str, partition: int, *rest: object) -> object:
+        if partition == 2:
+            raise KafkaStorageError("No space left on device")
+        return made(topic, partition, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster.directory, "create", full)
+        with pytest.raises(KafkaStorageError):
+            cluster.metadata.create_topic("orders", partitions=4)
+    assert "orders" not in cluster.metadata.topics
+    assert cluster.directory.get("orders", 0) is None
+    assert cluster.metadata.create_topic("orders", partitions=4).partitions == 4
+    assert set(cluster.restart().topics) == {"orders"}
