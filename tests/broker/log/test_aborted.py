@@ -1,0 +1,133 @@
+"""What readers of committed data are told of aborted transactions is enough, wherever they begin and however little they get."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.log.config import LogConfig
+from broker.log.partition import PartitionLog
+from broker.log.recovery import open_partition
+from broker.protocol.records import BatchHeader, Record, decode_batch, encode_batch
+
+PRODUCERS = 4
+steps = st.lists(
+    st.tuples(st.integers(0, PRODUCERS - 1), st.sampled_from(["write", "write", "write", "commit", "abort", "plain"])),
+    max_size=60,
+)
+
+
+def opened(directory: Path) -> PartitionLog:
+    config = LogConfig(segment_bytes=1024, index_interval_bytes=200)
+    log = PartitionLog(directory, "t", 0, uuid.UUID(int=7), config)
+    open_partition(log, clean=False, recovery_point=0, log_start_offset=0)
+    return log
+
+
+def fill(log: PartitionLog, todo: list[tuple[int, str]]) -> dict[int, bytes]:
+    """Carry the steps out; the values that were committed, by their offsets."""
+    committed: dict[int, bytes] = {}
+    pending: dict[int, dict[int, bytes]] = {}
+    sequences: dict[int, int] = {}
+    for number, (producer, step) in enumerate(todo):
+        value = b"%d" % number
+        if step == "plain":
+            at = log.append(encode_batch([Record(b"k", value, (), 1)])).base_offset
+            committed[at] = value
+        elif step == "write":
+            sequence = sequences.get(producer, 0)
+            sequences[producer] = sequence + 1
+            batch = encode_batch(
+                [Record(b"k", value, (), 1)],
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=sequence,
+                transactional=True,
+            )
+            pending.setdefault(producer, {})[log.append(batch).base_offset] = value
+        else:
+            log.append_marker(producer, 0, commit=step == "commit", now_ms=number % 2)
+            ended = pending.pop(producer, {})
+            committed |= ended if step == "commit" else {}
+    return {offset: value for offset, value in committed.items() if offset < log.last_stable_offset}
+
+
+def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[dict[int, bytes], int]:
+    """As a client reads: one slice, without the batches of aborted transactions; and where to go on."""
+    found = log.read(offset, max_bytes, until=log.last_stable_offset)
+    aborted = sorted(log.aborted_within(offset, found), key=lambda one: one.first_offset)
+    view = memoryview(found.read())
+    aborting: set[int] = set()
+    values: dict[int, bytes] = {}
+    position = 0
+    while len(view) - position >= 61:
+        header = BatchHeader.parse(view, position)
+        if position + header.size > len(view):
+            break
+        batch = view[position : position + header.size]
+        position += header.size
+        while aborted and aborted[0].first_offset <= header.last_offset:
+            aborting.add(aborted.pop(0).producer_id)
+        if header.is_control:
+            aborting.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborting):
+            values |= {one.offset: bytes(one.value or b"") for one in decode_batch(batch) if one.offset >= offset}
+        offset = header.last_offset + 1
+    return values, offset
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps, st.integers(1, 900), st.booleans())
+def test_readers_get_what_was_committed_and_nothing_else(
+    todo: list[tuple[int, str]], max_bytes: int, again: bool
+) -> None:
+    directory = Path(tempfile.mkdtemp())
+    try:
+        log = opened(directory)
+        expected = fill(log, todo)
+        if again:
+            log.flush()
+            log = opened(directory)
+        for start in range(log.last_stable_offset + 1):
+            found: dict[int, bytes] = {}
+            offset = start
+            while offset < log.last_stable_offset:
+                values, behind = read(log, offset, max_bytes)
+                assert behind > offset
+                found, offset = found | values, behind
+            assert found == {offset: value for offset, value in expected.items() if offset >= start}
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_records_deleted_within_an_open_transaction_leave_the_stable_offset_behind_the_start(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    fill(log, [(0, "write"), (1, "plain"), (1, "plain"), (1, "plain")])
+    assert (log.log_start_offset, log.last_stable_offset) == (0, 0)
+    log.delete_records(2)
+    assert (log.log_start_offset, log.last_stable_offset) == (2, 2)
+    log.append_marker(0, 0, commit=False, now_ms=1)
+    assert log.last_stable_offset == log.log_end_offset
+    assert read(log, 2, 10_000) == ({2: b"2", 3: b"3"}, 5)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_late_markers_of_the_second_version_are_refused(tmp_path: Path, version: int) -> None:
+    from broker.errors import InvalidProducerEpoch
+
+    log = opened(tmp_path)
+    fill(log, [(0, "write")])
+    if version == 2:
+        with pytest.raises(InvalidProducerEpoch):
+            log.append_marker(0, 0, commit=True, transaction_version=2)
+        log.append_marker(0, 1, commit=True, transaction_version=2)
+        log.append_marker(0, 1, commit=True, transaction_version=2)
+    else:
+        log.append_marker(0, 0, commit=True, transaction_version=0)
+    assert log.last_stable_offset == log.log_end_offset
