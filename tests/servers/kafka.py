@@ -133,6 +133,13 @@ def _broker_settings(directory: Path, port: int, controller: int) -> dict[str, s
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        "group.share.assignment.interval.ms": "0",
+        "group.share.heartbeat.interval.ms": "500",
+        "group.share.min.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.min.session.timeout.ms": "1000",
+        "group.streams.min.heartbeat.interval.ms": "100",
+        "group.streams.min.session.timeout.ms": "1000",
         "log.cleaner.backoff.ms": "500",
     }
 

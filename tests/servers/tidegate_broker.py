@@ -27,6 +27,13 @@ class TidegateBroker:
             "transaction.state.log.num.partitions": "4",
             "metrics.listen": "127.0.0.1:0",
             "group.initial.rebalance.delay.ms": "0",
+            "group.share.assignment.interval.ms": "0",
+            "group.share.heartbeat.interval.ms": "500",
+            "group.share.min.heartbeat.interval.ms": "500",
+            "group.consumer.min.heartbeat.interval.ms": "100",
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.streams.min.heartbeat.interval.ms": "100",
+            "group.streams.min.session.timeout.ms": "1000",
             **(settings or {}),
         }
         file = directory / "server.properties"
