@@ -85,11 +85,11 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(disk: SmallDisk) -> 
 
         loading = threading.Thread(target=load)
         loading.start()
-        wait_until(lambda: os.statvfs(disk.inside).f_bavail <= 2, "the disk to be full")
+        wait_until(lambda: os.statvfs(disk.inside).f_bavail * 4096 <= 100_000, "the disk to be full")
         assert len(acknowledged) < RECORDS
         # Topics cannot be made either, and what fails leaves nothing behind.
         with pytest.raises(KafkaException):
-            admin.create_topics([NewTopic("more", 200)])["more"].result(30)
+            admin.create_topics([NewTopic("more", 500)])["more"].result(30)
         filler.unlink()
         loading.join(60)
         assert failed == []
