@@ -270,7 +270,12 @@ class TransactionCoordinator:
         self._begin_end(transactional_id, held, following, done)
 
     def _end_by_broker(self, transactional_id: str, held: _Held, then: Then) -> None:
-        following = transitions.fenced(held.transaction, now_ms=self._clock.now_ms(), version=self._version())
+        following = transitions.fenced(
+            held.transaction,
+            now_ms=self._clock.now_ms(),
+            version=self._version(),
+            new_producer_id=self._new_producer_id,
+        )
         self._begin_end(transactional_id, held, following, then)
 
     def _begin_end(self, transactional_id: str, held: _Held, prepared: Transaction, then: Then) -> None:
@@ -345,7 +350,10 @@ class TransactionCoordinator:
                 transactional_id=transactional_id,
                 timeout_ms=transaction.timeout_ms,
             )
-            self._end_by_broker(transactional_id, held, lambda error, name=transactional_id: _warn(name, error))  # type: ignore[misc]
+            try:
+                self._end_by_broker(transactional_id, held, lambda error, name=transactional_id: _warn(name, error))  # type: ignore[misc]
+            except BrokerError as error:
+                _warn(transactional_id, error)
 
     def expire(self) -> None:
         """Forget the transactional ids that nobody has used for ``transactional.id.expiration.ms``."""

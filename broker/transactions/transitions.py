@@ -80,21 +80,22 @@ def initialised(
     raise ProducerFenced(f"Epoch {expected.epoch} is not the present one, {transaction.epoch}.")
 
 
-def fenced(transaction: Transaction, *, now_ms: int, version: int) -> Transaction:
+def fenced(transaction: Transaction, *, now_ms: int, version: int, new_producer_id: NewProducerId) -> Transaction:
     """Abort an ongoing transaction and shut its producer out: it took too long, or another instance begins.
 
-    The epoch one above the last that producers get is used here, and once there stays.
+    The epoch one above the last that producers get is used here. In the second version the id is done with then; in the
+    first InitProducerId notices later.
     """
-    epoch = min(transaction.epoch + 1, MAX_EPOCH)
+    if version >= EPOCH_BUMP:
+        return _prepared(transaction, commit=False, now_ms=now_ms, new_producer_id=new_producer_id, empty=False)
     return replace(
         transaction,
         previous_producer_id=transaction.producer_id,
-        next_producer_id=NO_PRODUCER_ID,
-        epoch=epoch,
-        last_epoch=transaction.epoch if version >= EPOCH_BUMP else NO_EPOCH,
+        epoch=min(transaction.epoch + 1, MAX_EPOCH),
+        last_epoch=NO_EPOCH,
         state=TransactionState.PREPARE_ABORT,
         updated_ms=now_ms,
-        client_version=version if version >= EPOCH_BUMP else 0,
+        client_version=0,
     )
 
 

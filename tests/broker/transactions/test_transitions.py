@@ -136,12 +136,19 @@ def test_a_producer_whose_epochs_are_used_up_goes_on_under_a_new_id() -> None:
         end(over, LAST, commit=False)
 
 
-def test_fencing_takes_the_next_epoch_and_stays_at_the_last() -> None:
-    assert fenced(transaction(ONGOING), now_ms=7, version=2).producer == Producer(1, 6)
-    assert fenced(transaction(ONGOING, epoch=LAST), now_ms=7, version=2).epoch == 32767
-    assert fenced(transaction(ONGOING, epoch=32767), now_ms=7, version=2).epoch == 32767
-    over = completed(fenced(transaction(ONGOING, epoch=LAST), now_ms=7, version=2), now_ms=8)
-    assert init(over).producer == Producer(100, 0)
+def fence(found: Transaction, version: int) -> Transaction:
+    return fenced(found, now_ms=7, version=version, new_producer_id=lambda: 100)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_fencing_takes_the_next_epoch(version: int) -> None:
+    assert fence(transaction(ONGOING), version).producer == Producer(1, 6)
+    for epoch in (LAST, 32767):
+        last = fence(transaction(ONGOING, epoch=epoch), version)
+        assert last.producer == Producer(1, 32767)
+        over = completed(last, now_ms=8)
+        assert over.producer == (Producer(100, 0) if version == 2 else Producer(1, 32767))
+        assert init(over).producer == (Producer(100, 1) if version == 2 else Producer(100, 0))
 
 
 def test_a_new_instance_gets_the_next_epoch() -> None:
