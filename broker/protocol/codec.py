@@ -44,7 +44,7 @@ _ReadStep = Callable[[Data, int, dict[str, Any]], int]
 def reader(cls: type[Message], version: int, flexible: bool) -> Reader:
     """What reads messages of a class in a version; raises MalformedMessage, IndexError or struct.error."""
     steps = list(_read_steps(cls, version, flexible))
-    tagged = {f.tag: (f.name, _value_reader(f, version, True)) for f in _tagged(cls, version)}
+    tagged = {f.tag: (f.name, _tagged_reader(f, version)) for f in _tagged(cls, version)}
 
     def read(data: Data, at: int) -> tuple[Message, int]:
         values: dict[str, Any] = {}
@@ -127,6 +127,19 @@ def _read_tags(data: Data, at: int, values: dict[str, Any], tagged: dict[int | N
     return at
 
 
+def _tagged_reader(f: Field, version: int) -> Reader:
+    """A structure that may be null has 0 or 1 before it where it is tagged, and -1 or 1 elsewhere."""
+    if f.array or isinstance(f.kind, str) or version < f.null_since:
+        return _value_reader(f, version, True)
+    read_struct = reader(f.kind, version, True)
+
+    def read(data: Data, at: int) -> tuple[Any, int]:
+        there, at = read_uvarint(data, at)
+        return read_struct(data, at) if there else (None, at)
+
+    return read
+
+
 def _value_reader(f: Field, version: int, flexible: bool) -> Reader:
     nullable = version >= f.null_since
     if not f.array:
@@ -176,7 +189,7 @@ def writer(cls: type[Message], version: int, flexible: bool) -> Writer:
     steps = list(_write_steps(cls, version, flexible))
     default = cls()
     tagged = [
-        (f.tag, f.name, _value_writer(f, version, True), getattr(default, f.name))
+        (f.tag, f.name, _tagged_writer(f, version), getattr(default, f.name))
         for f in sorted(_tagged(cls, version), key=lambda f: f.tag or 0)
     ]
 
@@ -228,6 +241,19 @@ def _single_write_step(name: str, write: Writer) -> Writer:
             raise ValueError(f"{type(message).__name__}.{name}: {error}") from error
 
     return step
+
+
+def _tagged_writer(f: Field, version: int) -> Writer:
+    if f.array or isinstance(f.kind, str) or version < f.null_since:
+        return _value_writer(f, version, True)
+    write_struct = writer(f.kind, version, True)
+
+    def write(out: bytearray, value: Message | None) -> None:
+        out.append(value is not None)
+        if value is not None:
+            write_struct(out, value)
+
+    return write
 
 
 def _value_writer(f: Field, version: int, flexible: bool) -> Writer:

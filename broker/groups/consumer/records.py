@@ -131,6 +131,10 @@ class ClassicMemberMetadata(Message):
         self.supported_protocols = supported_protocols
 
 
+_ABSENT: Final = ClassicMemberMetadata()
+"""What Kafka takes an absent field for; that a member is of the consumer protocol is written as an explicit null."""
+
+
 class ConsumerGroupMemberMetadataValue(RecordValue):
     __slots__ = (
         "classic_member_metadata",
@@ -167,7 +171,7 @@ class ConsumerGroupMemberMetadataValue(RecordValue):
         subscribed_topic_regex: str | None = None,
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = None,
-        classic_member_metadata: ClassicMemberMetadata | None = None,
+        classic_member_metadata: ClassicMemberMetadata | None = _ABSENT,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -242,7 +246,7 @@ class TopicPartitions(Message):
         *,
         topic_id: uuid.UUID = ZERO_UUID,
         partitions: Sequence[int] = (),
-        assignment_epochs: Sequence[int] | None = None,
+        assignment_epochs: Sequence[int] | None = (),
     ) -> None:
         self.topic_id = topic_id
         self.partitions = partitions

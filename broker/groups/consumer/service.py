@@ -363,9 +363,14 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         regexes = {one: resolved for one, resolved in group.regexes.items() if one not in unused}
         new_hash = metadata_hash(group.names_of(left.values(), regexes), self.around.topics)
         records.append(changes.group_epoch(group.group_id, group.epoch + 1, new_hash))
-        for member_id in ids:
-            self.cancel_timers(group.group_id, member_id)
-        return self.change(records)
+        change = self.change(records)
+
+        def follow() -> None:
+            change.follow()
+            for member_id in ids:
+                self.cancel_timers(group.group_id, member_id)
+
+        return Change(change.entries, follow)
 
     def fence(self, group_id: str, member_id: str, reason: str) -> None:
         """Take out a member that was not heard of in time, if it is still there."""

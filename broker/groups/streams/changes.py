@@ -133,7 +133,7 @@ def _with_epochs(tasks: TaskEpochs) -> list[CurrentMemberAssignmentTaskIds]:
 
 def _without_epochs(tasks: Tasks) -> list[CurrentMemberAssignmentTaskIds]:
     return [
-        CurrentMemberAssignmentTaskIds(subtopology_id=name, partitions=sorted(numbers), assignment_epochs=None)
+        CurrentMemberAssignmentTaskIds(subtopology_id=name, partitions=sorted(numbers))
         for name, numbers in sorted(tasks.items())
     ]
 

@@ -67,7 +67,7 @@ class StreamsGroupMetadataValue(RecordValue):
         epoch: int = 0,
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
-        last_assignment_configs: Sequence[LastAssignmentConfig] | None = None,
+        last_assignment_configs: Sequence[LastAssignmentConfig] | None = (),
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
@@ -227,7 +227,7 @@ class CurrentMemberAssignmentTaskIds(Message):
         *,
         subtopology_id: str = "",
         partitions: Sequence[int] = (),
-        assignment_epochs: Sequence[int] | None = None,
+        assignment_epochs: Sequence[int] | None = (),
     ) -> None:
         self.subtopology_id = subtopology_id
         self.partitions = partitions

@@ -360,18 +360,31 @@ class StreamsGroups(GroupService[StreamsGroup]):
             group.shutdown_by = request.member_id
         member = group.member(request.member_id)
         _log.info("member leaves", group=group.group_id, member=member.member_id)
-        answer = StreamsAnswer(member_id=member.member_id, epoch=request.epoch)
-        return self.commit(group.group_id, self._removal(group, member), answer)
+        future: asyncio.Future[StreamsAnswer] = self.around.clock.create_future()
+        written = self.write(group.group_id, self._removal(group, member))
+        answer_when(written, future, StreamsAnswer(member_id=member.member_id, epoch=request.epoch))
+        return future
 
-    def _removal(self, group: StreamsGroup, member: StreamsMember) -> list[Record]:
-        for purpose in (SESSION, REVOCATION):
-            self.timers.cancel((purpose, group.group_id, member.member_id))
-        return [
-            *changes.member_tombstones(group.group_id, member.member_id),
-            changes.group_epoch(
-                group.group_id, group.epoch + 1, group.metadata_hash, group.validated_epoch, group.assignment_configs
-            ),
-        ]
+    def _removal(self, group: StreamsGroup, member: StreamsMember) -> Change:
+        change = self.change(
+            [
+                *changes.member_tombstones(group.group_id, member.member_id),
+                changes.group_epoch(
+                    group.group_id,
+                    group.epoch + 1,
+                    group.metadata_hash,
+                    group.validated_epoch,
+                    group.assignment_configs,
+                ),
+            ]
+        )
+
+        def follow() -> None:
+            change.follow()
+            for purpose in (SESSION, REVOCATION):
+                self.timers.cancel((purpose, group.group_id, member.member_id))
+
+        return Change(change.entries, follow)
 
     def _fence(self, group_id: str, member_id: str, reason: str) -> None:
         group = self.around.groups.get(group_id)
@@ -379,7 +392,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         if not isinstance(group, StreamsGroup) or member is None:
             return
         _log.info("member fenced", group=group_id, member=member_id, reason=reason)
-        self.write_by_timer(group_id, self.change(self._removal(group, member)))
+        self.write_by_timer(group_id, self._removal(group, member))
 
     # -- timers ----------------------------------------------------------------------------------------------------
 
