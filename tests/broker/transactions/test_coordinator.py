@@ -173,18 +173,22 @@ def test_requests_are_carried_out_in_their_order(one: Coordinator) -> None:
     assert len(one.markers.partitions) == 5
 
 
-def test_ids_nobody_uses_expire(one: Coordinator) -> None:
+def test_ids_nobody_uses_expire() -> None:
+    one = Coordinator(
+        transactional_id_expiration_ms="100000", transaction_remove_expired_transaction_cleanup_interval_ms="30000"
+    )
     value(one.init("idle"))
     busy = value(one.init("busy", timeout_ms=900_000))
-    week = one.config.transactional_id_expiration_ms
-    one.clock.advance(week - 10_000)
+    one.clock.advance(90_000)
     value(one.add(busy, HERE, name="busy"))
-    one.clock.advance(3_600_000)
+    assert len(one.coordinator.list_transactions()) == 2
+    one.clock.advance(30_000)
     assert [each.transactional_id for each in one.coordinator.list_transactions()] == ["busy"]
     one.restart()
     assert [each.transactional_id for each in one.coordinator.list_transactions()] == ["busy"]
     assert isinstance(failure(one.add(Producer(0, 0), HERE, name="idle")), InvalidPidMapping)
     assert value(one.init("idle")).id == 2, "a new producer id, so that nothing of old is taken for its own"
+    one.clock.close()
 
 
 def test_what_no_producer_can_ask_for(one: Coordinator) -> None:
