@@ -202,7 +202,8 @@ class Connection:
 
     def _begin_large(self, size: int, begin: int) -> None:
         # Mapped memory is not resident until bytes arrive: who announces much and sends little costs nothing.
-        frame = memoryview(bytearray(size) if size <= _MAPPED_ABOVE_BYTES else mmap.mmap(-1, size))
+        plain = size <= _MAPPED_ABOVE_BYTES and self.authenticated
+        frame = memoryview(bytearray(size) if plain else mmap.mmap(-1, size))
         self._large_filled = self._end - begin
         frame[: self._large_filled] = self._view[begin : self._end]
         self._large = frame

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from broker.security.jaas import login_module
-from broker.security.keystores import StoreError, read_store, secret_file
+from broker.security.keystores import KeyStoreError, read_store, secret_file
 from tidegate.kit.config import (
     KeyType,
     Password,
@@ -367,7 +367,7 @@ def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
         context.check_hostname = settings.ssl_endpoint_identification_algorithm != ""
         if settings.ssl_keystore_location is not None:
             _load_identity(context, Path(settings.ssl_keystore_location), settings)
-    except (ssl.SSLError, StoreError, OSError) as error:
+    except (ssl.SSLError, KeyStoreError, OSError) as error:
         where = settings.ssl_keystore_location or settings.ssl_truststore_location
         raise ConfigError([Problem("ssl", f"{where}: no certificates, or not with this key: {error}")]) from error
     return context

@@ -139,7 +139,7 @@ class ListenerConfig:
         doc=f"The mechanisms offered, of {', '.join(MECHANISMS)}. Kafka's default, GSSAPI, is not served: name others.",
     )
     sasl_jaas_config: Password | None = key(
-        _JAAS,
+        "sasl.jaas.config",
         default=None,
         doc="The login module with its options, as Kafka writes it; always with the prefix of a listener and a mechanism.",
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-__all__ = ["KeyStore", "StoreError", "read_store", "secret_file"]
+__all__ = ["KeyStore", "KeyStoreError", "read_store", "secret_file"]
 
 _JKS_MAGIC: Final = 0xFEEDFEED
 _JKS_SALT: Final = b"Mighty Aphrodite"
@@ -24,7 +24,7 @@ _KEY: Final = 1
 _TRUSTED: Final = 2
 
 
-class StoreError(ValueError):
+class KeyStoreError(ValueError):
     """A store cannot be read; the text is the reason, without the file's name."""
 
 
@@ -39,7 +39,7 @@ class KeyStore(NamedTuple):
 
 
 def read_store(path: Path, kind: str, password: str | None, key_password: str | None) -> KeyStore:
-    """Read a JKS or PKCS12 store. Raises StoreError, OSError.
+    """Read a JKS or PKCS12 store. Raises KeyStoreError, OSError.
 
     As in Java, what is named JKS may be either: the file tells.
     """
@@ -48,7 +48,7 @@ def read_store(path: Path, kind: str, password: str | None, key_password: str | 
         try:
             return _read_jks(data, password, key_password if key_password is not None else password)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
-            raise StoreError(f"it is damaged: {error}") from error
+            raise KeyStoreError(f"it is damaged: {error}") from error
     return _read_pkcs12(data, password)
 
 
@@ -70,7 +70,7 @@ def _read_pkcs12(data: bytes, password: str | None) -> KeyStore:
     try:
         found = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
     except ValueError as error:
-        raise StoreError(f"it is no PKCS12 store, or has another password: {error}") from error
+        raise KeyStoreError(f"it is no PKCS12 store, or has another password: {error}") from error
     others = [one.certificate for one in found.additional_certs]
     if found.key is None or found.cert is None:
         own = [found.cert.certificate] if found.cert is not None else []
@@ -98,11 +98,11 @@ def _read_jks(data: bytes, password: str | None, key_password: str | None) -> Ke
     if password is not None:
         right = hashlib.sha1(_utf16(password) + _JKS_SALT + content).digest()  # noqa: S324 - the format's own
         if not hmac.compare_digest(right, digest):
-            raise StoreError("it has another password, or is damaged")
+            raise KeyStoreError("it has another password, or is damaged")
     reader = _Reader(content)
     _magic, version, count = reader.integer(), reader.integer(), reader.integer()
     if version not in (1, 2):
-        raise StoreError(f"it is a JKS store of version {version}; 1 and 2 are known")
+        raise KeyStoreError(f"it is a JKS store of version {version}; 1 and 2 are known")
     key: bytes | None = None
     chain: list[Certificate] = []
     trusted: list[Certificate] = []
@@ -119,11 +119,11 @@ def _read_jks(data: bytes, password: str | None, key_password: str | None) -> Ke
             ]
             if key is None:
                 if key_password is None:
-                    raise StoreError("the private key needs ssl.keystore.password or ssl.key.password")
+                    raise KeyStoreError("the private key needs ssl.keystore.password or ssl.key.password")
                 key = _key_pem(load_der_private_key(_unlocked(locked, key_password), None))
                 chain = certificates
         else:
-            raise StoreError(f"it has an entry of type {tag}; 1 and 2 are known")
+            raise KeyStoreError(f"it has an entry of type {tag}; 1 and 2 are known")
     return KeyStore(key, _pem(chain), _pem(trusted))
 
 
@@ -132,7 +132,7 @@ def _unlocked(data: bytes, password: str) -> bytes:
     fields = _der_content(data)
     algorithm = _der_content(_der_content(fields))
     if algorithm != _oid_bytes(_JKS_PROTECTION):
-        raise StoreError("its private key is locked in a way that JKS stores do not have")
+        raise KeyStoreError("its private key is locked in a way that JKS stores do not have")
     after = len(fields) - len(_der_rest(fields))
     cipher = _der_content(fields[after:])
     salt, body, check = cipher[:20], cipher[20:-20], cipher[-20:]
@@ -142,7 +142,7 @@ def _unlocked(data: bytes, password: str) -> bytes:
         block = hashlib.sha1(secret + block).digest()  # noqa: S324 - the format's own
         plain += bytes(a ^ b for a, b in zip(body[at : at + 20], block, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + plain).digest(), check):  # noqa: S324 - the format's own
-        raise StoreError("its private key has another password: set ssl.key.password")
+        raise KeyStoreError("its private key has another password: set ssl.key.password")
     return bytes(plain)
 
 
@@ -153,7 +153,7 @@ class _Reader:
 
     def take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._data):
-            raise StoreError("it ends early")
+            raise KeyStoreError("it ends early")
         self._at += size
         return self._data[self._at - size : self._at]
 
@@ -165,7 +165,7 @@ class _Reader:
 
     def certificate(self, version: int) -> bytes:
         if version == 2 and self.text() != b"X.509":
-            raise StoreError("it holds a certificate that is not X.509")
+            raise KeyStoreError("it holds a certificate that is not X.509")
         return self.take(self.integer())
 
 

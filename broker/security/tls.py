@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.security.config import ListenerConfig, SecurityProtocol
-from broker.security.keystores import KeyStore, StoreError, read_store, secret_file
+from broker.security.keystores import KeyStore, KeyStoreError, read_store, secret_file
 from tidegate.kit.config import Password
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -135,7 +135,7 @@ def _read(about: str, path: Path, kind: str, password: str | None, key_password:
         return read_store(path, kind, password, key_password)
     except OSError as error:
         raise _wrong(about, f"cannot read {path}: {error.strerror}") from error
-    except StoreError as error:
+    except KeyStoreError as error:
         raise _wrong(about, f"{path}: {error}") from error
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.security.config import ListenerConfig, SecurityProtocol
-from broker.security.keystores import StoreError, read_store
+from broker.security.keystores import KeyStoreError, read_store
 from broker.security.tls import tls_context
 from tests.support.certificates import write_certificate
 from tidegate.kit.config import parse
@@ -47,7 +47,7 @@ def test_a_trust_store_gives_certificates(file: str, kind: str) -> None:
     ],
 )
 def test_a_wrong_password_is_told(file: str, password: str | None, key_password: str | None, told: str) -> None:
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(KeyStoreError, match=told):
         read_store(STORES / file, "JKS", password, key_password)
 
 
@@ -60,7 +60,7 @@ def test_a_damaged_store_is_refused(tmp_path_factory: pytest.TempPathFactory, da
     cut = data.draw(st.integers(4, len(content)))
     file = tmp_path_factory.mktemp("damaged") / "store"
     file.write_bytes(content[:cut])
-    with pytest.raises(StoreError):
+    with pytest.raises(KeyStoreError):
         read_store(file, "JKS", "store-pw", "key-pw")
     try:
         read_store(file, "JKS", None, "key-pw")  # without a password nothing tells of damage, as in Java
