@@ -112,7 +112,7 @@ class FetchSession:
 
     def told(self, cached: CachedPartition, fetched: PartitionFetched) -> bool:
         """Take note of what a partition gave; whether the answer has to have it (else nothing is new)."""
-        if fetched.error_code:
+        if fetched.error_code or fetched.diverging is not None:
             cached.high_watermark = -1  # so that it is told again when the error is gone
             cached.log_start_offset = fetched.log_start_offset
             return True

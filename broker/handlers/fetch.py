@@ -6,7 +6,7 @@ import itertools
 import uuid
 from typing import Final, NamedTuple
 
-from broker.errors import BrokerError, InvalidFetchSessionEpoch
+from broker.errors import BrokerError, InvalidFetchSessionEpoch, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
 from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
@@ -95,7 +95,7 @@ def _read_all(context: Context, request: FetchRequest) -> _Found:
         for one in wanted:
             fetched, log = _read(context, request, topic, one, left - size, size == 0)
             logs.append(log)
-            if fetched.error_code and log is not None:
+            if fetched.diverging is not None or (fetched.error_code and log is not None):
                 failed = True
             elif fetched.records is not None:
                 size += fetched.records.size
@@ -164,7 +164,7 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
         fetched, log = _read(context, request, cached.topic, cached.wanted, left - size, size == 0)
         if log is not cached.log:
             session.follow(cached, log)
-        if fetched.error_code and log is not None:
+        if fetched.diverging is not None or (fetched.error_code and log is not None):
             failed = True
         elif fetched.records is not None:
             size += fetched.records.size
@@ -187,6 +187,10 @@ def _read(
         log = partitions.find(topic, wanted.partition)
         if wanted.current_leader_epoch != log.leader_epoch and wanted.current_leader_epoch >= 0:
             partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
+        if wanted.last_fetched_epoch >= 0:
+            diverging = _diverging(log, wanted)
+            if diverging is not None:
+                return PartitionFetched(wanted.partition, 0, *_offsets(log), None, None, diverging), log
         records = partitions.read(
             log,
             wanted.fetch_offset,
@@ -196,13 +200,27 @@ def _read(
         )
     except BrokerError as error:
         context.broker.topic_metrics.failed_fetch(None if log is None else log.topic)
-        return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, ()), log
+        return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, () if log is None else None), log
     if records is not None:
         context.broker.topic_metrics.by_topic[log.topic].bytes_out += records.size
     aborted = None
     if request.isolation_level == READ_COMMITTED:
         aborted = log.aborted_within(wanted.fetch_offset, records) if records is not None else ()
     return PartitionFetched(wanted.partition, 0, *_offsets(log), records, aborted), log
+
+
+def _diverging(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:
+    """Where the log parts from what a client has read up to its offset: it was cut off there, and written anew.
+
+    Raises OffsetOutOfRange where nothing is known of the epoch that it read last.
+    """
+    last = wanted.last_fetched_epoch
+    if last == log.leader_epoch and wanted.fetch_offset <= log.log_end_offset:
+        return None
+    epoch, end = log.end_of_epoch(last)
+    if end < 0:
+        raise OffsetOutOfRange(f"{log.topic}-{log.partition} knows nothing of leader epoch {last}.")
+    return (epoch, end) if epoch < last or end < wanted.fetch_offset else None
 
 
 def _most_bytes(context: Context, request: FetchRequest) -> int:

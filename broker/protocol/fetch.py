@@ -55,6 +55,7 @@ class FetchPartition(NamedTuple):
     fetch_offset: int
     max_bytes: int
     current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
 
 
 class FetchRequest:
@@ -161,9 +162,9 @@ def _read_partitions(data: memoryview, at: int, version: int, flexible: bool) ->
     count, at = read_array_length(data, at, flexible)
     partitions = []
     for _ in range(count):
-        epoch = -1
+        epoch = fetched = -1
         if version >= 12:
-            index, epoch, offset, _, _, max_bytes = _PARTITION_V12.unpack_from(data, at)
+            index, epoch, offset, fetched, _, max_bytes = _PARTITION_V12.unpack_from(data, at)
             at = skip_tags(data, at + _PARTITION_V12.size)
         elif version >= 9:
             index, epoch, offset, _, max_bytes = _PARTITION_V9.unpack_from(data, at)
@@ -174,7 +175,7 @@ def _read_partitions(data: memoryview, at: int, version: int, flexible: bool) ->
         else:
             index, offset, max_bytes = _PARTITION_V4.unpack_from(data, at)
             at += _PARTITION_V4.size
-        partitions.append(FetchPartition(index, offset, max_bytes, epoch))
+        partitions.append(FetchPartition(index, offset, max_bytes, epoch, fetched))
     return partitions, skip_tags(data, at) if flexible else at
 
 
@@ -198,6 +199,8 @@ class PartitionFetched(NamedTuple):
     records: FileSlice | None = None
     aborted: Sequence[Aborted] | None = None
     """Transactions whose records are to be skipped, for readers of committed data; None for others."""
+    diverging: tuple[int, int] | None = None
+    """Where the log and what the client has read part ways: the last epoch in common, and its end (KIP-595)."""
 
 
 class FetchResponse:
@@ -237,7 +240,9 @@ class FetchResponse:
                 if fetched.records is not None:
                     parts += (out, fetched.records)
                     out = bytearray()
-                if flexible:
+                if fetched.diverging is not None and flexible:
+                    out += _DIVERGING_TAG + _DIVERGING.pack(*fetched.diverging) + b"\0"
+                elif flexible:
                     out.append(0)
             if flexible:
                 out.append(0)
@@ -251,6 +256,9 @@ class FetchResponse:
 _FETCHED_V4: Final = Struct(">ihqq")
 _FETCHED_V5: Final = Struct(">ihqqq")
 _ABORTED: Final = Struct(">qq")
+_DIVERGING: Final = Struct(">iq")
+_DIVERGING_TAG: Final = bytes([1, 0, _DIVERGING.size + 1])
+"""One tagged field, the first, and its size with the empty tags at its end."""
 
 
 def _write_partition(out: bytearray, fetched: PartitionFetched, version: int, flexible: bool) -> None:

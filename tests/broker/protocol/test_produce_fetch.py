@@ -103,6 +103,7 @@ def fetch_request(version: int, name: str, offset: int) -> bytes:
     if version >= 7:
         extra |= {"session_id": 0, "session_epoch": 3, "forgotten_topics_data": ()}
     if version >= 12:
+        partition["last_fetched_epoch"] = 3
         extra["cluster_id"] = "cluster"
     if version < 15:
         extra["replica_id"] = -1
@@ -121,14 +122,14 @@ def test_fetch_requests_are_read(version: int, name: str, offset: int) -> None:
     assert (request.session_id, request.session_epoch) == ((0, 3) if version >= 7 else (0, -1))
     ((topic, (one, other)),) = request.topics
     assert topic == topic_of(version, name)
-    assert one == other == (2, offset, 1000, 4 if version >= 9 else -1)
+    assert one == other == (2, offset, 1000, 4 if version >= 9 else -1, 3 if version >= 12 else -1)
 
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_fetch_answers_are_read_by_kio(version: int) -> None:
     topics = [
         (topic_of(version, "t"), [PartitionFetched(0, 0, 10, 9, 1, Slice(b"records")), PartitionFetched(1, 3)]),
-        (topic_of(version, "u"), [PartitionFetched(2, 0, 20, 20, 0)]),
+        (topic_of(version, "u"), [PartitionFetched(2, 0, 20, 20, 0, None, None, (4, 17))]),
     ]
     parts = FetchResponse(topics, throttle_time_ms=6).write(version, bytearray())
     whole = b"".join(part.content if isinstance(part, Slice) else bytes(part) for part in parts)  # type: ignore[arg-type]
@@ -141,6 +142,9 @@ def test_fetch_answers_are_read_by_kio(version: int) -> None:
     assert (two.partition_index, two.error_code, two.records) == (1, 3, b"")
     assert last.partitions[0].partition_index == 2
     assert (one.log_start_offset if version >= 5 else 1) == 1
+    if version >= 12:
+        diverging = last.partitions[0].diverging_epoch
+        assert (diverging.epoch, diverging.end_offset) == (4, 17)
 
 
 @pytest.mark.parametrize(("cls", "versions"), [(ProduceRequest, (3, 13)), (FetchRequest, (4, 18))])
