@@ -31,8 +31,8 @@ _now: Final = time.monotonic
 class Exchange:
     """One request on its way to its answer, with the times at which it got on."""
 
-    __slots__ = ("answered_bytes", "began", "connection", "context", "handled", "header", "ready", "received", "route",
-                 "size", "throttle_s", "waited")  # fmt: skip
+    __slots__ = ("answered_bytes", "began", "connection", "context", "handled", "header", "metrics", "ready", "received",
+                 "route", "size", "throttle_s", "waited")  # fmt: skip
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class Exchange:
         route: Route,
         header: RequestHeader,
         context: Context,
+        metrics: RequestMetrics,
         size: int,
         began: float,
     ) -> None:
@@ -47,6 +48,7 @@ class Exchange:
         self.route = route
         self.header = header
         self.context = context
+        self.metrics = metrics
         self.size = size
         self.began = self.handled = self.ready = began
         self.received = connection.active_at
@@ -101,7 +103,7 @@ class Dispatcher:
             connection.principal,
             connection,
         )
-        self._answer(Exchange(connection, route, header, context, len(frame), began), request)
+        self._answer(Exchange(connection, route, header, context, self.metrics[route.key], len(frame), began), request)
 
     def serves(self, key: int, version: int) -> bool:
         route = self._routes.get(key)
@@ -151,13 +153,12 @@ class Dispatcher:
         if self._quota_settings.active:
             self._throttle(exchange, answer)
         parts, exchange.answered_bytes = self._encoded(exchange.route, exchange.header, answer)
-        failed = False
-        metrics = self.metrics[exchange.route.key]
-        for code in error_codes(answer):
-            metrics.failed(code)
-            failed = True
-        if not failed:
-            metrics.failed(0)
+        errors = error_codes(answer)
+        if errors:
+            for code in errors:
+                exchange.metrics.failed(code)
+        else:
+            exchange.metrics.without_error += 1
         return parts
 
     def _throttle(self, exchange: Exchange, answer: Any) -> None:
@@ -184,7 +185,7 @@ class Dispatcher:
     def _sent(self, exchange: Exchange, behind_s: float) -> None:
         """Account for a request whose answer has gone out (or, where the socket is full, is the next to)."""
         now = _now()
-        metrics = self.metrics[exchange.route.key]
+        metrics = exchange.metrics
         metrics.versions[exchange.header.version] += 1
         metrics.request_bytes += exchange.size
         metrics.response_bytes += exchange.answered_bytes

@@ -105,7 +105,8 @@ def _requests(requests: Mapping[ApiKey, RequestMetrics]) -> Iterator[Family]:
             Sample(count, (("request", name), ("error", _error_name(code))))
             for key, metrics in requests.items()
             for name in _names(key)
-            for code, count in metrics.errors.items()
+            for code, count in ((NONE, metrics.without_error), *metrics.errors.items())
+            if count
         ],
     )
     for metric, part in _REQUEST_TIMES.items():

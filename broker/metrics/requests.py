@@ -6,7 +6,7 @@ Counting is on the way of every request, so it is a few additions and one tuple;
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from broker.protocol.fetch import FetchResponse
@@ -46,13 +46,15 @@ class Times(NamedTuple):
 class RequestMetrics:
     """All requests of one API since the start."""
 
-    __slots__ = ("errors", "request_bytes", "response_bytes", "samples", "versions")
+    __slots__ = ("errors", "request_bytes", "response_bytes", "samples", "versions", "without_error")
 
     def __init__(self, highest_version: int) -> None:
         self.versions = [0] * (highest_version + 1)
         """Requests by version."""
         self.errors: dict[int, int] = {}
-        """Answers by error code: 0 those without any, others once for each part of an answer."""
+        """By error code: how many parts of answers had it."""
+        self.without_error = 0
+        """Answers without any."""
         self.request_bytes = self.response_bytes = 0
         self.samples: deque[tuple[float, float, float, float, float, float]] = deque(maxlen=_KEPT)
         """The fields of ``Times``."""
@@ -80,7 +82,7 @@ def quantiles(samples: Iterable[float]) -> list[float]:
     return [ascending[min(int(quantile * len(ascending)), len(ascending) - 1)] for quantile in PERCENTILES]
 
 
-def error_codes(answer: Any) -> Iterator[int]:
+def error_codes(answer: Any) -> Sequence[int]:
     """The error codes in an answer that are not 0, each as often as it is there."""
     made = _FINDERS.get(type(answer))
     if made is None:
@@ -88,20 +90,16 @@ def error_codes(answer: Any) -> Iterator[int]:
     return made(answer)
 
 
-_Finder = Callable[[Any], Iterator[int]]
+_Finder = Callable[[Any], Sequence[int]]
 
 
-def _of_produce(answer: ProduceResponse) -> Iterator[int]:
-    return (one.error_code for _, results in answer.topics for one in results if one.error_code)
+def _of_produce(answer: ProduceResponse) -> Sequence[int]:
+    return [one.error_code for _, results in answer.topics for one in results if one.error_code]
 
 
-def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Iterator[int]:
-    if answer.error_code:
-        yield answer.error_code
-    for _, results in answer.topics:
-        for one in results:
-            if one.error_code:
-                yield one.error_code
+def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Sequence[int]:
+    found = [one.error_code for _, results in answer.topics for one in results if one.error_code]
+    return [answer.error_code, *found] if answer.error_code else found
 
 
 def _finder(kind: type[Message]) -> _Finder:
@@ -113,12 +111,12 @@ def _finder(kind: type[Message]) -> _Finder:
         if field.array and not isinstance(field.kind, str) and _has_errors(field.kind) and field.kind not in _WITHOUT
     ]
 
-    def find(message: Any) -> Iterator[int]:
-        if own and message.error_code:
-            yield message.error_code
+    def find(message: Any) -> Sequence[int]:
+        found = [message.error_code] if own and message.error_code else []
         for name, inner in lists:
             for one in getattr(message, name) or ():
-                yield from inner(one)
+                found += inner(one)
+        return found
 
     return find
 
