@@ -186,11 +186,3 @@ def test_the_broker_stays_small(tmp_path: Path) -> None:
         assert resident_kib(broker.process.pid) < 60_000
     finally:
         broker.stop()
-
-
-def test_a_transactional_producer_is_told_why_it_cannot_begin(tmp_path: Path) -> None:
-    with BrokerThread(settings(tmp_path)) as broker:
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x", "log_level": 0})
-        with pytest.raises(KafkaException) as caught:
-            producer.init_transactions(2)
-        assert caught.value.args[0].code() == KafkaError.INVALID_REQUEST
