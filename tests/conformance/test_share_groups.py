@@ -18,6 +18,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from broker.groups.modern.records import decode_entry, encode_entry
+from broker.groups.share.records import RECORDS
+from broker.protocol.records import batches, decode_batch
+from broker.share.records import (
+    Snapshot,
+    Update,
+    decode_key,
+    decode_snapshot,
+    decode_update,
+    encode_snapshot,
+    encode_update,
+)
 from tests.servers.kafka import kafka_tool
 from tests.servers.tidegate_broker import TidegateBroker
 
@@ -191,6 +203,74 @@ def test_the_tools_show_and_set_offsets(
     with share_consumer(bootstrap_servers, group, topic) as member:
         until(lambda: take() and len(got) >= 20)
     assert sorted(got) == sorted([*range(10)] * 2)
+
+
+@pytest.mark.parametrize("which", ["tidegate_broker", "apache_kafka"])
+def test_the_records_are_kafkas(request: pytest.FixtureRequest, which: str) -> None:
+    """What both brokers write for the same group: kinds and values, but for ids and times."""
+    broker = request.getfixturevalue(which)
+    topic, group = new_topic(broker.bootstrap_servers), new_group(broker.bootstrap_servers)
+    with share_consumer(broker.bootstrap_servers, group, topic) as member:
+        got: list[int] = []
+
+        def take() -> bool:
+            got.extend(values(poll(member)))
+            return len(got) >= 5
+
+        poll(member, 2.0)
+        produce(broker.bootstrap_servers, topic, range(5))
+        until(take)
+        member.commit_sync(10.0)
+    state = [decoded(key, value) for key, value in records(broker.directory, "__share_group_state", group)]
+    assert [one._replace(created_ms=0, written_ms=0) for one in state if isinstance(one, Snapshot)] == [
+        Snapshot(0, 2, 0, -1, 0, 0, -1, [])
+    ]
+    updates = [one for one in state if isinstance(one, Update)]
+    assert updates
+    for one in updates:
+        assert one.snapshot_epoch == one.leader_epoch == 0
+        assert all(batch[2:] == (1, 2) for batch in one.batches), "delivered once, acknowledged"
+    changes = [
+        decode_entry(RECORDS, key, value) for key, value in records(broker.directory, "__consumer_offsets", group)
+    ]
+    assert [encode_entry(change) for change in changes] == list(records(broker.directory, "__consumer_offsets", group))
+    assert [(type(key).__name__.removesuffix("Key"), value is None) for key, value in changes] == [
+        ("ShareGroupMemberMetadata", False),
+        ("ShareGroupMetadata", False),
+        ("ShareGroupTargetAssignmentMember", False),
+        ("ShareGroupTargetAssignmentMetadata", False),
+        ("ShareGroupCurrentMemberAssignment", False),
+        ("ShareGroupStatePartitionMetadata", False),
+        ("ShareGroupStatePartitionMetadata", False),
+        ("ShareGroupMetadata", False),
+        ("ShareGroupTargetAssignmentMember", False),
+        ("ShareGroupTargetAssignmentMetadata", False),
+        ("ShareGroupCurrentMemberAssignment", False),
+        ("ShareGroupCurrentMemberAssignment", True),
+        ("ShareGroupTargetAssignmentMember", True),
+        ("ShareGroupMemberMetadata", True),
+        ("ShareGroupMetadata", False),
+    ]
+
+
+def records(directory: Path, topic: str, group: str) -> Iterator[tuple[bytes, bytes | None]]:
+    """The records of a group in a topic of the broker's own, as they lie on disk."""
+    for path in sorted((directory / "log").glob(f"{topic}-*/*.log")):
+        view = memoryview(path.read_bytes())
+        for position, header in batches(view):
+            for record in decode_batch(view[position : position + header.size]):
+                if not header.is_control and group.encode() in (record.key or b""):
+                    yield record.key or b"", record.value
+
+
+def decoded(key: bytes, value: bytes | None) -> Snapshot | Update | None:
+    kind, share = decode_key(key)
+    if value is None:
+        return None
+    found = decode_snapshot(value) if kind == 0 else decode_update(value)
+    again = encode_snapshot(share, found) if isinstance(found, Snapshot) else encode_update(share, found)
+    assert again == (key, value)
+    return found
 
 
 def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
