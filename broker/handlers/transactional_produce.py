@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from broker.errors import (
@@ -28,7 +28,7 @@ from broker.errors import (
 )
 from broker.handlers.routes import Context, Pending
 from broker.partitions import INTERNAL_TOPICS
-from broker.protocol.produce import PartitionRecords, ProduceRequest, ProduceResponse
+from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType
 from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
@@ -64,9 +64,10 @@ class Admission:
         return self._version
 
 
-def admitted(
-    context: Context, request: ProduceRequest, produce: Callable[[Context, ProduceRequest, Admission], _Outcome]
-) -> _Outcome:
+_Produce = Callable[[Context, ProduceRequest, Admission], _Outcome]
+
+
+def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _Outcome:
     """``produce`` a request of a transaction, once its partitions are known to be part of it."""
     admission = Admission(EPOCH_BUMP if context.version >= _ADDS_SINCE else 0)
     transactional = list(_transactional(request))
@@ -138,65 +139,92 @@ def _added(
     producer: Producer,
     wanted: dict[TopicPartition, _Place],
     admission: Admission,
-    produce: Callable[[Context, ProduceRequest, Admission], _Outcome],
+    produce: _Produce,
 ) -> _Outcome:
-    """Produce when the coordinator has the partitions on disk: requests behind this one wait for the same and follow it."""
+    """Produce, with what is for new partitions when the coordinator has these on disk.
+
+    Requests behind this one that are for them wait for the same, and follow it. What is for other partitions does not wait:
+    requests behind this one would overtake it there.
+    """
     outcome: list[_Outcome] = []
     later: asyncio.Future[Any] | None = None
+    first: _Outcome = None
     held = request
 
     def then(error: BrokerError | None) -> None:
         if error is not None:
             admission.refuse(wanted.values(), _answer(context, error))
         if later is None:
-            outcome.append(produce(context, held, admission))
+            outcome.append(produce(context, request, admission))
         else:
-            _settle(later, lambda: produce(context, held, admission))
+            _settle(later, first, lambda: produce(context, held, admission))
 
     context.broker.transactions.add_partitions(
         request.transactional_id or "", producer, wanted.keys(), then, version=EPOCH_BUMP
     )
     if outcome:
         return outcome[0]
-    held = _copied(request)
     later = asyncio.get_running_loop().create_future()
+    ready, held = _split(request, set(wanted.values()))
+    first = produce(context, ready, admission) if ready.topics else None
     return None if request.acks == 0 else Pending(later, lambda response: response)
 
 
-def _copied(request: ProduceRequest) -> ProduceRequest:
-    """The request with records of its own: those of the frame are gone once the handler returns."""
-    topics = [
-        (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
-        for topic, partitions in request.topics
-    ]
-    return ProduceRequest(request.acks, request.timeout_ms, topics, request.transactional_id)
+def _split(request: ProduceRequest, held: set[_Place]) -> tuple[ProduceRequest, ProduceRequest]:
+    """The request without some partitions, and with only these: with records of their own, for the frame's go."""
+    ready: list[tuple[str | uuid.UUID, list[PartitionRecords]]] = []
+    rest: list[tuple[str | uuid.UUID, list[PartitionRecords]]] = []
+    for topic, partitions in request.topics:
+        at_once = [one for one in partitions if (topic, one.partition) not in held]
+        waiting = [
+            PartitionRecords(one.partition, memoryview(bytes(one.records)))
+            for one in partitions
+            if (topic, one.partition) in held
+        ]
+        ready += [(topic, at_once)] if at_once else []
+        rest += [(topic, waiting)] if waiting else []
+    return tuple(  # type: ignore[return-value]
+        ProduceRequest(request.acks, request.timeout_ms, topics, request.transactional_id) for topics in (ready, rest)
+    )
 
 
-def _settle(later: asyncio.Future[Any], produce: Callable[[], _Outcome]) -> None:
+def _settle(later: asyncio.Future[Any], first: _Outcome, produce: Callable[[], _Outcome]) -> None:
+    """Answer with both parts of a request, once both are as durable as they have to be."""
     try:
-        outcome = produce()
+        parts = (first, produce())
     except Exception as error:  # noqa: BLE001
         # Raised in a callback nobody would see it: whoever waits for the answer does.
         if not later.done():
             later.set_exception(error)
         return
-    if not isinstance(outcome, Pending):
-        if not later.done():
-            later.set_result(outcome)
-        return
-    pending = outcome
+    waiting = [part.future for part in parts if isinstance(part, Pending)]
 
-    def durable(future: asyncio.Future[Any]) -> None:
-        if later.done():
-            return
-        if future.cancelled():
+    def finish() -> None:
+        try:
+            later.set_result(
+                _merged([part.make(part.future.result()) if isinstance(part, Pending) else part for part in parts])
+            )
+        except asyncio.CancelledError:
             later.cancel()
-        elif (error := future.exception()) is not None:
+        except Exception as error:  # noqa: BLE001 - as above
             later.set_exception(error)
-        else:
-            later.set_result(pending.make(future.result()))
 
-    pending.future.add_done_callback(durable)
+    def durable(_: object) -> None:
+        if not later.done() and all(future.done() for future in waiting):
+            finish()
+
+    for future in waiting:
+        future.add_done_callback(durable)
+    if not waiting and not later.done():
+        finish()
+
+
+def _merged(parts: Sequence[Any]) -> ProduceResponse:
+    topics: dict[str | uuid.UUID, list[PartitionProduced]] = {}
+    for part in parts:
+        for topic, produced in part.topics if part is not None else ():
+            topics.setdefault(topic, []).extend(produced)
+    return ProduceResponse(topics.items())
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:

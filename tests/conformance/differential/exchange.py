@@ -79,7 +79,7 @@ def _received(connection: socket.socket) -> bytes | None:
     wanted = 4
     while len(data) < wanted:
         try:
-            part = connection.recv(max(wanted - len(data), 65536))
+            part = connection.recv(wanted - len(data))
         except ConnectionResetError:
             return None
         if not part:

@@ -1,0 +1,112 @@
+"""Produce within transactions, while the coordinator's disk is slow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.groups import OffsetsLog
+from broker.protocol.records import Record, encode_batch
+from tests.conformance.differential.exchange import Peer
+from tests.support.broker import BrokerThread, settings
+
+PRODUCE, CREATE_TOPICS, INIT, END = 0, 19, 22, 26
+
+
+class SlowLog:
+    """The coordinator's log, durable a while after it is written."""
+
+    def __init__(self, log: OffsetsLog) -> None:
+        self._log = log
+
+    @property
+    def partitions(self) -> int:
+        return self._log.partitions
+
+    def append(
+        self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], producer: tuple[int, int] | None = None
+    ) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        self._log.append(partition, entries, producer)
+        loop.call_later(0.05, lambda: done.done() or done.set_result(None))
+        return done
+
+    def read(self, *given: Any) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        return self._log.read(*given)
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> Iterator[Peer]:
+    with BrokerThread(settings(tmp_path)) as broker:
+        coordinator = broker.server.broker.transactions
+        coordinator._log = SlowLog(coordinator._log)
+        made = Peer(broker.port)
+        made.ask(
+            CREATE_TOPICS, 5, {"topics": [{"name": "t", "num_partitions": 3, "replication_factor": 1}], "timeout": 9}
+        )
+        yield made
+        made.hang_up()
+
+
+def test_batches_keep_their_order_while_partitions_are_added(peer: Peer) -> None:
+    body = {"transactional_id": "x", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
+    producer = peer.ask(INIT, 5, body)
+    sequences = [0, 0, 0]
+
+    def send(*partitions: int) -> None:
+        data = []
+        for partition in partitions:
+            batch = encode_batch(
+                [Record(b"k", b"%d" % sequences[partition], (), 1)],
+                producer_id=producer["producer_id"],
+                producer_epoch=producer["producer_epoch"],
+                base_sequence=sequences[partition],
+                transactional=True,
+            )
+            sequences[partition] += 1
+            data.append({"index": partition, "records": batch})
+        topics = [{"name": "t", "partition_data": data}]
+        peer.send(PRODUCE, 12, {"transactional_id": "x", "acks": -1, "timeout": 9000, "topic_data": topics})
+
+    rounds = [(0,), (0, 1), (1,), (0, 1), (2, 0), (0,), (1, 2), (2,), (0, 1, 2)]
+    for partitions in rounds:
+        send(*partitions)
+    found: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for partitions in rounds:
+        (topic,) = peer.receive(PRODUCE, 12)["responses"]
+        answered = topic["partition_responses"]
+        assert {one["index"] for one in answered} == set(partitions)
+        for one in answered:
+            assert one["error_code"] == "none", one
+            found[one["index"]].append(one["base_offset"])
+    assert found == {partition: list(range(count)) for partition, count in enumerate(sequences)}
+    ended = peer.ask(
+        END,
+        5,
+        {"transactional_id": "x", "committed": True, **{k: producer[k] for k in ("producer_id", "producer_epoch")}},
+    )
+    assert (ended["error_code"], ended["producer_epoch"]) == ("none", 1)
+
+
+def test_a_client_that_leaves_meanwhile_disturbs_nothing(peer: Peer) -> None:
+    body = {"transactional_id": "x", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
+    producer = peer.ask(INIT, 5, body)
+    batch = encode_batch(
+        [Record(b"k", b"v", (), 1)],
+        producer_id=producer["producer_id"],
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    topics = [{"name": "t", "partition_data": [{"index": 0, "records": batch}]}]
+    peer.send(PRODUCE, 12, {"transactional_id": "x", "acks": -1, "timeout": 9000, "topic_data": topics})
+    peer.hang_up()
+    again = peer.ask(INIT, 5, body)
+    while again["error_code"] == "concurrent_transactions":
+        again = peer.ask(INIT, 5, body)
+    assert (again["error_code"], again["producer_epoch"]) == ("none", 2)
