@@ -75,27 +75,37 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
+    """``type`` is the rebalance protocol (classic, consumer, share, streams) and ``state`` is Kafka's; both are empty where the
+    broker does not say.
+    """
+
     group_id: str
     protocol_type: str
+    type: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """``metadata`` and ``assignment`` are bytes of the group's protocol type."""
+    """``metadata`` and ``assignment`` are bytes of the group's protocol type, and empty for others than classic groups."""
 
     member_id: str
     client_id: str
     client_host: str
-    metadata: bytes
-    assignment: bytes
+    metadata: bytes = b""
+    assignment: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """``state`` is Kafka's: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead."""
+    """``state`` is Kafka's: Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, NotReady, Stable or Dead.
+
+    ``protocol`` is what assigns: the protocol that members chose, or the broker's assignor.
+    """
 
     group_id: str
     state: str
     protocol_type: str
     protocol: str
     members: tuple[MemberDescription, ...]
+    type: str = "classic"

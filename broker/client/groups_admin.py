@@ -5,38 +5,55 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from aiokafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from aiokafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 
 from broker.client.batches import TopicPartition
 from broker.client.cluster import Cluster, check
 from broker.client.descriptions import GroupDescription, GroupListing, MemberDescription
-from broker.errors import GroupIdNotFound
+from broker.client.messages import MessageRequest
+from broker.errors import GroupIdNotFound, UnsupportedVersion
+from broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from broker.protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
 __all__ = ["GroupsAdmin"]
+
+_OTHER_TYPES: Final[Mapping[str, tuple[type[Any], type[Any], int]]] = {
+    "consumer": (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 1),
+    "streams": (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse, 0),
+    "share": (ShareGroupDescribeRequest, ShareGroupDescribeResponse, 1),
+}
+"""What describes the groups of a type: request, response and the latest version that is known here."""
 
 
 class GroupsAdmin(Cluster):
     """Questions about groups, whatever their protocol type."""
 
     async def list_groups(self) -> list[GroupListing]:
-        """The groups of all brokers, by name."""
+        """The groups of all brokers and of all types, by name."""
 
         async def attempt() -> list[GroupListing]:
+            request = MessageRequest(ListGroupsRequest(), ListGroupsResponse, highest=5)
             answers = await asyncio.gather(
-                *(self.ask(ListGroupsRequest(), node=node, about="listing groups") for node in self.brokers())
+                *(self.ask(request, node=node, about="listing groups") for node in self.brokers())
             )
             found = []
             for answer in answers:
                 check(answer.error_code, "listing groups")
-                found += [GroupListing(group, protocol_type) for group, protocol_type in answer.groups]
+                found += [
+                    GroupListing(one.group_id, one.protocol_type, one.group_type.lower(), one.group_state)
+                    for one in answer.groups
+                ]
             return sorted(found, key=lambda group: group.group_id)
 
         return await self.retried(attempt)
 
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """A group with its members. One that does not exist has state Dead."""
+        """A group with its members, of whatever type. One that does not exist has state Dead."""
         about = f"group {group_id}"
 
         async def attempt() -> GroupDescription:
@@ -44,9 +61,27 @@ class GroupsAdmin(Cluster):
             code, _, state, protocol_type, protocol, members, *_ = answer.groups[0]
             check(code, about)
             described = tuple(MemberDescription(*member[:5]) for member in members)
-            return GroupDescription(group_id, state, protocol_type, protocol, described)
+            found = GroupDescription(group_id, state, protocol_type, protocol, described)
+            return found if state != "Dead" else await self._describe_other(group_id, about) or found
 
         return await self.retried(attempt)
+
+    async def _describe_other(self, group_id: str, about: str) -> GroupDescription | None:
+        """A group that is not a classic one; brokers of before those types have none."""
+        for kind, (request, response, highest) in _OTHER_TYPES.items():
+            asked = MessageRequest(request(group_ids=[group_id]), response, highest=highest)
+            try:
+                answer = await self.ask_coordinator(group_id, asked, about=about)
+            except UnsupportedVersion:
+                continue
+            (group,) = answer.groups
+            if group.error_code in (GroupIdNotFound.code, UnsupportedVersion.code):
+                continue
+            check(group.error_code, about)
+            members = tuple(MemberDescription(one.member_id, one.client_id, one.client_host) for one in group.members)
+            assignor = getattr(group, "assignor_name", "")
+            return GroupDescription(group_id, group.group_state, kind, assignor, members, kind)
+        return None
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
         """The positions a group has committed; empty for one that does not exist."""

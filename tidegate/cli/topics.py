@@ -157,7 +157,7 @@ def list_groups(as_json: bool, **where: Any) -> None:
                 {
                     "group": listing.group_id,
                     "state": description.state,
-                    "type": listing.protocol_type,
+                    "type": listing.type or listing.protocol_type,
                     "members": len(description.members),
                     "lag": sum(row["lag"] for row in lags),
                 }
@@ -183,13 +183,19 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
         if description.state == "Dead":  # what Kafka says of a group that it does not know
             raise UsageError(f"there is no group {group}; `tidegate groups list` shows those there are")
         members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
-        return {"group": group, "state": description.state, "members": members, "offsets": await _lags(admin, group)}
+        return {
+            "group": group,
+            "state": description.state,
+            "type": description.type,
+            "members": members,
+            "offsets": await _lags(admin, group),
+        }
 
     found = with_admin(client_config(**where), ask)
     if as_json:
         print_json(found)
         return
-    click.echo(f"group {group}  {found['state']}  {len(found['members'])} members")
+    click.echo(f"group {group}  {found['type']}  {found['state']}  {len(found['members'])} members")
     print_table(["topic", "partition", "committed", "end", "lag"], [list(row.values()) for row in found["offsets"]])
 
 
