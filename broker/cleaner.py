@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -12,6 +13,7 @@ from broker.errors import BrokerError
 from broker.log import compaction
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
+from broker.log_keeper import unhurried
 from tidegate.kit.logs import logger
 
 __all__ = ["Cleaner", "own_process"]
@@ -22,7 +24,12 @@ log = logger(__name__)
 def own_process() -> Executor:
     """A process that is started for a round of compaction and ended after it, so that it costs nothing in between."""
     # Spawned, not forked: a fork would keep the broker's sockets and locks open.
-    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_step_back)
+
+
+def _step_back() -> None:
+    """Leave the processor to the broker where both want it."""
+    os.nice(10)
 
 
 class Cleaner:
@@ -37,7 +44,7 @@ class Cleaner:
     async def clean(self, now_ms: int | None = None) -> int:
         """Compact every log that has enough to compact; how many those were. Failures are logged, the rest goes on."""
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        plans = [(one, plan) for one in self._logs.all() if (plan := one.plan_compaction(now)) is not None]
+        plans = [(one, plan) async for one in unhurried(self._logs) if (plan := one.plan_compaction(now)) is not None]
         if not plans:
             return 0
         executor = self._make_executor()

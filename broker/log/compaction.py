@@ -21,17 +21,18 @@ from typing import Final, NamedTuple
 
 from broker.log.config import LogConfig
 from broker.log.files import sync_data
+from broker.log.record_spans import Span, largest_timestamp, spans
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.protocol.compression import Codec
 from broker.protocol.records import (
     BatchHeader,
-    KeyedRecord,
     Record,
     batches,
     decode_batch,
     encode_batch,
-    record_keys,
+    opened_batch,
+    repacked_batch,
     with_append_time,
 )
 
@@ -40,7 +41,7 @@ __all__ = ["MAX_KEYS", "CleanedGroup", "Compaction", "CompactionPlan", "SourceSe
 MAX_KEYS: Final = 500_000
 """Keys remembered in one round, about 100 bytes each; a log with more is done in several rounds."""
 
-_HASH_BYTES: Final = 16
+_LONGEST_KEY: Final = 32
 _WRITE_BYTES: Final = 1024 * 1024
 
 
@@ -127,8 +128,8 @@ def run(work: CompactionPlan) -> Compaction:
 
 
 def _digest(key: bytes) -> bytes:
-    """What stands for a key in memory; short keys stand for themselves."""
-    return key if len(key) < _HASH_BYTES else blake2b(key, digest_size=_HASH_BYTES).digest()
+    """What stands for a long key in memory; shorter ones stand for themselves. One byte more than these may have."""
+    return blake2b(key, digest_size=_LONGEST_KEY + 1).digest()
 
 
 def _latest_offsets(work: CompactionPlan) -> tuple[dict[bytes, int], int]:
@@ -141,9 +142,10 @@ def _latest_offsets(work: CompactionPlan) -> tuple[dict[bytes, int], int]:
             if len(latest) >= work.max_keys and until > work.dirty[0].base_offset:
                 return latest, until
             if not header.is_control and not aborted.covers(header):
-                for record in record_keys(batch):
-                    if record.key is not None:
-                        latest[_digest(record.key)] = record.offset
+                base_offset = header.base_offset
+                for key, delta, _, _, _ in spans(opened_batch(batch)[1], header.record_count):
+                    if key is not None:
+                        latest[key if len(key) <= _LONGEST_KEY else _digest(key)] = base_offset + delta
             until = header.last_offset + 1
         until = segment.next_offset
     return latest, until
@@ -186,14 +188,15 @@ class _Cleaner:
             return None
         horizon = header.delete_horizon_ms
         expired = horizon is not None and horizon <= self.work.now_ms
-        records = record_keys(batch)
+        data = opened_batch(batch)[1]
+        records = spans(data, header.record_count)
         if header.is_control:
             kept = records if header.producer_id in self._open or not expired else []
             horizon_needed = header.producer_id not in self._open
             self._open.discard(header.producer_id)
         else:
-            kept = [record for record in records if self._stays(record, tombstones=not expired)]
-            horizon_needed = any(record.is_tombstone for record in kept)
+            kept = self._staying(records, header.base_offset, tombstones=not expired)
+            horizon_needed = any(span.is_tombstone for span in kept)
             if kept and header.is_transactional:
                 self._open.add(header.producer_id)
         self.records_after += len(kept)
@@ -202,16 +205,27 @@ class _Cleaner:
         sets_horizon = horizon_needed and horizon is None
         if len(kept) == len(records) and not sets_horizon:
             return batch
-        offsets = {record.offset for record in kept}
-        staying = [record for record in decode_batch(batch) if record.offset in offsets]
-        return _rewritten(
-            header, staying, self.work.now_ms + self.work.config.delete_retention_ms if sets_horizon else horizon
-        )
+        if not sets_horizon:
+            return _shrunk(header, data, kept)
+        deltas = {span.delta for span in kept}
+        staying = [record for record in decode_batch(batch) if record.offset - header.base_offset in deltas]
+        return _rewritten(header, staying, self.work.now_ms + self.work.config.delete_retention_ms)
 
-    def _stays(self, record: KeyedRecord, *, tombstones: bool) -> bool:
-        if record.key is None or (record.is_tombstone and not tombstones):
-            return False
-        return self.latest.get(_digest(record.key), -1) <= record.offset
+    def _staying(self, records: list[Span], base_offset: int, *, tombstones: bool) -> list[Span]:
+        latest, longest = self.latest.get, _LONGEST_KEY
+        return [
+            span
+            for span in records
+            if (key := span[0]) is not None
+            and latest(key if len(key) <= longest else _digest(key), -1) <= base_offset + span[1]
+            and (tombstones or not span[2])
+        ]
+
+
+def _shrunk(header: BatchHeader, data: bytes, kept: list[Span]) -> bytes:
+    """The batch with only these records, byte for byte: they are relative to a header that stays as it is."""
+    newest = header.max_timestamp if header.has_append_time else largest_timestamp(data, kept, header.base_timestamp)
+    return repacked_batch(header, b"".join([data[span[3] : span[4]] for span in kept]), len(kept), newest)
 
 
 def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> bytes:

@@ -38,7 +38,9 @@ __all__ = [
     "decode_marker",
     "encode_batch",
     "encode_marker",
+    "opened_batch",
     "record_keys",
+    "repacked_batch",
     "with_append_time",
 ]
 
@@ -253,7 +255,7 @@ def decode_batch(view: memoryview | bytes) -> list[Record]:
 
     Does not look at the checksum: ``crc_is_right`` does.
     """
-    header, data = _opened(view)
+    header, data = opened_batch(view)
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     records = []
     position = 0
@@ -280,7 +282,7 @@ class KeyedRecord(NamedTuple):
 
 def record_keys(view: memoryview | bytes) -> list[KeyedRecord]:
     """Offset and key of each record of a batch, at half the cost of ``decode_batch``. Raises CorruptMessage."""
-    header, data = _opened(view)
+    header, data = opened_batch(view)
     base_offset, size, position = header.base_offset, len(data), 0
     found: list[KeyedRecord] = []
     try:
@@ -307,12 +309,21 @@ def record_keys(view: memoryview | bytes) -> list[KeyedRecord]:
     return found
 
 
-def _opened(view: memoryview | bytes) -> tuple[BatchHeader, bytes]:
+def opened_batch(view: memoryview | bytes) -> tuple[BatchHeader, bytes]:
     """The header of a whole batch and its records, decompressed."""
     header = BatchHeader.parse(view)
     if header.magic != MAGIC or header.length < HEADER_SIZE - LOG_OVERHEAD or header.size > len(view):
         raise CorruptMessage(f"not a whole record batch of version 2: magic {header.magic}, length {header.length}")
     return header, bytes(decompress(header.codec, memoryview(view)[HEADER_SIZE : header.size]))
+
+
+def repacked_batch(header: BatchHeader, data: bytes, count: int, max_timestamp: int) -> bytes:
+    """The batch with fewer records, whose bytes are ``data``; it goes on covering the same offsets."""
+    payload = compress(Codec(header.codec), data)
+    changed = header._replace(
+        length=HEADER_SIZE - LOG_OVERHEAD + len(payload), record_count=count, max_timestamp=max_timestamp
+    )
+    return _sealed(changed, payload)
 
 
 def _malformed(header: BatchHeader, number: int) -> CorruptMessage:
