@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-BENCHES = ("broker.start", "broker.produce", "broker.latency", "broker.fetch", "broker.durable", "connect")
+BENCHES = ("broker.start", "broker.produce", "broker.latency", "broker.fetch", "broker.durable", "connect", "recovery", "compaction")
 
 
 def main() -> int:
