@@ -34,7 +34,6 @@ def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest
 
     v2 flexible
     """
-    context.require(Operation.ALTER, ResourceType.CLUSTER)
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:
@@ -52,6 +51,7 @@ def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest
 def _move(context: Context, path: str, topic: str, index: int) -> int:
     broker = context.broker
     try:
+        context.require(Operation.ALTER, ResourceType.CLUSTER)
         target = broker.logs.disk(path)
         broker.replica_moves.move(broker.partitions.find(topic, index), target)
     except BrokerError as error:
