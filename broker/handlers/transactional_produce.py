@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from broker.errors import (
@@ -28,7 +28,7 @@ from broker.errors import (
 )
 from broker.handlers.routes import Context, Pending
 from broker.partitions import INTERNAL_TOPICS
-from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
+from broker.protocol.produce import PartitionRecords, ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType
 from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
@@ -74,7 +74,7 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
     try:
         if transactional:
             context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id or "")
-        producer, wanted = _unknown(context, transactional)
+        producer, wanted = _unknown(context, request, transactional)
     except BrokerError as error:
         admission.refuse((place for place, _ in transactional), error)
         return produce(context, request, admission)
@@ -98,10 +98,15 @@ def _transactional(request: ProduceRequest) -> Iterable[tuple[_Place, Producer]]
 
 
 def _unknown(
-    context: Context, transactional: list[tuple[_Place, Producer]]
+    context: Context, request: ProduceRequest, transactional: list[tuple[_Place, Producer]]
 ) -> tuple[Producer, dict[TopicPartition, _Place]]:
-    """The producer, and the partitions in which it has no open transaction yet."""
+    """The producer, and the partitions in which it has no open transaction yet.
+
+    Or all of them, while a step of its transaction is being written: there may be requests that wait for it, and what
+    came later must not overtake them in any partition.
+    """
     broker = context.broker
+    busy = context.version >= _ADDS_SINCE and broker.transactions.is_busy(request.transactional_id or "")
     wanted: dict[TopicPartition, _Place] = {}
     for place, producer in transactional:
         if producer != transactional[0][1]:
@@ -109,7 +114,9 @@ def _unknown(
         topic, partition = place
         name = broker.topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
         log = None if name is None else broker.logs.get(name, partition)
-        if log is None or name is None or name in INTERNAL_TOPICS or log.producers.in_transaction(*producer):
+        if log is None or name is None or name in INTERNAL_TOPICS:
+            continue
+        if log.producers.in_transaction(*producer) and not busy:
             continue
         if broker.authorizer is None or context.allows(Operation.WRITE, ResourceType.TOPIC, name):
             wanted[name, partition] = place
@@ -141,90 +148,63 @@ def _added(
     admission: Admission,
     produce: _Produce,
 ) -> _Outcome:
-    """Produce, with what is for new partitions when the coordinator has these on disk.
-
-    Requests behind this one that are for them wait for the same, and follow it. What is for other partitions does not wait:
-    requests behind this one would overtake it there.
-    """
+    """Produce when the coordinator has the partitions on disk."""
     outcome: list[_Outcome] = []
     later: asyncio.Future[Any] | None = None
-    first: _Outcome = None
     held = request
 
     def then(error: BrokerError | None) -> None:
         if error is not None:
             admission.refuse(wanted.values(), _answer(context, error))
         if later is None:
-            outcome.append(produce(context, request, admission))
+            outcome.append(produce(context, held, admission))
         else:
-            _settle(later, first, lambda: produce(context, held, admission))
+            _settle(later, lambda: produce(context, held, admission))
 
     context.broker.transactions.add_partitions(
         request.transactional_id or "", producer, wanted.keys(), then, version=EPOCH_BUMP
     )
     if outcome:
         return outcome[0]
+    held = _copied(request)
     later = asyncio.get_running_loop().create_future()
-    ready, held = _split(request, set(wanted.values()))
-    first = produce(context, ready, admission) if ready.topics else None
     return None if request.acks == 0 else Pending(later, lambda response: response)
 
 
-def _split(request: ProduceRequest, held: set[_Place]) -> tuple[ProduceRequest, ProduceRequest]:
-    """The request without some partitions, and with only these: with records of their own, for the frame's go."""
-    ready: list[tuple[str | uuid.UUID, list[PartitionRecords]]] = []
-    rest: list[tuple[str | uuid.UUID, list[PartitionRecords]]] = []
-    for topic, partitions in request.topics:
-        at_once = [one for one in partitions if (topic, one.partition) not in held]
-        waiting = [
-            PartitionRecords(one.partition, memoryview(bytes(one.records)))
-            for one in partitions
-            if (topic, one.partition) in held
-        ]
-        ready += [(topic, at_once)] if at_once else []
-        rest += [(topic, waiting)] if waiting else []
-    return tuple(  # type: ignore[return-value]
-        ProduceRequest(request.acks, request.timeout_ms, topics, request.transactional_id) for topics in (ready, rest)
-    )
+def _copied(request: ProduceRequest) -> ProduceRequest:
+    """The request with records of its own: those of the frame are gone once the handler returns."""
+    topics = [
+        (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
+        for topic, partitions in request.topics
+    ]
+    return ProduceRequest(request.acks, request.timeout_ms, topics, request.transactional_id)
 
 
-def _settle(later: asyncio.Future[Any], first: _Outcome, produce: Callable[[], _Outcome]) -> None:
-    """Answer with both parts of a request, once both are as durable as they have to be."""
+def _settle(later: asyncio.Future[Any], produce: Callable[[], _Outcome]) -> None:
     try:
-        parts = (first, produce())
+        outcome = produce()
     except Exception as error:  # noqa: BLE001
         # Raised in a callback nobody would see it: whoever waits for the answer does.
         if not later.done():
             later.set_exception(error)
         return
-    waiting = [part.future for part in parts if isinstance(part, Pending)]
+    if not isinstance(outcome, Pending):
+        if not later.done():
+            later.set_result(outcome)
+        return
+    pending = outcome
 
-    def finish() -> None:
-        try:
-            later.set_result(
-                _merged([part.make(part.future.result()) if isinstance(part, Pending) else part for part in parts])
-            )
-        except asyncio.CancelledError:
+    def durable(future: asyncio.Future[Any]) -> None:
+        if later.done():
+            return
+        if future.cancelled():
             later.cancel()
-        except Exception as error:  # noqa: BLE001 - as above
+        elif (error := future.exception()) is not None:
             later.set_exception(error)
+        else:
+            later.set_result(pending.make(future.result()))
 
-    def durable(_: object) -> None:
-        if not later.done() and all(future.done() for future in waiting):
-            finish()
-
-    for future in waiting:
-        future.add_done_callback(durable)
-    if not waiting and not later.done():
-        finish()
-
-
-def _merged(parts: Sequence[Any]) -> ProduceResponse:
-    topics: dict[str | uuid.UUID, list[PartitionProduced]] = {}
-    for part in parts:
-        for topic, produced in part.topics if part is not None else ():
-            topics.setdefault(topic, []).extend(produced)
-    return ProduceResponse(topics.items())
+    pending.future.add_done_callback(durable)
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:

@@ -207,6 +207,11 @@ class TransactionCoordinator:
         else:
             self._write(transactional_id, held, following, then)
 
+    def is_busy(self, transactional_id: str) -> bool:
+        """Whether a step is being written: requests that come now wait in a queue."""
+        held = self._held.get(transactional_id)
+        return held is not None and held.writing
+
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
