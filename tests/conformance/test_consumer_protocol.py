@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from uuid import UUID
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import ConsumerGroupTopicPartitions as GroupOffsets
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
@@ -21,8 +22,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from broker.client import Admin, ClientConfig
-from broker.groups.consumer.records import RECORDS
+from broker.groups.consumer.records import RECORDS, ConsumerGroupMetadataValue
 from broker.groups.modern.records import decode_entry, encode_entry
+from broker.groups.modern.topics import GroupTopic, group_hash, topic_hash
 from tests.conformance.test_consumer_offsets_format import stored
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
@@ -142,6 +144,12 @@ def entries_of(server: Any, group: str) -> list[tuple[bytes, bytes | None]]:
     ]
 
 
+def uuid_bits(topic_id: Any) -> int:
+    """The number that confluent-kafka's id stands for."""
+    halves = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
+    return (halves[0] & (1 << 64) - 1) << 64 | halves[1] & (1 << 64) - 1
+
+
 async def look_with_our_client(bootstrap_servers: str, group: str) -> None:
     async with Admin(ClientConfig(bootstrap_servers)) as admin:
         listed = {one.group_id: one for one in await admin.list_groups()}
@@ -189,6 +197,13 @@ def test_members_share_partitions_and_take_over(
     assert {key[:2] for key, _ in entries} >= {number.to_bytes(2) for number in (3, 5, 6, 7, 8)}
     for key, value in entries:
         assert encode_entry(decode_entry(RECORDS, key, value)) == (key, value)
+    topic_id = UUID(int=uuid_bits(admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id))
+    hashes = {
+        value.metadata_hash
+        for _, value in (decode_entry(RECORDS, *entry) for entry in entries)
+        if isinstance(value, ConsumerGroupMetadataValue)
+    }
+    assert hashes - {0} == {group_hash([(topic, topic_hash(GroupTopic(topic_id, topic, PARTITIONS)))])}
     admin.delete_consumer_groups([group])[group].result(30)
 
 
