@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge
+from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordListTooLarge
 from broker.log.config import LogConfig
 from broker.protocol.compression import Codec
 from broker.protocol.records import (
@@ -117,6 +117,8 @@ def prepared(
     """The buffers to write and the headers in them: offsets from ``base_offset`` on, the leader epoch, and where the topic
     asks for it another codec or the append time. Batches are not copied unless they change.
     """
+    if len(view) > config.segment_bytes:
+        raise RecordListTooLarge(f"{len(view)} bytes are more than a segment may have, {config.segment_bytes}")
     buffers: list[bytes | memoryview] = []
     placed = []
     position = 0
@@ -129,6 +131,11 @@ def prepared(
         if rewrite:
             batch = memoryview(_rewritten(batch, original, config, now_ms))
             header = BatchHeader.parse(batch)
+            if header.size > max(config.max_message_bytes, size):
+                raise MessageTooLarge(
+                    f"a batch of {size} bytes becomes {header.size} with compression.type={config.compression_type}, "
+                    f"more than max.message.bytes, {config.max_message_bytes}"
+                )
         buffers.append(_PATCH.pack(base_offset, header.length, leader_epoch))
         buffers.append(batch[_PATCH.size :])
         placed.append(BatchHeader(base_offset, header.length, leader_epoch, *header[3:]))

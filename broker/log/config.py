@@ -131,7 +131,7 @@ class LogConfig:
         doc="With acks=all, how many replicas must have a record; more than one can't be met by a single node.",
     )
     preallocate: bool = key(
-        "preallocate", default=False, doc="Accepted for compatibility; segment files grow as needed."
+        "preallocate", default=False, doc="Take the space of a whole segment on the disk when the segment begins."
     )
     retention_bytes: int = key(
         "retention.bytes", default=-1, doc="Bytes a partition may have before its oldest segments go; -1 is no limit."

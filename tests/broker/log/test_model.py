@@ -19,7 +19,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
 
 START = 1_700_000_000_000
-CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150, retention_ms=5000)
+CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=150, retention_ms=5000)
 
 
 class LogMachine(RuleBasedStateMachine):

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge, OffsetOutOfRange
+from broker.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+)
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
@@ -197,3 +204,28 @@ def test_a_marker_may_be_the_latest_record(log: PartitionLog) -> None:
     assert log.max_timestamp() == (NOW + 5, 1)
     assert log.offset_for_time(NOW + 1) == (NOW + 5, 1)
     assert [record.offset for record in log.iter_records()] == [0]
+
+
+def test_what_grows_beyond_the_limit_when_it_is_packed_anew_is_refused(log: PartitionLog) -> None:
+    batch = encode_batch([Record(b"k", bytes(5000), (), NOW)], compression=Codec.ZSTD)
+    log.config = LogConfig(compression_type="uncompressed", max_message_bytes=1000)
+    with pytest.raises(MessageTooLarge, match=r"becomes 50\d\d with compression.type=uncompressed"):
+        log.append(batch, now_ms=NOW)
+    log.config = LogConfig(compression_type="gzip", max_message_bytes=1000)
+    assert log.append(batch, now_ms=NOW).base_offset == 0
+
+
+def test_a_batch_larger_than_a_segment_is_refused(log: PartitionLog) -> None:
+    with pytest.raises(RecordListTooLarge, match="more than a segment may have, 2000"):
+        log.append(encode_batch([Record(b"k", bytes(3000), (), NOW)]), now_ms=NOW)
+
+
+def test_preallocated_space_is_given_back(log: PartitionLog) -> None:
+    log.config = LogConfig(preallocate=True, segment_bytes=1 << 16)
+    for number in range(4):
+        log.append(encode_batch([Record(b"k", bytes(30_000), (), NOW + number)]), now_ms=NOW)
+    sizes = [segment.path.stat().st_size for segment in log.segments]
+    assert sizes[-1] == 1 << 16
+    assert sizes[:-1] == [segment.size for segment in log.segments][:-1]
+    log.close()
+    assert log.active.path.stat().st_size == log.active.size
