@@ -236,4 +236,4 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
 
 TestAnyOrder = SharePartitionMachine.TestCase
-TestAnyOrder.settings = hypothesis_settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestAnyOrder.settings = hypothesis_settings(max_examples=40, stateful_step_count=40, deadline=None)
