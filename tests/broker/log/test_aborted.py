@@ -106,6 +106,81 @@ def test_readers_get_what_was_committed_and_nothing_else(
         shutil.rmtree(directory)
 
 
+keyed_steps = st.lists(
+    st.tuples(
+        st.integers(0, PRODUCERS - 1),
+        st.sampled_from(["write", "write", "write", "delete", "commit", "abort", "compact"]),
+        st.sampled_from([b"a", b"b", b"c"]),
+    ),
+    max_size=60,
+)
+
+
+def table(log: PartitionLog) -> dict[bytes, bytes]:
+    """The last committed value of each key, as a reader of committed data finds it."""
+    last: dict[bytes, bytes] = {}
+    offset = log.log_start_offset
+    while offset < log.last_stable_offset:
+        found = log.read(offset, 100_000, until=log.last_stable_offset)
+        if not found.size:
+            break
+        values, behind = read(log, offset, 100_000)
+        for at in sorted(values):
+            key, _, value = values[at].partition(b"=")
+            last[key] = value
+        offset = behind
+    return {key: value for key, value in last.items() if value}
+
+
+@settings(max_examples=40, deadline=None)
+@given(keyed_steps)
+def test_compaction_changes_nothing_for_readers_of_committed_data(todo: list[tuple[int, str, bytes]]) -> None:
+    directory = Path(tempfile.mkdtemp())
+    try:
+        log = opened(directory)
+        log.config = LogConfig(
+            segment_bytes=400, index_interval_bytes=100, cleanup_policy=["compact"], min_cleanable_dirty_ratio=0.0,
+            delete_retention_ms=50, segment_ms=1 << 40,
+        )  # fmt: skip
+        expected: dict[bytes, bytes] = {}
+        pending: dict[int, dict[bytes, bytes]] = {}
+        sequences: dict[int, int] = {}
+        now = 1_000
+        for number, (producer, step, key) in enumerate(todo):
+            now += 20
+            if step in ("write", "delete"):
+                value = b"" if step == "delete" else b"%d" % number
+                sequence = sequences.get(producer, 0)
+                sequences[producer] = sequence + 1
+                # The value names the key, for the reader above knows values only; an empty one is a tombstone in effect.
+                batch = encode_batch(
+                    [Record(key, key + b"=" + value, (), now)],
+                    producer_id=producer,
+                    producer_epoch=0,
+                    base_sequence=sequence,
+                    transactional=True,
+                )
+                log.append(batch, now_ms=now)
+                pending.setdefault(producer, {})[key] = value
+            elif step == "compact":
+                log.compact(now)
+            else:
+                log.append_marker(producer, 0, commit=step == "commit", now_ms=now)
+                pending.pop(producer, None)
+            if step in ("commit", "abort") and not pending:
+                expected = table(log)
+                log.roll(now)
+                log.compact(now)
+                log.compact(now + 1_000)
+                assert table(log) == expected
+                log.flush()
+                again = opened(directory)
+                assert table(again) == expected
+                assert again.last_stable_offset == log.last_stable_offset
+    finally:
+        shutil.rmtree(directory)
+
+
 def test_records_deleted_within_an_open_transaction_leave_the_stable_offset_behind_the_start(tmp_path: Path) -> None:
     log = opened(tmp_path)
     fill(log, [(0, "write"), (1, "plain"), (1, "plain"), (1, "plain")])
