@@ -54,7 +54,6 @@ def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAcl
         request.operation,
         request.permission_type,
     )
-    wanted.check()
     resources: dict[tuple[int, str, int], list[AclDescription]] = {}
     for one in context.broker.metadata.acls.find(wanted):
         resources.setdefault((one.resource_type, one.resource_name, one.pattern_type), []).append(

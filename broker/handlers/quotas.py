@@ -31,9 +31,12 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
 
     v1 flexible
     """
-    context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
     filters = [EntityFilter(one.entity_type, one.match_type, one.match) for one in request.components]
-    found = context.broker.metadata.quotas.find(filters, strict=request.strict)
+    try:
+        context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+        found = context.broker.metadata.quotas.find(filters, strict=request.strict)
+    except BrokerError as error:
+        return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
     return DescribeClientQuotasResponse(
         error_message=None,
         entries=[
