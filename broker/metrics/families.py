@@ -47,6 +47,11 @@ _NAMED_OTHERWISE: Final = {
     50: "InvalidTransactionTimeout",
 }
 """Errors that Kafka's table calls otherwise than its exceptions."""
+_QUOTA_RATES: Final = {
+    "producer_byte_rate": ("produce_byte_rate", "Bytes produced a second by whom a quota holds."),
+    "consumer_byte_rate": ("fetch_byte_rate", "Bytes fetched a second by whom a quota holds."),
+    "request_percentage": ("request_request_time", "Hundredths of the broker's time taken by whom a quota holds."),
+}
 _GROUP_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 
 
@@ -70,6 +75,7 @@ def families(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network:
     yield from _logs(broker)
     yield from _groups(broker)
     yield from _connections(network)
+    yield from _quotas(broker)
     yield from _own(broker, requests, network)
     yield from broker.telemetry.families()
 
@@ -160,10 +166,8 @@ def _topics(broker: Broker, requests: Mapping[ApiKey, RequestMetrics]) -> Iterat
 def _cluster(broker: Broker) -> Iterator[Family]:
     topics = broker.metadata.topics.values()
     partitions = sum(topic.partitions for topic in topics)
-    below = sum(
-        topic.partitions for topic in topics if broker.metadata.topic_config(topic.name).min_insync_replicas > 1
-    )
-    offline = partitions - sum(broker.logs.get(t.name, i) is not None for t in topics for i in range(t.partitions))
+    below = sum(topic.partitions for topic in topics if _min_insync_replicas(broker, topic.name) > 1)
+    offline = len(broker.logs.offline)
     replicas, controller = "kafka_server_replicamanager_", "kafka_controller_kafkacontroller_"
     yield _gauge(replicas + "partitioncount", "Partitions here.", partitions)
     yield _gauge(replicas + "leadercount", "Partitions led here: all.", partitions)
@@ -175,6 +179,8 @@ def _cluster(broker: Broker) -> Iterator[Family]:
     yield _gauge(controller + "globaltopiccount", "Topics.", len(topics))
     yield _gauge(controller + "globalpartitioncount", "Partitions.", partitions)
     yield _gauge(controller + "activebrokercount", "Brokers: this one.", 1)
+    dead = sum(disk.failure is not None for disk in broker.logs.disks)
+    yield _gauge("kafka_log_logmanager_offlinelogdirectorycount", "Data directories that cannot be used.", dead)
     yield _gauge("kafka_server_kafkaserver_brokerstate", "3: running.", _RUNNING)
     yield _gauge("kafka_brokers", "Brokers: this one.", 1)
     purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
@@ -189,6 +195,12 @@ def _cluster(broker: Broker) -> Iterator[Family]:
         "Fetch sessions given up for others.",
         broker.fetch_sessions.evictions,
     )
+
+
+def _min_insync_replicas(broker: Broker, topic: str) -> int:
+    """As its first log goes by: to parse the configuration of each topic would take long."""
+    log = broker.logs.get(topic, 0)
+    return 1 if log is None else log.config.min_insync_replicas
 
 
 def _logs(broker: Broker) -> Iterator[Family]:
@@ -258,6 +270,20 @@ def _groups(broker: Broker) -> Iterator[Family]:
     yield Family("kafka_consumergroup_lag_sum", "Lag in a topic.", "gauge", lag_sums)
 
 
+def _quotas(broker: Broker) -> Iterator[Family]:
+    """What clients with a quota used of it lately."""
+    if not broker.quotas.active:
+        return
+    samples: dict[str, list[Sample]] = {}
+    for key, entity, rate in broker.quotas.rates():
+        samples.setdefault(key, []).append(
+            Sample(rate, tuple((kind.replace("-", "_"), name or "") for kind, name in entity))
+        )
+    for key, (name, doc) in _QUOTA_RATES.items():
+        if key in samples:
+            yield Family(f"kafka_server_{name}", doc, "gauge", samples[key])
+
+
 def _connections(network: Network) -> Iterator[Family]:
     prefix = "kafka_server_socketservermetrics_"
     yield Family(
@@ -283,6 +309,8 @@ def _own(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network: Net
     yield _counter(
         prefix + "slow_requests_total", "Requests above slow.request.log.threshold.ms.", network.slow_requests
     )
+    failed = sum(len(disk.upkeep.failed) for disk in broker.logs.disks)
+    yield _gauge(prefix + "partitions_refusing_writes", "Partitions whose disk is full or fails.", failed)
     for name, doc, field in (
         ("request_bytes_total", "Bytes of requests.", "request_bytes"),
         ("response_bytes_total", "Bytes of answers.", "response_bytes"),

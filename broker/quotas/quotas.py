@@ -6,7 +6,7 @@ Which quota holds for a client, and with whom it shares it, is Kafka's order of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from broker.errors import ThrottlingQuotaExceeded
@@ -159,6 +159,12 @@ class Quotas:
         if waiting:
             rate.take_back(1, now)
         return waiting
+
+    def rates(self) -> Iterator[tuple[str, Entity, float]]:
+        """What was used lately of each byte rate and of time: (key of the quota, whose, per second)."""
+        now = self._clock()
+        for (key, shared_by), rate in self._rates.items():
+            yield key, shared_by, rate.measure(now)
 
     def _limit_of_ip(self, address: str) -> tuple[float | None, Entity]:
         own: Entity = ((IP, address),)

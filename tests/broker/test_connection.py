@@ -221,3 +221,47 @@ def test_many_unanswered_requests_are_not_read_on() -> None:
         rig.close()
 
     run(test)
+
+
+def test_a_muted_connection_takes_no_requests_but_answers_those_it_took() -> None:
+    async def test() -> None:
+        futures: list[asyncio.Future[bytes]] = []
+        sent: list[float] = []
+
+        def handle(connection: Connection, content: bytes) -> None:
+            if content == b"later":
+                futures.append(asyncio.get_running_loop().create_future())
+                connection.reserve(futures[-1], lambda done: [bytearray(done.result())], sent.append)
+            else:
+                connection.mute(0.05 if content == b"mute" else 0)
+                connection.send([bytearray(content)], sent.append)
+
+        rig = Rig(handle)
+        await rig.send(frame(b"later") + frame(b"mute") + frame(b"after"))
+        while len(rig.frames) < 2:
+            await asyncio.sleep(0)
+        assert rig.frames == [b"later", b"mute"] and sent == []
+        futures[0].set_result(b"now")
+        assert await rig.receive(7) == b"nowmute"
+        assert rig.frames == [b"later", b"mute"]
+        assert len(sent) == 2 and sent[0] == 0 < sent[1]
+        assert await rig.receive(5) == b"after"
+        rig.close()
+
+    run(test)
+
+
+def test_a_connection_may_end_while_it_is_muted() -> None:
+    async def test() -> None:
+        def handle(connection: Connection, content: bytes) -> None:
+            connection.mute(0.01)
+
+        rig = Rig(handle)
+        await rig.send(frame(b"a"))
+        while not rig.frames:
+            await asyncio.sleep(0)
+        rig.close()
+        await asyncio.sleep(0.03)
+        assert rig.reasons == [None]
+
+    run(test)
