@@ -50,7 +50,7 @@ from broker.protocol.records import (
     encode_marker,
 )
 
-__all__ = ["UNSYNCED_INDEX_BYTES", "Appended", "LogSlice", "Mark", "PartitionLog"]
+__all__ = ["PRODUCER_ID_EXPIRATION_MS", "UNSYNCED_INDEX_BYTES", "Appended", "LogSlice", "Mark", "PartitionLog"]
 
 PRODUCER_ID_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 UNSYNCED_INDEX_BYTES: Final = 1024 * 1024
@@ -123,6 +123,7 @@ class PartitionLog:
         self._failure: str | None = None
         self._retired = False
         self._flush_lock = threading.Lock()
+        self._flush_below: int | None = None
         self._directory_synced = False
         self._active_since_ms = 0
         self._jitter_ms = 0
@@ -258,12 +259,16 @@ class PartitionLog:
             leader_epoch=self.leader_epoch,
         )
         header = BatchHeader.parse(batch)
-        self._write([batch], [header], now)
-        self.active.aborts_synced = self.active.aborts_synced and commit
+        # A flush in its thread must not call the marker durable before the transaction index has what it says.
+        self._flush_below = header.base_offset
         try:
+            self._write([batch], [header], now)
             self.take_marker(header, decode_batch(batch)[0], TransactionIndex(self.active.transaction_index_path))
+            self.active.aborts_synced = self.active.aborts_synced and commit
         except OSError as error:
             raise self._failed(f"cannot write the transaction index: {error.strerror or error}") from error
+        finally:
+            self._flush_below = None
         return Appended(header.base_offset, header.base_offset, NO_TIMESTAMP, self.log_start_offset)
 
     def take_marker(self, header: BatchHeader, record: Record, index: TransactionIndex) -> None:
@@ -276,7 +281,8 @@ class PartitionLog:
         stable = header.last_offset + 1 if open_from is None else open_from
         entry = AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
         self.aborted.append(entry)
-        index.append(entry)
+        if index.append(entry):
+            self._directory_synced = False
 
     def lead(self, epoch: int) -> None:
         """Go on in an epoch that another broker's records have reached. Raises KafkaStorageError."""
@@ -348,7 +354,9 @@ class PartitionLog:
         Raises KafkaStorageError. After that the log refuses appends until it is repaired: what the disk holds is not known.
         """
         with self._flush_lock:
-            target, segments = self._next_offset, self.segments.snapshot()
+            target, segments, below = self._next_offset, self.segments.snapshot(), self._flush_below
+            if below is not None:
+                target = min(target, below)
             if target <= self.flushed_offset or self._retired:
                 return self.flushed_offset
             try:
@@ -417,6 +425,7 @@ class PartitionLog:
                     entries = [entry for entry in self.aborted if entry.last_offset in ends]
                     TransactionIndex(one.transaction_index_path).replace(entries)
                     one.aborts_synced = False
+                self._directory_synced = False
                 self._sync(segments, self.flushed_offset)
             except CorruptMessage:
                 self.is_damaged = True
@@ -582,9 +591,9 @@ class PartitionLog:
         self.log_start_offset = max(self.log_start_offset, target)
         return self.log_start_offset
 
-    def enforce_retention(self, now_ms: int) -> int:
+    def enforce_retention(self, now_ms: int, producers_kept_ms: int = PRODUCER_ID_EXPIRATION_MS) -> int:
         """Delete segments that are too old or too many and forget idle producers; how many segments went."""
-        self.producers.expire(now_ms - PRODUCER_ID_EXPIRATION_MS)
+        self.producers.expire(now_ms - producers_kept_ms)
         facts = [self._facts(segment, now_ms) for segment in self.segments]
         count = expired_segments(facts, self.config, log_start_offset=self.log_start_offset, now_ms=now_ms)
         if count == 0:

@@ -90,7 +90,8 @@ class Segment:
         self._first_timestamp: int | None = None
         self.next_offset = base_offset
         self.loaded = self.size == 0
-        self.aborts_synced = True
+        self.aborts_synced = self.size == 0
+        """Whether the disk has the transaction index; of a process that was killed before nobody knows."""
         self._unindexed_bytes = 0
 
     def _name(self, suffix: str) -> str:

@@ -30,10 +30,11 @@ class TransactionIndex:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def append(self, aborted: AbortedTransaction) -> None:
-        """Raises OSError, and ``replace`` makes up for it."""
+    def append(self, aborted: AbortedTransaction) -> bool:
+        """Whether it is the first entry, which made the file. Raises OSError, and ``replace`` makes up for it."""
         with self.path.open("ab") as file:
             file.write(_ENTRY.pack(_VERSION, *aborted))
+            return file.tell() == _ENTRY.size
 
     def replace(self, entries: Sequence[AbortedTransaction]) -> None:
         """Make ``entries`` all that the file has. Raises OSError."""
