@@ -92,7 +92,8 @@ class Transactions:
                     raise
 
     def offsets(self, positions: list[TopicPartition], group: Any) -> None:
-        self._insist(lambda timeout: self.producer.send_offsets_to_transaction(positions, group, timeout))
+        # Not tried again: librdkafka 2.16 may then never come back from the call.
+        self.producer.send_offsets_to_transaction(positions, group, _TRY_S)
 
     def renew(self) -> None:
         """As after a crash of the client: another producer takes the id, which ends what was open."""
