@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, Final
 
-from broker.security.jaas import login_module
 from tidegate.kit.config import KeyType, Password, at_least, config, family, key, keys_of, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -354,6 +353,8 @@ def listener_problems(security: SecurityConfig, name: str, protocol: SecurityPro
                     'PLAIN needs its users: org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
                 )
             if own.sasl_jaas_config is not None:
+                from broker.security.jaas import login_module
+
                 try:
                     login_module(own.sasl_jaas_config.reveal())
                 except ValueError as error:

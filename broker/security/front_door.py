@@ -10,12 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.connection import Connection, ConnectionRefusal
-from broker.security.certificate_names import MappingRules, subject_name
 from broker.security.config import ListenerConfig, SecurityConfig
-from broker.security.jaas import login_module
 from broker.security.principal import Principal
-from broker.security.sasl.authenticator import Requests, SaslAuthenticator, SaslListener
-from broker.security.sasl.mechanism import Identity, Mechanism
 from broker.security.scram import MIN_ITERATIONS, ScramMechanism
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.logs import logger
@@ -23,8 +19,11 @@ from tidegate.kit.logs import logger
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config import BrokerConfig
+    from broker.security.certificate_names import MappingRules
+    from broker.security.sasl.authenticator import Requests, SaslListener
     from broker.security.sasl.jwks import Jwks
     from broker.security.sasl.jwt import TokenValidator
+    from broker.security.sasl.mechanism import Mechanism
     from broker.security.sasl.scram import Login
 
 __all__ = ["FrontDoor"]
@@ -49,7 +48,7 @@ class FrontDoor:
         self.settings = self._config.listener(name)
         self._sasl = self._sasl_listener() if protocol.sasl else None
         self._context: ssl.SSLContext | None = None
-        self._rules = MappingRules("DEFAULT")
+        self._rules: MappingRules | None = None
         if protocol.encrypted:
             self._context = self._tls_context()
             self._rules = self._mapping_rules()
@@ -68,6 +67,8 @@ class FrontDoor:
         """Begin with a client that was accepted."""
         common: dict[str, Any] = {"closed": closed, "listener": self.name}
         if self._sasl is not None:
+            from broker.security.sasl.authenticator import SaslAuthenticator
+
             common["handle"] = SaslAuthenticator(self._sasl)
             common["max_frame_bytes"] = self.settings.sasl_server_max_receive_size
         else:
@@ -88,6 +89,8 @@ class FrontDoor:
         return tls_context(self.settings, self.protocol, client_auth_is_own=own)
 
     def _mapping_rules(self) -> MappingRules:
+        from broker.security.certificate_names import MappingRules
+
         try:
             return MappingRules(self.settings.ssl_principal_mapping_rules)
         except ValueError as error:
@@ -96,7 +99,9 @@ class FrontDoor:
     def _established(self, connection: Connection, certificate: bytes | None) -> None:
         if self._sasl is not None:
             return  # who the client is, SASL tells
-        if certificate is not None:
+        if certificate is not None and self._rules is not None:
+            from broker.security.certificate_names import subject_name
+
             try:
                 name = subject_name(certificate)
             except (ValueError, IndexError) as error:
@@ -110,6 +115,8 @@ class FrontDoor:
     # SASL
 
     def _sasl_listener(self) -> SaslListener:
+        from broker.security.sasl.authenticator import SaslListener
+
         mechanisms: dict[str, Callable[[], Mechanism]] = {}
         sessions: dict[str, int] = {}
         for name in self.settings.sasl_enabled_mechanisms:
@@ -121,6 +128,8 @@ class FrontDoor:
         )
 
     def _mechanism(self, name: str, own: ListenerConfig) -> Callable[[], Mechanism]:
+        from broker.security.jaas import login_module
+
         module = login_module(own.sasl_jaas_config.reveal()) if own.sasl_jaas_config is not None else None
         if name == "PLAIN":
             from broker.security.sasl.plain import Plain, users_of
@@ -165,6 +174,7 @@ class FrontDoor:
         return SignedTokens(own, keys)
 
     def _look_up(self, user: str, mechanism: ScramMechanism, token: bool) -> Login:
+        from broker.security.sasl.mechanism import Identity
         from broker.security.sasl.scram import Login, nobody
 
         if token:
