@@ -98,10 +98,10 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
             failure = future.exception()
             if isinstance(failure, BrokerError):
                 finish(dict.fromkeys(offsets, failure))
-            elif failure is not None:
-                done.set_exception(failure)
-            else:
+            elif failure is None:
                 finish(future.result())
+            elif not done.done():
+                done.set_exception(failure)
 
         committed.add_done_callback(written)
 
