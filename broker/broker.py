@@ -99,7 +99,11 @@ class Broker:
         self.metadata.watch_topics = self.groups.topic_changed
         self.metadata_keeper = MetadataKeeper(self.metadata, config)
         self.replica_moves = ReplicaMoves(self.logs, self.metadata)
-        self.log_keeper = LogKeeper(self.logs, starts_moved=self.fetch_sessions.look_at_all)
+        self.log_keeper = LogKeeper(
+            self.logs,
+            starts_moved=self.fetch_sessions.look_at_all,
+            producers_kept_ms=config.producer_id_expiration_ms,
+        )
         self.groups.start()
         self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)
         self.transactions = TransactionCoordinator(

@@ -10,7 +10,7 @@ from typing import Final
 
 from broker.errors import BrokerError
 from broker.log.directory import LogDirectory
-from broker.log.partition import PartitionLog
+from broker.log.partition import PRODUCER_ID_EXPIRATION_MS, PartitionLog
 from tidegate.kit.logs import logger
 
 __all__ = ["KEEP_LOGS_S", "LogKeeper", "unhurried"]
@@ -36,8 +36,15 @@ async def unhurried(logs: LogDirectory) -> AsyncIterator[PartitionLog]:
 class LogKeeper:
     """Belongs to one event loop; what waits for the disk is done by a thread."""
 
-    def __init__(self, logs: LogDirectory, *, starts_moved: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        logs: LogDirectory,
+        *,
+        starts_moved: Callable[[], None] = lambda: None,
+        producers_kept_ms: int = PRODUCER_ID_EXPIRATION_MS,
+    ) -> None:
         self._logs = logs
+        self._producers_kept_ms = producers_kept_ms
         self._starts_moved = starts_moved
         self._writer = ThreadPoolExecutor(1, "checkpoint")
         self._remover = ThreadPoolExecutor(1, "remove")
@@ -78,7 +85,7 @@ class LogKeeper:
         now_ms, gone = time.time_ns() // 1_000_000, 0
         async for one in unhurried(self._logs):
             try:
-                gone += one.enforce_retention(now_ms)
+                gone += one.enforce_retention(now_ms, self._producers_kept_ms)
             except BrokerError as error:
                 log.warning("retention failed", topic=one.topic, partition=one.partition, error=error.message)
         if gone:

@@ -63,6 +63,15 @@ class TransactionConfig:
         doc="Take records of a transaction only where the coordinator knows that their partition belongs to it. Clients "
         "that take part in `transaction.version` 2 are always held to that.",
     )
+    producer_id_expiration_ms: int = key(
+        "producer.id.expiration.ms",
+        default=86_400_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How long partitions remember a producer that writes nothing, in milliseconds; what it sends again after that is "
+        "not known to be a repetition.",
+        importance="low",
+    )
     two_phase_commit_enable: bool = key(
         "transaction.two.phase.commit.enable",
         default=False,
