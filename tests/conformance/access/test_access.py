@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from broker.handlers import ROUTES
+
 from tests.conformance.access.brokers import apache, ours, walked
 from tests.conformance.access.walk import recorded
 
@@ -32,3 +34,18 @@ def test_what_was_written_down_is_what_kafka_tells(tmp_path: Path) -> None:
     with apache(tmp_path) as ports:
         found = differences(walked(ports), recorded())
     assert not found, "\n".join(found)
+
+
+def test_no_api_is_left_out() -> None:
+    asked = {name.split()[0] for name in recorded()["nobody"]}
+    assert {route.key.title for route in ROUTES.values()} - asked == {
+        # These ask nobody for rights, or are part of saying who one is.
+        "ApiVersions",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "GetTelemetrySubscriptions",
+        "PushTelemetry",
+        # Tokens are changed by their owners and renewers only.
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+    }
