@@ -10,6 +10,7 @@ from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
+    InvalidGroupId,
     InvalidProducerEpoch,
     InvalidTxnState,
     ProducerFenced,
@@ -51,6 +52,8 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
     try:
         context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+        if not request.group_id:
+            raise InvalidGroupId("The group id is empty.")
     except BrokerError as error:
         return _response(context, request, dict.fromkeys(_named(request), error))
     refused: dict[TopicPartition, BrokerError | None] = {}
