@@ -133,7 +133,7 @@ class ProducerState:
         """
         known = self._producers.get(header.producer_id)
         if known is None:
-            if transaction_version >= 2 and header.base_sequence != 0:
+            if transaction_version >= 2 and header.is_transactional and header.base_sequence != 0:
                 raise OutOfOrderSequence(
                     f"producer {header.producer_id} must begin its transaction in {self._where} with sequence 0, "
                     f"not {header.base_sequence}"

@@ -147,6 +147,11 @@ def test_kafkas_tools_know_our_transactions(ours: TidegateBroker, kafka_tools: C
     )
     producer.commit_transaction(30)
     assert committed(ours, topic)[-1] == "open"
+    said = kafka_tools(
+        "kafka-console-consumer", *connection, "--topic", topic, "--partition", "0", "--offset", "earliest",
+        "--isolation-level", "read_committed", "--max-messages", str(len(committed(ours, topic))), "--timeout-ms", "20000",
+    )  # fmt: skip
+    assert said.splitlines() == committed(ours, topic)
     ours.stop()
     folder = ours.directory / "log" / f"__transaction_state-{partition_for('open', PARTITIONS)}"
     files = ",".join(map(str, folder.glob("*.log")))
