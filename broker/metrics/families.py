@@ -17,7 +17,7 @@ from broker.metrics.requests import PERCENTILES, RequestMetrics, quantiles
 from broker.metrics.text import Family, Sample
 from broker.protocol.api import ApiKey
 
-__all__ = ["Network", "families"]
+__all__ = ["Network", "error_name", "families"]
 
 _RUNNING: Final = 3
 
@@ -45,6 +45,7 @@ _NAMED_OTHERWISE: Final = {
     46: "DuplicateSequenceNumber",
     49: "InvalidProducerIdMapping",
     50: "InvalidTransactionTimeout",
+    68: "NonEmptyGroup",
 }
 """Errors that Kafka's table calls otherwise than its exceptions."""
 _QUOTA_RATES: Final = {
@@ -108,7 +109,7 @@ def _requests(requests: Mapping[ApiKey, RequestMetrics]) -> Iterator[Family]:
         "Answers by error: NONE those without any, others once for each part of an answer.",
         "counter",
         [
-            Sample(count, (("request", name), ("error", _error_name(code))))
+            Sample(count, (("request", name), ("error", error_name(code))))
             for key, metrics in requests.items()
             for name in _names(key)
             for code, count in ((NONE, metrics.without_error), *metrics.errors.items())
@@ -142,10 +143,14 @@ def _histogram(count: int, seconds: list[float], *labels: tuple[str, str]) -> It
         )
 
 
-def _error_name(code: int) -> str:
+def error_name(code: int) -> str:
+    """As Kafka's table of errors has it."""
     if code == NONE:
         return "NONE"
-    name = _NAMED_OTHERWISE.get(code) or type(error_for(code)).__name__
+    error = error_for(code)
+    if error.code != code:
+        return f"ERROR_{code}"
+    name = _NAMED_OTHERWISE.get(code) or type(error).__name__
     return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")
 
 

@@ -10,10 +10,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from broker.handlers.routes import Context
+from broker.metrics.families import error_name
 from broker.metrics.requests import PERCENTILES, RequestMetrics, Times, error_codes, quantiles
 from broker.metrics.slow import SlowRequests
 from broker.metrics.text import Family, Sample, lines
@@ -105,6 +107,13 @@ def test_errors_are_found_at_any_depth() -> None:
     assert [*error_codes(fetched)] == [70, 1]
     bad = MetadataResponseTopic(error_code=3, partitions=[MetadataResponsePartition(error_code=5)])
     assert [*error_codes(MetadataResponse(topics=[bad]))] == [3]
+
+
+def test_errors_have_kafkas_names() -> None:
+    for error in ErrorCode:
+        known = error_name(error.value)
+        assert known in (error.name.upper(), f"ERROR_{error.value}")
+    assert error_name(3) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def test_quantiles_are_of_the_last_requests() -> None:
