@@ -24,6 +24,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 _NO_LIMIT: Final = (1 << 31) - 1
 _JAAS: Final = "sasl.jaas.config"
+_PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
 class SecurityProtocol(IntEnum):
@@ -236,6 +237,14 @@ class SecurityConfig(ListenerConfig):
         default=[],
         importance="high",
         doc="Listeners of Kafka's controllers. They are not opened: this broker is its own controller.",
+    )
+    principal_builder: str = key(
+        "principal.builder.class",
+        default=_PRINCIPAL_BUILDER,
+        type=KeyType.CLASS,
+        importance="low",
+        check=one_of(_PRINCIPAL_BUILDER),
+        doc="What makes a principal of a connection. Only Kafka's own; others are Java.",
     )
     failed_authentication_delay_ms: int = key(
         "connection.failed.authentication.delay.ms",

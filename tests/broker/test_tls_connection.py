@@ -77,7 +77,7 @@ class Rig:
         self.client.close()
 
     async def receive(self, size: int) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < size:
             try:
                 part = self.tls.read(size - len(data))
@@ -87,7 +87,7 @@ class Rig:
             if not part:
                 break
             data += part
-        return data
+        return bytes(data)
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -161,6 +161,28 @@ def test_what_is_no_handshake_ends_the_connection(context: ssl.SSLContext, data:
         while rig.connection.is_open:
             await asyncio.sleep(0)
         assert "TLS handshake failed" in str(rig.reasons[0])
+        rig.client.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_damaged_handshake_ends_the_connection(context: ssl.SSLContext, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def test() -> None:
+        rig = Rig(context, lambda _, __: None)
+        with pytest.raises(ssl.SSLWantReadError):
+            rig.tls.do_handshake()
+        hello = bytearray(rig.outgoing.read())
+        for _ in range(chance.randrange(1, 20)):
+            hello[chance.randrange(len(hello))] = chance.randrange(256)
+        cut = chance.randrange(len(hello) + 1)
+        await asyncio.get_running_loop().sock_sendall(rig.client, bytes(hello[:cut]) + chance.randbytes(100))
+        rig.client.shutdown(socket.SHUT_WR)
+        while rig.connection.is_open:
+            await asyncio.sleep(0)
+        assert not rig.connection.authenticated
         rig.client.close()
 
     run(test)
