@@ -6,8 +6,10 @@ at the pinned version is left alone.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tomllib
@@ -79,6 +81,10 @@ def _kafka(target: Path, pin: dict[str, str]) -> None:
     _maven("connect-file", target / "plugins" / "connect-file", pin, "kafka", "-DincludeArtifactIds=connect-file")
 
 
+def _kafka_streams(target: Path, pin: dict[str, str]) -> None:
+    _maven("kafka-streams", target / "libs", pin, "kafka-streams")
+
+
 def _hdfs(target: Path, pin: dict[str, str]) -> None:
     _maven("hdfs", target / "libs", pin, "hdfs")
 
@@ -89,6 +95,21 @@ def _s3(target: Path, pin: dict[str, str]) -> None:
         raise ServerMissing("s3 needs Go to build versitygw: install a Go toolchain")
     environment = {**os.environ, "GOBIN": str(target.absolute() / "bin"), "CGO_ENABLED": "0"}
     _run([go, "install", f"{pin['module']}@{pin['version']}"], environment)
+
+
+def _franz_go(target: Path, pin: dict[str, str]) -> None:
+    """The tests of the client, compiled, beside their sources, which one of them reads."""
+    go = shutil.which("go")
+    if go is None:
+        raise ServerMissing("franz-go needs Go to build its tests: install a Go toolchain")
+    told = _run([go, "mod", "download", "-json", f"{pin['module']}@{pin['version']}"])
+    # The compiler wants to write beside the sources, which the module cache does not let it.
+    sources = target / "sources"
+    shutil.copytree(json.loads(told)["Dir"], sources)
+    for folder in (sources, *sources.rglob("*")):
+        folder.chmod(folder.stat().st_mode | stat.S_IWUSR)
+    tests = str(target.absolute() / "bin" / "kgo.test")
+    _run([go, "-C", str(sources), "test", "-c", "-o", tests, "./pkg/kgo"], {**os.environ, "CGO_ENABLED": "0"})
 
 
 def _postgres(target: Path, pin: dict[str, str]) -> None:
@@ -121,18 +142,21 @@ def _maven(profile: str, target: Path, pin: dict[str, str], prefix: str, *more: 
           "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={target}"])  # fmt: skip
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
         raise ServerMissing(f"{' '.join(command)} ended with status {done.returncode}:\n{tail}")
+    return done.stdout
 
 
 _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "kafka": _kafka,
+    "kafka-streams": _kafka_streams,
     "postgres": _postgres,
     "s3": _s3,
     "hdfs": _hdfs,
+    "franz-go": _franz_go,
     "node-clients": _node_clients,
 }
 NAMES: Final = tuple(_FETCHERS)
