@@ -11,7 +11,9 @@ from broker.errors import (
     InvalidRequest,
     LeaderNotAvailable,
     MismatchedEndpointType,
+    ThrottlingQuotaExceeded,
     TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
     UnsupportedEndpointType,
 )
 from broker.features import FEATURES
@@ -141,7 +143,7 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tel
             topic = topics.find(wanted.topic_id)
         else:
             context.require_topic(Operation.DESCRIBE, wanted.name)
-            if allowed and context.broker.authorizer is not None:
+            if allowed and (context.broker.authorizer is not None or context.broker.quotas.active):
                 _require_creation(context, wanted.name)
             topic = topics.find_or_create(wanted.name, allowed=allowed)
     except BrokerError as error:
@@ -181,12 +183,19 @@ def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tel
 
 
 def _require_creation(context: Context, name: str) -> None:
-    """Where the topic is still to be created: by the cluster's leave, or the topic's."""
+    """Where the topic is still to be created: by the cluster's leave, or the topic's, and as the quota has room for it."""
     broker = context.broker
     if name in broker.metadata.topics or not broker.config.auto_create_topics_enable:
         return
     if not context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
         context.require(Operation.CREATE, ResourceType.TOPIC, name)
+    try:
+        context.mutations(strict_since=0).take(broker.config.num_partitions)
+    except ThrottlingQuotaExceeded as error:
+        # As Kafka: the client is not told, but asks again.
+        raise UnknownTopicOrPartition(
+            f"There is no topic {name!r}, and for now it is not created: {error.message}"
+        ) from error
 
 
 @routes.handles(ApiKey.DESCRIBE_CLUSTER, versions=range(3))

@@ -82,3 +82,13 @@ def test_changes_of_topics_above_their_rate(broker: BrokerThread, version: int, 
     assert [one.topics[0].error_code for one in told] == [0, 89 if refused else 0]
     assert told[1].throttle_time_ms > 0
     admin.hang_up()
+
+
+def test_topics_made_by_asking_for_them_count_too(broker: BrokerThread) -> None:
+    admin = Peer(broker.port)
+    limit(admin, "client-id", "test", "controller_mutation_rate", 0.5)
+    body = {"topics": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "allow_auto_topic_creation": True}
+    answer = admin.ask(ApiKey.METADATA, 8, body)
+    codes = [one["error_code"] for one in answer["topics"]]
+    assert codes[0] == "none" and codes[2] == "unknown_topic_or_partition"
+    admin.hang_up()
