@@ -48,7 +48,7 @@ class _TlsWire:
                 shaken, self._shaken = self._shaken, None
                 shaken(self._tls)
                 raise BlockingIOError  # the connection may have another buffer by now
-            return self._tls.read(len(buffer), buffer)  # type: ignore[return-value]
+            return self._read_records(buffer)
         except ssl.SSLWantReadError:
             self.has_more = False
             raise BlockingIOError from None
@@ -58,6 +58,22 @@ class _TlsWire:
             self._tell()
             stage = "TLS handshake failed" if self._shaken is not None else "TLS failed"
             raise ConnectionRefusal(f"{stage}: {getattr(error, 'reason', None) or error}") from error
+
+    def _read_records(self, buffer: memoryview) -> int:
+        """As much as there is: one read of OpenSSL gives one TLS record, of 16 KiB at most."""
+        total: int = self._tls.read(len(buffer), buffer)  # type: ignore[assignment]
+        while 0 < total < len(buffer):
+            try:
+                more: int = self._tls.read(len(buffer) - total, buffer[total:])  # type: ignore[assignment]
+            except ssl.SSLWantReadError:
+                self.has_more = False
+                break
+            except ssl.SSLError:
+                break  # the next read meets it again
+            if more == 0:
+                break
+            total += more
+        return total
 
     @property
     def is_flushed(self) -> bool:
