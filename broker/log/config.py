@@ -62,7 +62,7 @@ class LogConfig:
         "file.delete.delay.ms",
         default=60_000,
         check=at_least(0),
-        doc="How long the file of a deleted segment stays. Files here go as soon as the last reader is done with them.",
+        doc="How long the files of a deleted segment or topic stay, under another name, before their space is given back.",
     )
     flush_messages: int = key(
         "flush.messages",
