@@ -234,8 +234,6 @@ class GroupCoordinator:
         transactional = producer is not None
         try:
             self._check_open()
-            if transactional and not group_id:
-                raise InvalidGroupId("The group id is empty.")
             group = self._groups.get(group_id)
             if group is None and generation >= 0:
                 unknown = IllegalGeneration if transactional or version < 9 else GroupIdNotFound

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 from uuid import UUID
 
-from broker.errors import BrokerError, GroupIdNotFound
+from broker.errors import BrokerError, GroupIdNotFound, InvalidGroupId
 
 if TYPE_CHECKING:
     from broker.groups.journal import Entry
@@ -102,7 +102,12 @@ class GroupNamespace:
         return self._groups.get(group_id)
 
     def find(self, group_id: str, kind: type[G]) -> G:
-        """The group of this id and class; raises GroupIdNotFound where there is none, or one of another type."""
+        """The group of this id and class; raises GroupIdNotFound where there is none, or one of another type.
+
+        Raises InvalidGroupId for the empty id.
+        """
+        if not group_id:
+            raise InvalidGroupId("The group id is empty.")
         group = self._groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")

@@ -218,7 +218,15 @@ def _topic_partitions(partitions: Mapping[str, Sequence[int]]) -> list[wire.Topi
 
 
 def _failed(error: BrokerError) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.message, status=[])
+    return StreamsGroupHeartbeatResponse(
+        error_code=error.code,
+        error_message=error.message,
+        status=[],
+        active_tasks=None,
+        standby_tasks=None,
+        warmup_tasks=None,
+        partitions_by_user_endpoint=None,
+    )
 
 
 @routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=range(1))
