@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from broker.arrivals import Arrivals
@@ -15,11 +15,12 @@ from broker.groups.share.service import ShareMembership
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.log_keeper import LogKeeper
-from broker.metadata import ClusterMetadata
+from broker.metadata import ClusterMetadata, Topic
 from broker.metadata_keeper import MetadataKeeper
 from broker.metadata_records import GROUP_RESOURCE
 from broker.metrics.topics import TopicMetrics
 from broker.partitions import Partitions
+from broker.protocol.fields import SharedArray
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
 from broker.replica_moves import ReplicaMoves
@@ -27,10 +28,10 @@ from broker.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
 from broker.security.tokens import DelegationTokens
+from broker.share.config import SHARE_STATE_TOPIC
 from broker.share.coordinator import ShareCoordinator
 from broker.share.settings import share_settings
 from broker.share.share_groups import ShareGroups
-from broker.share.state_log import ShareStateLog
 from broker.state_topic import StateTopic
 from broker.telemetry.subscriptions import (
     CLIENT_METRICS,
@@ -85,13 +86,15 @@ class Broker:
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)
         self.durability = Durability(background_interval_s=config.background_flush_ms / 1000)
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
+        self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
+        """What Metadata answers about all topics, and in which state of the metadata."""
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)
         """Without one everything is allowed."""
         self.tokens = DelegationTokens(config, self.metadata.tokens, self.metadata.append)
         self.topic_metrics = TopicMetrics()
         self.quotas = Quotas(self.metadata.quotas, config)
         self.groups = GroupCoordinator(
-            StateTopic(self, OFFSETS_TOPIC, partitions=config.offsets_topic_partitions, make=self.topics.offsets_topic),
+            self._state_topic(OFFSETS_TOPIC, config.offsets_topic_partitions, self.topics.offsets_topic),
             config,
             MetadataTopics(self.metadata, config.broker_rack),
             settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
@@ -107,12 +110,7 @@ class Broker:
         self.groups.start()
         self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)
         self.transactions = TransactionCoordinator(
-            StateTopic(
-                self,
-                TRANSACTIONS_TOPIC,
-                partitions=config.transaction_topic_partitions,
-                make=self.topics.transactions_topic,
-            ),
+            self._state_topic(TRANSACTIONS_TOPIC, config.transaction_topic_partitions, self.topics.transactions_topic),
             self.markers,
             config,
             new_producer_id=self.metadata.next_producer_id,
@@ -121,9 +119,13 @@ class Broker:
         self.transactions.start()
         self.share = self._share_groups()
 
+    def _state_topic(self, name: str, partitions: int, make: Callable[[], Topic]) -> StateTopic:
+        return StateTopic(name, partitions=partitions, make=make, topics=self.metadata.topics, logs=self.partitions)
+
     def _share_groups(self) -> ShareGroups:
         clock = LoopClock()
-        coordinator = ShareCoordinator(ShareStateLog(self), self.config, clock, self._has_partition)
+        log = self._state_topic(SHARE_STATE_TOPIC, self.config.share_state_partitions, self.topics.share_state_topic)
+        coordinator = ShareCoordinator(log, self.config, clock, self._has_partition)
         coordinator.start()
         share = ShareGroups(
             coordinator,

@@ -49,6 +49,9 @@ class Partitions:
         self._durability = durability
         self._arrivals = arrivals
 
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get(topic, partition)
+
     def find(self, topic: str | uuid.UUID, partition: int, leader_epoch: int = -1) -> PartitionLog:
         """Raises UnknownTopicOrPartition, UnknownTopicId, or UnknownLeaderEpoch where the caller knows a newer one."""
         if isinstance(topic, uuid.UUID):
@@ -128,6 +131,8 @@ class Partitions:
 
 _LENGTH: Final = struct.Struct(">qi")
 """Base offset and length, which stand before what the length counts."""
+
+
 def _refuse_epoch(found: PartitionLog, epoch: int) -> None:
     which = f"{found.topic}-{found.partition} is in leader epoch {found.leader_epoch}"
     if epoch > found.leader_epoch:

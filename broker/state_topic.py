@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from broker.durability import Flushed
 from broker.errors import BrokerError
 from broker.log.committed import committed_records
+from broker.log.partition import PartitionLog
 from broker.metadata import Topic
+from broker.partitions import Partitions
 from broker.protocol.records import Record
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 __all__ = ["StateTopic"]
 
@@ -21,16 +19,19 @@ __all__ = ["StateTopic"]
 class StateTopic:
     """``__consumer_offsets`` and its like: ``make`` creates the topic, which the first append does."""
 
-    def __init__(self, broker: Broker, name: str, *, partitions: int, make: Callable[[], Topic]) -> None:
-        self._broker = broker
+    def __init__(
+        self, name: str, *, partitions: int, make: Callable[[], Topic], topics: Mapping[str, Topic], logs: Partitions
+    ) -> None:
         self._name = name
         self._partitions = partitions
         self._make = make
+        self._topics = topics
+        self._logs = logs
 
     @property
     def partitions(self) -> int:
         """As many as the topic has, or will have."""
-        topic = self._broker.metadata.topics.get(self._name)
+        topic = self._topics.get(self._name)
         return topic.partitions if topic is not None else self._partitions
 
     def append(
@@ -44,13 +45,12 @@ class StateTopic:
         With a ``producer`` (id, epoch) they are part of its transaction, and do not count before its marker.
         Raises BrokerError where they cannot be written; the future fails with one where they do not become durable.
         """
-        broker = self._broker
         self._make()
-        log = broker.partitions.find(self._name, partition)
+        log = self._logs.find(self._name, partition)
         before = log.size
         log.append_records([Record(key, value) for key, value in entries], producer=producer)
-        broker.partitions.appended(log, log.size - before)
-        durable = broker.partitions.durable([log])
+        self._logs.appended(log, log.size - before)
+        durable = self._logs.durable([log])
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if durable is None:
             done.set_result(None)
@@ -65,11 +65,26 @@ class StateTopic:
 
         Those of transactions that are open at the end are left in ``still_open``, by producer id.
         """
-        log = self._broker.logs.get(self._name, partition)
+        log = self._log(partition)
         if log is None:
             return
         for record in committed_records(log.iter_batches(), still_open):
             yield record.offset, record.key, record.value
+
+    def end_offset(self, partition: int) -> int:
+        """The offset of the next record."""
+        log = self._log(partition)
+        return 0 if log is None else log.log_end_offset
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        """As DeleteRecords: whole segments go with the next round of retention."""
+        log = self._log(partition)
+        if log is not None and offset > log.log_start_offset:
+            log.delete_records(offset)
+            self._logs.changed(log)
+
+    def _log(self, partition: int) -> PartitionLog | None:
+        return self._logs.get(self._name, partition)
 
 
 def _settle(done: asyncio.Future[None], flushed: asyncio.Future[Flushed]) -> None:
