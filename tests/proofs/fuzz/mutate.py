@@ -17,7 +17,7 @@ def mutated(content: bytes, other: bytes, chance: random.Random) -> tuple[bytes,
     data = bytearray(content)
     kind = chance.choices(
         ["nothing", "bytes", "length", "varint", "cut", "longer", "spliced", "tags", "header", "frame"],
-        [6, 6, 6, 6, 4, 1, 2, 3, 1, 1],
+        [14, 6, 6, 6, 3, 1, 2, 2, 1, 1],
     )[0]
     at = chance.randrange(_HEADER, len(data)) if len(data) > _HEADER else 0
     match kind:
