@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from broker.config import BrokerConfig, Listener
 from broker.connection import Connection
 from broker.errors import InvalidRequest, KafkaStorageError
+from broker.security.config import SecurityProtocol
 from broker.security.connection_limits import ConnectionLimits
 from broker.security.front_door import FrontDoor
 from tidegate.kit.config import parse
@@ -52,6 +54,11 @@ class Listening:
         self.connections: set[Connection] = set()
         self._addresses: dict[Connection, str] = {}
         self.accepted = self.refused = 0
+        names = [listener.name for listener in config.opened_listeners]
+        asking = [name for name in names if config.protocol_of(name) is not SecurityProtocol.PLAINTEXT]
+        self.failed: Counter[str] = Counter(dict.fromkeys(asking, 0))
+        """Clients that did not prove who they are, by listener."""
+        self._authenticated: Counter[str] = Counter(dict.fromkeys(asking, 0))
         self._bytes_in = self._bytes_out = 0
 
     @property
@@ -61,6 +68,12 @@ class Listening:
     @property
     def bytes_out(self) -> int:
         return self._bytes_out + sum(one.bytes_out for one in self.connections)
+
+    def authenticated(self) -> Counter[str]:
+        """Clients that proved who they are, by listener; those that are still there too."""
+        made = self._authenticated.copy()
+        made.update(one.listener for one in self.connections if one.authenticated and one.listener in made)
+        return made
 
     def bind(self, listener: Listener) -> Listener:
         """Take the address, without accepting yet; the listener with the port it got. Raises KafkaStorageError."""
@@ -197,6 +210,11 @@ class Listening:
         self._bytes_in += connection.bytes_in
         self._bytes_out += connection.bytes_out
         self._limits.leave(connection.listener, self._addresses.pop(connection))
+        if connection.listener in self.failed:
+            if connection.authenticated:
+                self._authenticated[connection.listener] += 1
+            elif reason is not None:
+                self.failed[connection.listener] += 1
         if reason is not None:
             log.warning("connection closed", client=connection.peer, listener=connection.listener, reason=reason)
         self._let_in()

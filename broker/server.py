@@ -186,6 +186,8 @@ class BrokerServer:
         listening = self._listening
         network = Network(
             by_listener=Counter(one.listener for one in listening.connections),
+            authenticated=listening.authenticated(),
+            failed=listening.failed,
             accepted=listening.accepted,
             refused=listening.refused,
             bytes_in=listening.bytes_in,

@@ -60,6 +60,10 @@ class Network(NamedTuple):
     """What the server knows of its connections."""
 
     by_listener: Mapping[str, int]
+    authenticated: Mapping[str, int]
+    """Clients that proved who they are, by listener; those of listeners that nobody asks at are left out."""
+    failed: Mapping[str, int]
+    """Clients that did not."""
     accepted: int
     refused: int
     bytes_in: int
@@ -297,6 +301,13 @@ def _connections(network: Network) -> Iterator[Family]:
         "gauge",
         [Sample(count, _listener(listener)) for listener, count in network.by_listener.items()],
     )
+    for outcome, counts in (("successful", network.authenticated), ("failed", network.failed)):
+        yield Family(
+            prefix + f"{outcome}_authentication_total",
+            f"Authentications that were {outcome}.",
+            "counter",
+            [Sample(count, _listener(listener)) for listener, count in counts.items()],
+        )
     yield _counter(prefix + "connection_creation_total", "Connections accepted.", network.accepted)
     yield _counter(prefix + "incoming_byte_total", "Bytes received.", network.bytes_in)
     yield _counter(prefix + "outgoing_byte_total", "Bytes sent.", network.bytes_out)

@@ -8,6 +8,7 @@ import hmac
 import socket
 import struct
 import time
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.broker.security.conftest import PASSWORD, USER, Doors, Issuer, doors_settings, unsecured
+from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread
 from tests.support.certificates import Authority
 from tests.support.wire import exchange, receive_frame
@@ -261,6 +263,24 @@ def test_authentication_is_over_when_it_is_over(doors: Doors) -> None:
         assert struct.unpack_from(">h", exchange(sock, authenticate(b"")), 4) == (ILLEGAL_STATE,)
     with socket.create_connection(("127.0.0.1", doors.port("PLAINTEXT"))) as sock:
         assert struct.unpack_from(">h", exchange(sock, handshake("PLAIN")), 4) == (ILLEGAL_STATE,)
+
+
+def test_authentications_are_counted(doors: Doors) -> None:
+    def counted(outcome: str) -> float:
+        with urllib.request.urlopen(doors.broker.addresses["broker-metrics"], timeout=10) as answer:
+            text = answer.read().decode()
+        name = f"kafka_server_socketservermetrics_{outcome}_authentication_total"
+        (line,) = (line for line in text.splitlines() if line.startswith(name + '{listener="SASL_PLAINTEXT"'))
+        return float(line.rpartition(" ")[2])
+
+    before = counted("successful"), counted("failed")
+    with connect(doors) as sock:
+        log_in(sock, "PLAIN", plain(USER, PASSWORD))
+        assert counted("successful") >= before[0] + 1
+    with connect(doors) as sock:
+        log_in(sock, "PLAIN", plain(USER, "wrong"))
+        assert receive_frame(sock) == b""
+    wait_until(lambda: counted("failed") >= before[1] + 1, "the failure's count")
 
 
 @pytest.fixture(scope="module")
