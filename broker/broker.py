@@ -88,6 +88,8 @@ class Broker:
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
         self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
         """What Metadata answers about all topics, and in which state of the metadata."""
+        self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
+        """What Metadata answers about all topics, and in which state of the metadata."""
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)
         """Without one everything is allowed."""
         self.tokens = DelegationTokens(config, self.metadata.tokens, self.metadata.append)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 from typing import Final
 
 from broker.errors import (
@@ -20,6 +21,7 @@ from broker.features import FEATURES
 from broker.handlers.routes import Context, Routes
 from broker.metadata import ClusterMetadata, Topic
 from broker.protocol.api import ApiKey
+from broker.protocol.fields import SharedArray
 from broker.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -102,22 +104,39 @@ def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
     v10 topic ids · v12 topics by id · v13 top-level error
     """
     broker = context.broker
+    tell = request.include_topic_authorized_operations
     # Version 0 asks for all topics by an empty list, later ones by null.
     every = request.topics is None or (context.version == 0 and not request.topics)
-    wanted = _all_that_may_be_seen(context) if every else request.topics or ()
     allowed = (request.allow_auto_topic_creation or context.version < 4) and not every
+    topics = _every_topic(context, tell=tell) if every else _topics(context, request.topics or (), allowed, tell=tell)
     node = broker.node(context.listener)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)],
         cluster_id=broker.metadata.cluster_id,
         controller_id=node.node_id,
-        topics=[
-            _topic(context, one, allowed=allowed, tell=request.include_topic_authorized_operations) for one in wanted
-        ],
+        topics=topics,
         cluster_authorized_operations=(
             _cluster_operations(context) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def _topics(
+    context: Context, wanted: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
+) -> list[MetadataResponseTopic]:
+    return [_topic(context, one, allowed=allowed, tell=tell) for one in wanted]
+
+
+def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTopic]:
+    """What clients ask for again and again is kept until something changes, unless each client may see something else."""
+    broker = context.broker
+    if broker.authorizer is not None or tell:
+        return _topics(context, _all_that_may_be_seen(context), False, tell=tell)
+    state = broker.metadata.version, len(broker.logs.offline)
+    if broker.every_topic is None or broker.every_topic[0] != state:
+        found = _topics(context, _all_that_may_be_seen(context), False, tell=tell)
+        broker.every_topic = state, SharedArray(found)
+    return broker.every_topic[1]
 
 
 def _all_that_may_be_seen(context: Context) -> list[MetadataRequestTopic]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any, TypeVar, cast
 
-from broker.protocol.fields import Field, Message, plain
+from broker.protocol.fields import Field, Message, SharedArray, plain
 from broker.protocol.primitives import (
     FIXED,
     READERS,
@@ -268,11 +268,25 @@ def _value_writer(f: Field, version: int, flexible: bool) -> Writer:
                 raise ValueError("null in an array that cannot be null")
             write_array_length(out, -1, flexible)
             return
+        if type(items) is SharedArray:
+            out += _written(items, version, flexible, write_item)
+            return
         write_array_length(out, len(items), flexible)
         for item in items:
             write_item(out, item)
 
     return write
+
+
+def _written(items: SharedArray, version: int, flexible: bool, write_item: Writer) -> bytes:
+    done = items.written.get((version, flexible))
+    if done is None:
+        out = bytearray()
+        write_array_length(out, len(items), flexible)
+        for item in items:
+            write_item(out, item)
+        done = items.written[version, flexible] = bytes(out)
+    return done
 
 
 def _item_writer(kind: str | type[Message], version: int, flexible: bool, nullable: bool) -> Writer:

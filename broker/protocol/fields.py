@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-__all__ = ["Field", "Message", "plain"]
+__all__ = ["Field", "Message", "SharedArray", "plain"]
 
 _NEVER = 1 << 15
 
@@ -28,6 +29,14 @@ class Field:
 
     def exists_in(self, version: int) -> bool:
         return self.since <= version <= self.until
+
+
+class SharedArray(tuple[Any, ...]):  # noqa: SLOT001 - a tuple of varying length has none
+    """An array that goes into many messages as it is: it is written once in each version, and copied then."""
+
+    def __init__(self, _items: Iterable[Any] = ()) -> None:
+        self.written: dict[tuple[int, bool], bytes] = {}
+        """By version and whether that is flexible."""
 
 
 class Message:  # noqa: PLW1641 - mutable, so unhashable

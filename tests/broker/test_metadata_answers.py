@@ -1,0 +1,26 @@
+"""What Metadata says of all topics is kept between requests, and is never old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from tests.support.broker import BrokerThread, settings
+
+
+def test_changes_are_seen_at_once(tmp_path: Path) -> None:
+    with BrokerThread(settings(tmp_path)) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+        def topics() -> dict[str, int]:
+            return {name: len(one.partitions) for name, one in admin.list_topics(timeout=30).topics.items()}
+
+        assert topics() == {}
+        admin.create_topics([NewTopic("a", 2)])["a"].result(30)
+        assert topics() == topics() == {"a": 2}
+        admin.create_partitions([NewPartitions("a", 3)])["a"].result(30)
+        admin.create_topics([NewTopic("b", 1)])["b"].result(30)
+        assert topics() == {"a": 3, "b": 1}
+        admin.delete_topics(["a"])["a"].result(30)
+        assert topics() == {"b": 1}
