@@ -70,8 +70,12 @@ class Context(NamedTuple):
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
         """Raises the resource's AuthorizationFailed where the client may not do this."""
-        if not self.allows(operation, resource_type, name):
-            raise denied(operation, Resource(resource_type, name), self.principal)
+        authorizer = self.broker.authorizer
+        if authorizer is None or self.allows(operation, resource_type, name):
+            return
+        resource = Resource(resource_type, name)
+        authorizer.refused(self.principal, self.client_host, operation, resource)
+        raise denied(operation, resource, self.principal)
 
     def mutations(self, *, strict_since: int) -> Mutations:
         """Against which a request's changes of topics count; refused above the quota from that version of it on."""

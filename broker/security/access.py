@@ -89,6 +89,10 @@ class Authorizer(Protocol):
         """Whether there could be a resource of that type on which it may be done, existing or not."""
         ...
 
+    def refused(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> None:
+        """A client asked for what it may not do, and is told so."""
+        ...
+
 
 def denied(operation: Operation, resource: Resource, principal: Principal) -> BrokerError:
     """The error a client gets that may not do this."""

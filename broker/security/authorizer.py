@@ -8,12 +8,17 @@ from typing import Final
 from broker.security.access import Operation, Resource, ResourceType
 from broker.security.acls import WILDCARD, AccessControlEntry, Acls, PatternType, Permission
 from broker.security.principal import Principal
+from tidegate.kit.logs import logger
 
 __all__ = ["StandardAuthorizer"]
+
+log = logger(__name__)
 
 _EVERYONE: Final = "User:*"
 _MOST_REMEMBERED: Final = 20_000
 """Decisions kept; names come from clients, so there is no end to them otherwise."""
+
+_MOST_TOLD: Final = 1000
 
 _ALSO_ALLOWED_BY: Final = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
@@ -35,6 +40,7 @@ class StandardAuthorizer:
         self._decided: dict[tuple[str, str, str, int, int, str], bool] = {}
         self._exact: dict[tuple[int, str], list[AccessControlEntry]] = {}
         self._prefixed: dict[int, list[AccessControlEntry]] = {}
+        self._told: set[tuple[str, str, int, Resource]] = set()
         self._seen = -1
 
     def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool:
@@ -68,8 +74,25 @@ class StandardAuthorizer:
                 denied.add((entry.pattern_type, entry.resource_name))
         return any(not _dominated(entry, denied) for entry in allowed)
 
+    def refused(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> None:
+        """Log what a client asked for and may not do: once, until an entry changes."""
+        what = (str(principal), host, int(operation), resource)
+        if what in self._told:
+            return
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told.add(what)
+        log.info(
+            "refused",
+            principal=str(principal),
+            host=host,
+            operation=operation.name,
+            resource=f"{resource.type.name}:{resource.name}",
+        )
+
     def _index(self) -> None:
         self._decided.clear()
+        self._told.clear()
         self._exact.clear()
         self._prefixed.clear()
         for entry in self.acls:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from broker.errors import InvalidRequest
 from broker.security.access import CLUSTER, Operation, Resource, ResourceType
@@ -97,6 +98,22 @@ def test_decisions_follow_changes() -> None:
     (removal,) = entries.removals([entry()])
     entries.replay(removal)
     assert not authorizer.allows(*asked) and len(entries) == 0
+
+
+def test_a_refusal_is_logged_once_until_something_changes() -> None:
+    entries = acls([])
+    authorizer = StandardAuthorizer(entries)
+    asked = (ALICE, "h", Operation.READ, Resource(TOPIC, "t"))
+    with capture_logs() as logged:
+        for _ in range(3):
+            authorizer.refused(*asked)
+        for record in entries.additions([entry("other")]):
+            entries.replay(record)
+        assert not authorizer.allows(*asked)
+        authorizer.refused(*asked)
+    assert [(one["principal"], one["operation"], one["resource"]) for one in logged] == [
+        ("User:alice", "READ", "TOPIC:t")
+    ] * 2
 
 
 names = st.sampled_from(["a", "ab", "abc", "b", "*"])
