@@ -6,10 +6,10 @@ from itertools import chain
 from typing import Final
 
 from tests.conformance.differential.scenario import Scenario
-from tests.conformance.differential.scenarios import admin, cluster, configs, credentials, groups, records, topics
+from tests.conformance.differential.scenarios import admin, cluster, configs, groups, records, topics
 
 __all__ = ["SCENARIOS"]
 
 SCENARIOS: Final[tuple[Scenario, ...]] = tuple(
-    chain.from_iterable(family.SCENARIOS for family in (cluster, topics, configs, credentials, records, groups, admin))
+    chain.from_iterable(family.SCENARIOS for family in (cluster, topics, configs, records, groups, admin))
 )
