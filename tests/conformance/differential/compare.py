@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,7 @@ class _Rule:
     """One table of the file. Patterns are as of a shell; a version is a number or a range ``0-3``."""
 
     reason: str
-    path: str
+    path: str = "*"
     api: str | list[str] = "*"
     versions: str = ""
     scenario: str = "*"
@@ -43,6 +44,10 @@ class _Rule:
     """The value, as JSON."""
     theirs: str | None = None
     key: tuple[str, ...] = ()
+    answer: str = ""
+    """``good`` or ``bad``: what an API is never answered."""
+    sometimes: bool = False
+    """Whether it depends on which of two things is first, so that it need not be used."""
     used: bool = field(default=False, compare=False)
 
     def covers(self, api: str, version: int, path: str) -> bool:
@@ -69,21 +74,35 @@ def _text(value: Any) -> str:
 
 
 class Rules:
-    """What ``allowed.toml`` says: ``unequal`` values, lists ``keyed`` by fields, differences ``allowed``."""
+    """What ``allowed.toml`` says: ``unequal`` values, lists ``keyed`` by fields, differences ``allowed``, answers ``never`` had.
+
+    Values are equal and lists in the same order now and then, so rules for these need not be used.
+    """
 
     def __init__(self, file: Path = FILE) -> None:
         data = tomllib.loads(file.read_text())
-        self._unequal, self._keyed, self._allowed = (
+        self._unequal, self._keyed, self._allowed, self._never = (
             [_Rule(**one | {"key": tuple(one.get("key", ()))}) for one in data.get(kind, ())]
-            for kind in ("unequal", "keyed", "allowed")
+            for kind in ("unequal", "keyed", "allowed", "never")
         )
+
+        self._found: dict[tuple[int, str, int, str], _Rule | None] = {}
 
     def unused(self) -> list[str]:
         """The rules that no answer needed so far."""
-        return [str(rule) for rule in (*self._unequal, *self._keyed, *self._allowed) if not rule.used]
+        return [str(rule) for rule in (*self._allowed, *self._never) if not (rule.used or rule.sometimes)]
+
+    def is_never(self, answer: str, api: str, version: int) -> bool:
+        """Whether such an answer of an API is not to be had, as is declared."""
+        found = next((rule for rule in self._never if rule.answer == answer and rule.covers(api, version, "")), None)
+        if found is not None:
+            found.used = True
+        return found is not None
 
     def differences(self, api: str, version: int, scenario: str, ours: Any, theirs: Any) -> list[Difference]:
         """What differs and is not allowed."""
+        if ours == theirs:
+            return []
         found = [
             Difference(api, version, scenario, path, left, right)
             for path, left, right in self._walk(api, version, "", ours, theirs)
@@ -98,15 +117,16 @@ class Rules:
         return False
 
     def _walk(self, api: str, version: int, path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+        if type(ours) is type(theirs) and ours == theirs:
+            return
         if isinstance(ours, dict) and isinstance(theirs, dict):
             for name in ours.keys() | theirs.keys():
                 inner = f"{path}.{name}" if path else name
                 yield from self._walk(api, version, inner, ours.get(name, ABSENT), theirs.get(name, ABSENT))
         elif isinstance(ours, list) and isinstance(theirs, list):
             yield from self._walk_lists(api, version, path, ours, theirs)
-        elif type(ours) is not type(theirs) or ours != theirs:
-            if not self._may_be_unequal(api, version, path, ours, theirs):
-                yield path, ours, theirs
+        elif not self._may_be_unequal(api, version, path, ours, theirs):
+            yield path, ours, theirs
 
     def _walk_lists(
         self, api: str, version: int, path: str, ours: list[Any], theirs: list[Any]
@@ -119,7 +139,6 @@ class Rules:
             for left, right in zip(ours, theirs, strict=True):
                 yield from self._walk(api, version, path, left, right)
             return
-        rule.used = rule.used or len(ours) > 1
         left_by, right_by = (_by_key(items, rule.key) for items in (ours, theirs))
         for name in {**left_by, **right_by}:
             inner = f"{path}[{name}]"
@@ -137,16 +156,20 @@ class Rules:
         return True
 
     def _first(self, rules: list[_Rule], api: str, version: int, path: str) -> _Rule | None:
-        return next((rule for rule in rules if rule.covers(api, version, path)), None)
+        key = (id(rules), api, version, path)
+        if key not in self._found:
+            self._found[key] = next((rule for rule in rules if rule.covers(api, version, path)), None)
+        return self._found[key]
 
 
 def _by_key(items: list[Any], key: tuple[str, ...]) -> Mapping[str, Any]:
     """Items by what tells them apart; of equal ones the first has the plain key, the next a number behind it."""
     found: dict[str, Any] = {}
+    times: Counter[str] = Counter()
     for item in items:
         name = ",".join(str(item.get(part)) for part in key) if key and isinstance(item, dict) else _text(item)
-        same = sum(1 for other in found if other == name or other.startswith(f"{name}#"))
-        found[f"{name}#{same}" if same else name] = item
+        found[f"{name}#{times[name]}" if times[name] else name] = item
+        times[name] += 1
     return found
 
 

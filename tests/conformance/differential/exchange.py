@@ -16,6 +16,7 @@ from typing import Any, Final
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import OutOfBoundValue
 
 __all__ = ["CLOSED", "SILENT", "Peer", "frame_of", "request_fields"]
 
@@ -104,7 +105,11 @@ def frame_of(key: int, version: int, body: dict[str, Any]) -> bytes:
 def _decoded(key: int, version: int, data: bytes) -> Any:
     kind = load_response_schema(key, version)
     begin = 5 if kind.__flexible__ and key != 18 else 4
-    found, size = _reader(kind)(data, begin)
+    try:
+        found, size = _reader(kind)(data, begin)
+    except OutOfBoundValue:
+        # kio knows no time before 1970, which -1 stands for in some errors.
+        return {"error_code": "bytes", "bytes": data[begin:].hex()}
     assert begin + size == len(data), f"{len(data) - begin - size} bytes are left behind {kind.__name__} v{version}"
     return found
 
@@ -183,6 +188,8 @@ def _zero(field: dataclasses.Field[Any], hint: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Dicts, lists, numbers and text; times in milliseconds, errors by name, ids as text."""
+    if isinstance(value, dict):
+        return value
     if dataclasses.is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, tuple):

@@ -16,13 +16,15 @@ __all__ = ["Coverage", "Run", "Scenario", "Step", "ask", "setup"]
 
 _SETTLE_S: Final = 2.0
 """Apache Kafka's broker hears of changes some time after its controller: an answer that differs is asked for anew this long."""
+_SETUP_S: Final = 20.0
+"""And a setup step as long as this."""
 
 
 @dataclass(frozen=True)
 class Step:
     """One request of every scenario run. ``body`` has the fields of all versions; a version takes those it knows.
 
-    A text ``$name`` stands for what the run or an earlier step's ``keep`` bound to the name, also inside longer text.
+    A function is called with what is known; a text ``$name`` stands for what the run or an earlier step's ``keep`` bound to the name, also inside longer text.
     """
 
     api: ApiKey
@@ -102,7 +104,7 @@ class Run:
         self._rules = rules
         self._coverage = coverage
         self._latest = latest
-        unique = f"{scenario.name.replace(' ', '-')}-v{version}"
+        unique = f"{re.sub(r'[^a-z0-9]+', '-', scenario.name)}-v{version}"
         self._known: tuple[dict[str, Any], dict[str, Any]] = ({"u": unique}, {"u": unique})
 
     def differences(self) -> list[Difference]:
@@ -139,11 +141,14 @@ class Run:
     def _answer(self, step: Step, version: int, peer: Peer, known: Mapping[str, Any]) -> Any:
         if step.receive:
             return peer.receive(step.api, version, by=step.by)
-        deadline = time.monotonic() + _SETTLE_S
+        deadline = time.monotonic() + _SETUP_S
         while True:
             answer = peer.ask(step.api, version, _filled(step.body, known), by=step.by)
-            if step.until is None or at(answer, step.until[0]) == step.until[1] or time.monotonic() > deadline:
+            if step.until is None or at(answer, step.until[0]) == step.until[1]:
                 return answer
+            assert time.monotonic() < deadline, (
+                f"{self._scenario.name}: {step.api.title} v{version} ended with {answer}"
+            )
             time.sleep(0.01)
 
     def _named(self, answers: list[Any]) -> list[Any]:
@@ -165,6 +170,8 @@ _NAME: Final = re.compile(r"\$(\w+)")
 
 
 def _filled(value: Any, known: Mapping[str, Any]) -> Any:
+    if callable(value):
+        return value(known)
     if isinstance(value, str):
         whole = _NAME.fullmatch(value)
         if whole:
