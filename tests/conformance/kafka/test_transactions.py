@@ -359,6 +359,7 @@ def test_the_second_version_joins_partitions_by_producing(wire: Wire, topic: str
     assert wire.produce(topic, version=12, sequence=1) == "none"
     assert wire.produce(topic, version=12, sequence=2, epoch=epoch + 1) == "invalid_producer_epoch"
     assert wire.end(epoch, commit=True) == ("none", number, epoch + 1)
+    assert wire.ended(epoch, commit=True) == ("none", number, epoch + 1), "asked anew, once the markers are there"
     assert wire.produce(topic, version=12, sequence=2) == "invalid_producer_epoch"
     wire.epoch += 1
     wait_until(lambda: wire.produce(topic, version=12) == "none", "the markers of the transaction before")
