@@ -19,7 +19,8 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ClassicMember, ConsumerMember, partitions_of
 from broker.groups.consumer.migration import Successor
 from broker.groups.consumer.protocol import decode_subscription, encode_assignment
-from broker.groups.consumer.service import Step, check_instance
+from broker.groups.consumer.service import check_instance
+from broker.groups.consumer.step import Step
 from broker.groups.journal import succeed, when_done
 from broker.groups.modern.group import NO_PARTITIONS
 from broker.groups.modern.member import MemberState
@@ -64,7 +65,7 @@ class ClassicMembers:
             raise InconsistentGroupProtocol(f"Member {member_id}'s protocols are not supported.")
         if newcomer and request.instance_id is None and request.requires_known_member_id:
             raise MemberIdAssigned(member_id)
-        step = Step(group)
+        step = Step(self._around, group)
         if request.instance_id is None:
             member = service.dynamic_member(group, member_id, create=True)
         else:
@@ -86,17 +87,15 @@ class ClassicMembers:
         holder = group.static_member(request.instance_id)
         downgrades = holder is not None and holder.classic is None and service.migration.may_downgrade(group, left)
         now_ms = self._around.clock.now_ms()
-        changed = service.note_member(step, member, updated)
+        changed = step.note_member(member, updated)
         changed = service.regexes.changed(step, member, updated, None).changed or changed
-        epoch = service.note_epoch(step, updated, bump=changed, now_ms=now_ms)
+        epoch = step.note_epoch(updated, bump=changed, now_ms=now_ms)
         if downgrades:
             rebalance = group.assignment_epoch < epoch
             if not rebalance:
                 heir_of = step.replaced.member_id if step.replaced is not None else member_id
                 target = group.target.get(heir_of, NO_PARTITIONS)
-                updated = service.reconcile(
-                    step, updated, group.assignment_epoch, target, owned, subscription_changed=changed
-                )
+                updated = step.reconcile(updated, group.assignment_epoch, target, owned, subscription_changed=changed)
             change = service.migration.downgrade(
                 group,
                 {**left, member_id: updated},
@@ -106,8 +105,8 @@ class ClassicMembers:
                 before=step.records,
             )
         else:
-            target_epoch, target = service.renew_target(step, updated, epoch, now_ms)
-            updated = service.reconcile(step, updated, target_epoch, target, owned, subscription_changed=changed)
+            target_epoch, target = step.renew_target(updated, epoch, now_ms)
+            updated = step.reconcile(updated, target_epoch, target, owned, subscription_changed=changed)
             change = service.change(step.records)
         return self._answer_join(group.group_id, updated, request, service.write(group.group_id, change), downgrades)
 

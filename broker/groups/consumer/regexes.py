@@ -18,7 +18,8 @@ from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from broker.groups.consumer.service import ConsumerGroups, Step
+    from broker.groups.consumer.service import ConsumerGroups
+    from broker.groups.consumer.step import Step
 
 __all__ = ["RegexChange", "Regexes"]
 

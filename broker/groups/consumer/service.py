@@ -17,16 +17,15 @@ from broker.errors import (
     UnknownMemberId,
     UnreleasedInstanceId,
 )
-from broker.groups.assignors import CONSUMER_ASSIGNORS
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember, Epochs, partitions_of
 from broker.groups.consumer.migration import Migration
-from broker.groups.consumer.reconciliation import Reconciliation, reconcile
 from broker.groups.consumer.records import RECORDS
 from broker.groups.consumer.regexes import Regexes
 from broker.groups.consumer.replay import replay
 from broker.groups.consumer.requests import check_request
+from broker.groups.consumer.step import Step
 from broker.groups.consumer.values import (
     ConsumerHeartbeat,
     DescribedConsumerGroup,
@@ -38,39 +37,17 @@ from broker.groups.journal import answer_when
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
-from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Change, GroupService, Surroundings
-from broker.groups.modern.target import may_assign, target_assignment
+from broker.groups.modern.service import Change, GroupService, Surroundings
 from broker.groups.namespace import GroupType
 from tidegate.kit.logs import logger
 
-__all__ = ["SESSION", "ConsumerGroups", "Step"]
+__all__ = ["SESSION", "ConsumerGroups"]
 
 _log = logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"
 """The timer of a member that has something to give up."""
-
-
-class Step:
-    """One operation on a group: what it reads, and the records that it collects for the log."""
-
-    __slots__ = ("group", "records", "replaced", "upgraded")
-
-    def __init__(self, group: ConsumerGroup) -> None:
-        self.group = group
-        self.records: list[Record] = []
-        self.replaced: ConsumerMember | None = None
-        """The static member whose place the member of this operation takes."""
-        self.upgraded: Group | None = None
-        """The classic group that this one was until now."""
-
-    def members_with(self, member: ConsumerMember) -> dict[str, ConsumerMember]:
-        """All members, as they are after the operation."""
-        members = {**self.group.members, member.member_id: member}
-        if self.replaced is not None and self.replaced.member_id != member.member_id:
-            members.pop(self.replaced.member_id, None)
-        return members
 
 
 class ConsumerGroups(GroupService[ConsumerGroup]):
@@ -148,13 +125,13 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         if found is None:
             if not create:
                 raise GroupIdNotFound(f"Consumer group {group_id} not found.")
-            return Step(ConsumerGroup(group_id))
+            return Step(self.around, ConsumerGroup(group_id))
         if isinstance(found, ConsumerGroup):
-            return Step(found)
+            return Step(self.around, found)
         if not create or not isinstance(found, Group):
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         group, records = self.migration.upgraded(found)
-        step = Step(group)
+        step = Step(self.around, group)
         step.upgraded = found
         step.records += records
         return step
@@ -203,8 +180,6 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         )
         return new
 
-    # -- what follows from a member's change -----------------------------------------------------------------------
-
     def advance(
         self,
         step: Step,
@@ -215,95 +190,12 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
     ) -> ConsumerMember:
         """Note what changed of a member, renew the target assignment if that is due, and bring the member nearer to it."""
         now_ms = self.around.clock.now_ms()
-        changed = self.note_member(step, before, member)
+        changed = step.note_member(before, member)
         regex = self.regexes.changed(step, before, member, may_describe)
-        epoch = self.note_epoch(step, member, bump=changed or regex.resolved, now_ms=now_ms)
-        target_epoch, target = self.renew_target(step, member, epoch, now_ms)
+        epoch = step.note_epoch(member, bump=changed or regex.resolved, now_ms=now_ms)
+        target_epoch, target = step.renew_target(member, epoch, now_ms)
         changed = changed or regex.changed
-        return self.reconcile(step, member, target_epoch, target, owned, subscription_changed=changed)
-
-    def note_member(self, step: Step, before: ConsumerMember, member: ConsumerMember) -> bool:
-        """Write down who the member is now, if that changed; whether it subscribes to other names."""
-        if member == before and (member.member_id in step.group.members or step.replaced is not None):
-            return False
-        step.records.append(changes.subscription(step.group.group_id, member))
-        return member.topics != before.topics
-
-    def note_epoch(self, step: Step, member: ConsumerMember, *, bump: bool, now_ms: int) -> int:
-        """The group's epoch: the next one if members' subscriptions or the topics themselves changed."""
-        group = step.group
-        if not bump and not group.is_refresh_due(now_ms):
-            return group.epoch
-        members = step.members_with(member)
-        kept = group.expressions(members.values())
-        regexes = {expression: resolved for expression, resolved in group.regexes.items() if kept[expression]}
-        new_hash = metadata_hash(group.names_of(members.values(), regexes), self.around.topics)
-        epoch = group.epoch
-        if bump or new_hash != group.metadata_hash:
-            epoch += 1
-            step.records.append(changes.group_epoch(group.group_id, epoch, new_hash))
-            _log.info("group epoch", group=group.group_id, epoch=epoch)
-        if group.had_subscription_record:
-            step.records.append(changes.no_subscription_record(group.group_id))
-        group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
-        return epoch
-
-    def renew_target(self, step: Step, member: ConsumerMember, epoch: int, now_ms: int) -> tuple[int, Partitions]:
-        """The epoch of the target assignment, and the member's part of it."""
-        group = step.group
-        heir_of = step.replaced.member_id if step.replaced is not None else member.member_id
-        present = group.target.get(heir_of, NO_PARTITIONS)
-        interval_ms = self.around.settings(group.group_id).consumer_assignment_interval_ms
-        if group.assignment_epoch >= epoch or not may_assign(group.assigned_at_ms, interval_ms, now_ms):
-            return group.assignment_epoch, present
-        members = step.members_with(member)
-        preferred = group.preferred_assignor(members.values()) or self.around.config.consumer_assignors[0]
-        targets = target_assignment(
-            group,
-            {member_id: group.subscription(one) for member_id, one in members.items()},
-            members,
-            CONSUMER_ASSIGNORS[preferred],
-            self.around.topics,
-            homogeneous=group.is_homogeneous(members),
-            replaced={member.member_id: heir_of},
-        )
-        for member_id, partitions in targets.items():
-            if partitions != group.target.get(member_id):
-                step.records.append(changes.target(group.group_id, member_id, partitions))
-        step.records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-        _log.info("target assignment", group=group.group_id, epoch=epoch, assignor=preferred)
-        return epoch, targets[member.member_id]
-
-    def reconcile(
-        self,
-        step: Step,
-        member: ConsumerMember,
-        target_epoch: int,
-        target: Partitions,
-        owned: Partitions | None,
-        *,
-        subscription_changed: bool,
-    ) -> ConsumerMember:
-        """Bring a member a step nearer to its target; what it has to give up it must give up in time."""
-        group = step.group
-        if not subscription_changed and member.is_reconciled_to(target_epoch):
-            return member
-        topics = (self.around.topics.by_name(name) for name in group.subscription(member))
-        way = Reconciliation(
-            target_epoch,
-            target,
-            frozenset(topic.id for topic in topics if topic is not None),
-            subscription_changed,
-            group.owner_epoch,
-            owned,
-        )
-        after = reconcile(member, way)
-        if after == member:
-            return member
-        step.records.append(changes.current_assignment(group.group_id, after))
-        if after.classic is None:
-            self.watch_revocation(group.group_id, after)
-        return after
+        return step.reconcile(member, target_epoch, target, owned, subscription_changed=changed)
 
     def finish(self, step: Step, answer: HeartbeatAnswer) -> asyncio.Future[HeartbeatAnswer]:
         """Write what the operation collected."""
@@ -312,6 +204,8 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         if step.upgraded is not None:
             change = self.migration.upgrade(step.upgraded, change)
         answer_when(self.write(step.group.group_id, change), future, answer)
+        if step.moved is not None:
+            self.watch_revocation(step.group.group_id, step.moved)
         return future
 
     # -- to leave, and to be missed --------------------------------------------------------------------------------
