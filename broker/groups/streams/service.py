@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
-    InvalidRequest,
     UnknownMemberId,
 )
-from broker.groups.assignors.sticky import StreamsMemberSpec, StreamsSpec, SubtopologySpec, assign_tasks
 from broker.groups.group import Group
 from broker.groups.journal import answer_when
-from broker.groups.modern.group import metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
-from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Change, GroupService
-from broker.groups.modern.target import may_assign
+from broker.groups.modern.service import Change, GroupService
 from broker.groups.namespace import GroupType
 from broker.groups.streams import changes
-from broker.groups.streams.configured import ConfiguredTopology, Status, StatusCode, configure
+from broker.groups.streams.configured import ConfiguredTopology, Status, StatusCode
 from broker.groups.streams.endpoints import endpoints
-from broker.groups.streams.group import NOT_VALIDATED, StreamsGroup
+from broker.groups.streams.group import StreamsGroup
 from broker.groups.streams.member import StreamsMember
-from broker.groups.streams.reconciliation import reconcile
-from broker.groups.streams.records import RECORDS, StreamsGroupTopologyValue
+from broker.groups.streams.records import RECORDS
 from broker.groups.streams.replay import replay
-from broker.groups.streams.requests import check_owned, check_request
+from broker.groups.streams.requests import check_request
+from broker.groups.streams.step import Step, assign
 from broker.groups.streams.tasks import NO_TASKS, Assigned, TasksByRole
-from broker.groups.streams.topology import required_topics, same
 from broker.groups.streams.values import DescribedStreamsGroup, StreamsAnswer, StreamsHeartbeat
 from tidegate.kit.logs import logger
 
@@ -45,26 +39,6 @@ _log = logger(__name__)
 SESSION = "session"
 REVOCATION = "revocation"
 INITIAL = "initial rebalance"
-
-
-class _Step:
-    """One operation on a group: what it reads, and the records and statuses that it collects."""
-
-    __slots__ = ("group", "made_way", "records", "status")
-
-    def __init__(self, group: StreamsGroup, made_way: Group | None = None) -> None:
-        self.group = group
-        self.made_way = made_way
-        """The empty classic group whose place this one takes."""
-        self.records: list[Record] = []
-        self.status: list[Status] = []
-
-
-class _Topology(NamedTuple):
-    value: StreamsGroupTopologyValue
-    configured: ConfiguredTopology
-    metadata_hash: int
-    changed: bool
 
 
 class StreamsGroups(GroupService[StreamsGroup]):
@@ -112,7 +86,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         bump = member != before or member.member_id not in group.members
         if bump:
             step.records.append(changes.metadata(group.group_id, member))
-        topology = self._topology(step, request, now_ms)
+        topology = step.configure(request, now_ms)
         if member.topology_epoch < topology.value.epoch:
             step.status.append(
                 Status(
@@ -121,12 +95,13 @@ class StreamsGroups(GroupService[StreamsGroup]):
                     f"{topology.value.epoch}.",
                 )
             )
-        epoch = self._epoch(step, topology, request, bump=bump or topology.changed, now_ms=now_ms)
+        epoch = step.note_epoch(topology, request, bump=bump or topology.changed, now_ms=now_ms)
         delay_ms = self.around.settings(group.group_id).streams_initial_rebalance_delay_ms
         if was_empty and delay_ms > 0 and (INITIAL, group.group_id, "") not in self.timers:
             self.later(INITIAL, group.group_id, "", delay_ms, lambda: self._assign_late(group.group_id))
-        target_epoch, target = self._renew_target(step, member, epoch, topology.configured, now_ms)
-        after = self._reconcile(step, member, target_epoch, target, request.owned)
+        step.waits_for_members = (INITIAL, group.group_id, "") in self.timers
+        target_epoch, target = step.renew_target(member, epoch, topology.configured, now_ms)
+        after = step.reconcile(member, target_epoch, target, request.owned)
         if request.shutdown_application and group.shutdown_by is None:
             group.shutdown_by = member.member_id
         answer = self._answer(step, request, before, after, topology.configured, is_new=is_new)
@@ -134,18 +109,18 @@ class StreamsGroups(GroupService[StreamsGroup]):
         self._restart_session(group.group_id, member.member_id)
         return future
 
-    def _open(self, group_id: str, *, create: bool) -> _Step:
+    def _open(self, group_id: str, *, create: bool) -> Step:
         found = self.around.groups.get(group_id)
         if isinstance(found, StreamsGroup):
             if create and len(found.members) >= self.around.config.streams_max_size:
                 raise GroupMaxSizeReached(
                     f"Streams group {group_id} is full: group.streams.max.size is {self.around.config.streams_max_size}."
                 )
-            return _Step(found)
+            return Step(self.around, found)
         if found is None and create:
-            return _Step(StreamsGroup(group_id))
+            return Step(self.around, StreamsGroup(group_id))
         if isinstance(found, Group) and found.is_empty and create:
-            return _Step(StreamsGroup(group_id), found)
+            return Step(self.around, StreamsGroup(group_id), found)
         raise GroupIdNotFound(
             f"Streams group {group_id} not found." if found is None else f"Group {group_id} is not a streams group."
         )
@@ -166,104 +141,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
                 )
         return member
 
-    def _topology(self, step: _Step, request: StreamsHeartbeat, now_ms: int) -> _Topology:
-        """The group's topology, with what it became with the topics there are."""
-        group, given = step.group, request.topology
-        first = group.topology is None
-        if group.topology is None:
-            if given is None:
-                raise InvalidRequest(f"Group {group.group_id} has no topology yet: join with one.")
-            value = given
-            step.records.append(changes.topology(group.group_id, given))
-        else:
-            value = group.topology
-            if given is not None and given.epoch >= value.epoch and not same(given, value):
-                raise InvalidRequest("Topology updates are not supported yet.")
-        configured, new_hash = group.configured, group.metadata_hash
-        if not first and configured is not None and not group.is_refresh_due(now_ms):
-            return _Topology(value, configured, new_hash, changed=False)
-        new_hash = metadata_hash(required_topics(value), self.around.topics)
-        changed = new_hash != group.metadata_hash
-        if first or changed or configured is None:
-            configured = group.configured = configure(value, self.around.topics)
-        return _Topology(value, configured, new_hash, changed)
-
-    def _epoch(self, step: _Step, topology: _Topology, request: StreamsHeartbeat, *, bump: bool, now_ms: int) -> int:
-        """The group's epoch: the next one if members, topics, or what tasks are assigned by, changed."""
-        group = step.group
-        validated = NOT_VALIDATED
-        if topology.configured.is_ready:
-            validated = topology.value.epoch
-            check_owned(request.owned, topology.configured)
-        configs = self._assignment_configs(group.group_id)
-        if not bump and validated == group.validated_epoch and configs == group.assignment_configs:
-            return group.epoch
-        epoch = group.epoch + 1
-        step.records.append(changes.group_epoch(group.group_id, epoch, topology.metadata_hash, validated, configs))
-        group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
-        _log.info("group epoch", group=group.group_id, epoch=epoch, validated=validated)
-        return epoch
-
-    def _assignment_configs(self, group_id: str) -> Mapping[str, str]:
-        """What the assignor is told; kept with the group, so that a change of it is noticed."""
-        return {"num.standby.replicas": str(self.around.settings(group_id).streams_num_standby_replicas)}
-
     # -- target assignment -----------------------------------------------------------------------------------------
-
-    def _renew_target(
-        self, step: _Step, member: StreamsMember, epoch: int, configured: ConfiguredTopology, now_ms: int
-    ) -> tuple[int, TasksByRole]:
-        """The epoch of the target assignment, and the member's part of it."""
-        group = step.group
-        if (INITIAL, group.group_id, "") in self.timers:
-            step.status.append(
-                Status(
-                    StatusCode.ASSIGNMENT_DELAYED,
-                    "Assignment delayed due to the configured initial rebalance delay.",
-                )
-            )
-            return group.assignment_epoch, NO_TASKS
-        present = group.target.get(member.member_id, NO_TASKS)
-        if group.assignment_epoch >= epoch:
-            return group.assignment_epoch, present
-        if not may_assign(
-            group.assigned_at_ms, self.around.settings(group.group_id).streams_assignment_interval_ms, now_ms
-        ):
-            step.status.append(
-                Status(StatusCode.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured assignment interval.")
-            )
-            return group.assignment_epoch, present
-        members = {**group.members, member.member_id: member}
-        targets = self._assign(step.records, group, members, epoch, configured, now_ms)
-        return epoch, targets[member.member_id]
-
-    def _assign(
-        self,
-        records: list[Record],
-        group: StreamsGroup,
-        members: Mapping[str, StreamsMember],
-        epoch: int,
-        configured: ConfiguredTopology,
-        now_ms: int,
-    ) -> Mapping[str, TasksByRole]:
-        """Compute who is to have which tasks, and note what changed; nobody any while topics are missing or do not fit."""
-        targets: Mapping[str, TasksByRole] = dict.fromkeys(members, NO_TASKS)
-        if configured.is_ready and configured.subtopologies is not None:
-            spec = StreamsSpec(
-                {
-                    member_id: StreamsMemberSpec(one.process_id, group.target.get(member_id, NO_TASKS))
-                    for member_id, one in members.items()
-                },
-                {name: SubtopologySpec(one.tasks, one.is_stateful) for name, one in configured.subtopologies.items()},
-                int(self._assignment_configs(group.group_id)["num.standby.replicas"]),
-            )
-            targets = assign_tasks(spec)
-        for member_id, tasks in targets.items():
-            if tasks != group.target.get(member_id):
-                records.append(changes.target(group.group_id, member_id, tasks))
-        records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-        _log.info("target assignment", group=group.group_id, epoch=epoch, ready=configured.is_ready)
-        return targets
 
     def _assign_late(self, group_id: str) -> None:
         """The wait for members of a new group is over."""
@@ -272,31 +150,16 @@ class StreamsGroups(GroupService[StreamsGroup]):
             return
         if group.epoch > group.assignment_epoch:
             records: list[Record] = []
-            self._assign(records, group, group.members, group.epoch, group.configured, self.around.clock.now_ms())
+            assign(
+                self.around, records, group, group.members, group.epoch, group.configured, self.around.clock.now_ms()
+            )
             self.write_by_timer(group_id, self.change(records))
-
-    def _reconcile(
-        self,
-        step: _Step,
-        member: StreamsMember,
-        target_epoch: int,
-        target: TasksByRole,
-        owned: TasksByRole | None,
-    ) -> StreamsMember:
-        if member.is_reconciled_to(target_epoch):
-            return member
-        after = reconcile(step.group, member, target_epoch, target, owned)
-        if after == member:
-            return member
-        step.records.append(changes.current_assignment(step.group.group_id, after))
-        self._watch_revocation(step.group.group_id, after)
-        return after
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _answer(
         self,
-        step: _Step,
+        step: Step,
         request: StreamsHeartbeat,
         before: StreamsMember,
         after: StreamsMember,
@@ -332,7 +195,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
             missing=list(configured.missing.values()),
         )
 
-    def _finish(self, step: _Step, answer: StreamsAnswer) -> asyncio.Future[StreamsAnswer]:
+    def _finish(self, step: Step, answer: StreamsAnswer) -> asyncio.Future[StreamsAnswer]:
         future: asyncio.Future[StreamsAnswer] = self.around.clock.create_future()
         group, old = step.group, step.made_way
         change = self.change(step.records)
@@ -350,6 +213,8 @@ class StreamsGroups(GroupService[StreamsGroup]):
 
         entries = [*(old.tombstones() if old is not None else ()), *change.entries]
         answer_when(self.write(group.group_id, Change(entries, follow)), future, answer)
+        if step.moved is not None:
+            self._watch_revocation(group.group_id, step.moved)
         return future
 
     # -- to leave, and to be missed --------------------------------------------------------------------------------
