@@ -103,9 +103,7 @@ class Disk:
             self._logs[which] = opened
 
     def _new(self, directory: Path, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig) -> PartitionLog:
-        made = PartitionLog(directory, topic, partition, topic_id, config)
-        made.upkeep = self.upkeep
-        return made
+        return PartitionLog(directory, topic, partition, topic_id, config, self.upkeep)
 
     def _lock(self) -> bool:
         """Both kinds of lock: ``lockf`` is what Apache Kafka takes, ``flock`` also holds within this process.

@@ -101,7 +101,15 @@ class PartitionLog:
     ``config`` may be replaced at any time. ``producers`` and ``segments`` are for this package.
     """
 
-    def __init__(self, directory: Path, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        topic: str,
+        partition: int,
+        topic_id: uuid.UUID,
+        config: LogConfig,
+        upkeep: Upkeep | None = None,
+    ) -> None:
         self.directory = directory
         self.topic = topic
         self.partition = partition
@@ -115,7 +123,7 @@ class PartitionLog:
         self.aborted: list[AbortedTransaction] = []
         self._next_offset = 0
         self.leader_epoch = 0
-        self.upkeep = Upkeep()
+        self.upkeep = upkeep or Upkeep()
         self.is_new = False
         self.is_damaged = False
         self.checkpointed_offset = 0

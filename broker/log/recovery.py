@@ -221,7 +221,7 @@ class _Opening:
             return  # an older Kafka stopped clean, and left none because it knew of no producers
         start = partition.log_start_offset
         for offset in reversed(self._snapshots):
-            path = partition.directory / f"{offset:020d}.snapshot"
+            path = f"{partition.directory}/{offset:020d}.snapshot"
             if offset > upto:
                 continue
             try:
@@ -234,7 +234,7 @@ class _Opening:
                     partition=f"{partition.topic}-{partition.partition}",
                     reason=str(error),
                 )
-                path.unlink()
+                Path(path).unlink()
                 self._snapshots = [one for one in self._snapshots if one != offset]
         for segment, position, header in self._headers(start, upto):
             if header.producer_id != NO_PRODUCER_ID:
