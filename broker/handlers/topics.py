@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
-from broker.errors import BrokerError, InvalidRequest, TopicAuthorizationFailed
+from broker.errors import BrokerError, InvalidRequest, PolicyViolation, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
 from broker.handlers.routes import Context, Routes
 from broker.metadata import Topic
@@ -44,6 +45,9 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+_MOST_PARTITIONS: Final = 10_000
+"""What one request may make, as with Kafka, whose controller takes so many records at a time."""
+
 
 @routes.handles(ApiKey.CREATE_TOPICS, versions=range(2, 8))
 def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -55,6 +59,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
     times = Counter(topic.name for topic in request.topics)
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    wanted = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
     for name in times:
         topic = next(topic for topic in request.topics if topic.name == name)
         try:
@@ -62,6 +67,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
+            _refuse_too_many(wanted)
             made = _create(context, topic, mutations, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
@@ -97,6 +103,17 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
             )
         )
     return CreateTopicsResponse(topics=results, throttle_time_ms=mutations.throttle_time_ms)
+
+
+def _partitions(context: Context, topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return context.broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+
+
+def _refuse_too_many(wanted: int) -> None:
+    if wanted > _MOST_PARTITIONS:
+        raise PolicyViolation(f"{wanted} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
 
 
 def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
@@ -206,8 +223,12 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}
     mutations = context.mutations(strict_since=3)
+    sizes = ((topic.count, context.broker.metadata.topics.get(name)) for name, topic in once.items())
+    wanted = sum(max(count - there.partitions, 0) for count, there in sizes if there is not None)
     results = [
-        _grow(context, topic, mutations, validate_only=request.validate_only) if times[name] == 1 else _twice(name)
+        _grow(context, topic, wanted, mutations, validate_only=request.validate_only)
+        if times[name] == 1
+        else _twice(name)
         for name, topic in once.items()
     ]
     return CreatePartitionsResponse(results=results, throttle_time_ms=mutations.throttle_time_ms)
@@ -220,11 +241,12 @@ def _twice(name: str) -> CreatePartitionsTopicResult:
 
 
 def _grow(
-    context: Context, topic: CreatePartitionsTopic, mutations: Mutations, *, validate_only: bool
+    context: Context, topic: CreatePartitionsTopic, wanted: int, mutations: Mutations, *, validate_only: bool
 ) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
+        _refuse_too_many(wanted)
         topics = context.broker.topics
         if context.broker.quotas.active:
             topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)

@@ -105,6 +105,22 @@ def test_partitions_are_added_but_never_taken(admin: AdminClient, topic: str) ->
     assert refused(admin.create_partitions([NewPartitions(topic, 2)])) == KafkaError.INVALID_PARTITIONS
 
 
+def test_one_request_makes_ten_thousand_partitions_at_most(
+    admin: AdminClient, name: Callable[[], str], topic: str
+) -> None:
+    halves = [NewTopic(name(), 5000, 1), NewTopic(name(), 5001, 1)]
+    for future in admin.create_topics(halves).values():
+        with pytest.raises(KafkaException) as caught:
+            future.result(30)
+        assert caught.value.args[0].code() == KafkaError.POLICY_VIOLATION
+    too_many = NewPartitions(topic, 10_004)
+    # Apache Kafka meets the same limit here with an error that it did not foresee.
+    assert refused(admin.create_partitions([too_many], validate_only=True)) in (
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.UNKNOWN,
+    )
+
+
 def test_configuration_has_values_sources_and_defaults(admin: AdminClient, name: Callable[[], str]) -> None:
     topic = name()
     done(admin.create_topics([NewTopic(topic, 1, config={"cleanup.policy": "compact", "retention.ms": "1000"})]))
