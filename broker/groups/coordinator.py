@@ -10,11 +10,7 @@ from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-    IllegalGeneration,
     InconsistentGroupProtocol,
-    InvalidGroupId,
     NotCoordinator,
 )
 from broker.groups.clock import Clock, LoopClock, Timer
@@ -23,19 +19,17 @@ from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.group import Group
+from broker.groups.group_offsets import GroupOffsets, warn
 from broker.groups.group_settings import SettingsOfGroups
-from broker.groups.journal import GroupJournal, OffsetsLog, accepted, answer_when, fail, succeed, when_done
+from broker.groups.journal import OffsetsLog, accepted, succeed, when_done
 from broker.groups.loading import load
-from broker.groups.membership import ClassicGroups
 from broker.groups.modern.group import ModernGroup
 from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.topics import TopicCatalog
-from broker.groups.namespace import AnyGroup, CommitCheck, GroupNamespace, GroupType
-from broker.groups.offsets import CommittedOffsets
+from broker.groups.namespace import AnyGroup, GroupType
 from broker.groups.share.service import ShareMembership
 from broker.groups.streams.service import StreamsGroups
 from broker.groups.values import (
-    CommittedOffset,
     DescribedGroup,
     Joined,
     JoinRequest,
@@ -43,7 +37,6 @@ from broker.groups.values import (
     Left,
     ListedGroup,
     Synced,
-    TopicPartition,
 )
 from broker.groups.views import described, listed
 from tidegate.kit.logs import logger
@@ -55,7 +48,7 @@ _log = logger(__name__)
 S = TypeVar("S", bound=GroupService[Any])
 
 
-class GroupCoordinator:
+class GroupCoordinator(GroupOffsets):
     """All groups of this broker. One thread calls it; nothing blocks.
 
     What has to wait (for other members, or for the disk) is a future, and fails with the BrokerError to answer; what
@@ -75,20 +68,14 @@ class GroupCoordinator:
         *,
         settings: Callable[[str], Mapping[str, str]] | None = None,
     ) -> None:
-        self._config = config
-        self._clock = clock or LoopClock()
-        self._journal = GroupJournal(log, self._clock)
-        self._groups = GroupNamespace()
+        super().__init__(log, config, clock or LoopClock())
         self.settings = SettingsOfGroups(config, settings)
-        self._classic = ClassicGroups(self._groups, config, self._clock, self._journal)
         surroundings = Surroundings(
             self._groups, self._journal, self._clock, topics, config, self.settings, self._classic
         )
         self._services: tuple[GroupService[Any], ...] = tuple(make(surroundings) for make in _TYPES)
         self._classic_members = ClassicMembers(next(s for s in self._services if isinstance(s, ConsumerGroups)))
-        self._offsets = CommittedOffsets(self._journal, config.offset_metadata_max_bytes)
         self._sweep: Timer | None = None
-        self._refusal: BrokerError | None = CoordinatorLoadInProgress("The group coordinator has not started.")
 
     def start(self) -> None:
         """Read every group and offset from the log; sessions of the members found there begin now."""
@@ -148,7 +135,7 @@ class GroupCoordinator:
         written = self._journal.append(group.group_id, group.tombstones())
         if not accepted(written):
             raise CoordinatorNotAvailable(f"Group {group.group_id} could not be written: {written.exception()}")
-        when_done(written, lambda error: _warn(group.group_id, error))
+        when_done(written, lambda error: warn(group.group_id, error))
         self._groups.remove(group.group_id)
 
     def sync_group(
@@ -211,131 +198,6 @@ class GroupCoordinator:
         if isinstance(group, ConsumerGroup):
             return self._classic_members.leave(group, leaving)
         return self._classic.leave(group_id, leaving)
-
-    # -- offsets ---------------------------------------------------------------------------------------------------
-
-    def commit_offsets(
-        self,
-        group_id: str,
-        offsets: Mapping[TopicPartition, CommittedOffset],
-        *,
-        generation: int = -1,
-        member_id: str = "",
-        instance_id: str | None = None,
-        version: int = 9,
-        producer: tuple[int, int] | None = None,
-    ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """Write down where members have got to; generation -1 and no member id commits for a group without members.
-
-        The result has every given partition: None if committed. ``version`` is that of OffsetCommit. With a ``producer``
-        (id, epoch) the offsets are part of its transaction and count once its marker is written; producers of clients
-        before KIP-447 do not say on whose behalf they commit, and may do so whatever members there are.
-        """
-        transactional = producer is not None
-        try:
-            self._check_open()
-            group = self._groups.get(group_id)
-            if group is None and generation >= 0:
-                unknown = IllegalGeneration if transactional or version < 9 else GroupIdNotFound
-                raise unknown(f"There is no group {group_id}.")
-            group = group or Group(group_id, self._clock.now_ms())
-            check = group.commit_check(member_id, instance_id, generation, version=version, transactional=transactional)
-        except BrokerError as error:
-            return self._refused(error)
-        if isinstance(group, Group) and not transactional and (member := group.members.get(member_id)) is not None:
-            self._classic.rebalance.restart_session(group, member)
-        refused = {} if check is None else _refusals(check, offsets)
-        taken = {where: one for where, one in offsets.items() if where not in refused}
-        written, results = self._offsets.commit(group_id, taken, self._clock.now_ms(), producer)
-        if accepted(written) and taken and group_id not in self._groups:
-            self._groups.put(group)
-        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
-        answer_when(written, future, {**results, **refused})
-        return future
-
-    def commit_transaction_offsets(
-        self,
-        group_id: str,
-        offsets: Mapping[TopicPartition, CommittedOffset],
-        *,
-        producer: tuple[int, int],
-        generation: int = -1,
-        member_id: str = "",
-        instance_id: str | None = None,
-    ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """``commit_offsets`` in the transaction of a producer (id, epoch)."""
-        return self.commit_offsets(
-            group_id,
-            offsets,
-            generation=generation,
-            member_id=member_id,
-            instance_id=instance_id,
-            producer=producer,
-        )
-
-    def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
-        """A producer's marker was written to a partition of ``__consumer_offsets``."""
-        self._offsets.end_transaction(partition, producer_id, commit=commit)
-
-    def partition(self, group_id: str) -> int:
-        """The partition of ``__consumer_offsets`` that a group's offsets are in."""
-        return self._journal.partition(group_id)
-
-    def unstable_offsets(self, group_id: str) -> Collection[TopicPartition]:
-        """The partitions for which an open transaction has committed offsets."""
-        return self._offsets.pending.of(group_id)
-
-    def fetch_offsets(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicPartition] | None = None,
-        *,
-        member_id: str | None = None,
-        member_epoch: int = -1,
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """The committed offsets of these partitions, or of all; what has none is not in the answer.
-
-        A member that names itself (OffsetFetch v9 and later) must be one, at its present epoch.
-
-        What open transactions have committed is not seen here: ``unstable_offsets`` says where there is some.
-        """
-        self._check_open()
-        try:
-            self._existing(group_id).check_fetch(member_id, member_epoch)
-        except GroupIdNotFound:
-            return {}
-        committed = self._offsets.of(group_id)
-        if partitions is None:
-            return dict(committed)
-        return {where: committed[where] for where in partitions if where in committed}
-
-    def delete_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition]
-    ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """Forget committed offsets, except those of topics the members subscribe to."""
-        try:
-            self._check_open(group_id)
-            group = self._existing(group_id)
-            group.check_offset_delete()
-        except BrokerError as error:
-            return self._refused(error)
-        results: dict[TopicPartition, BrokerError | None] = {}
-        for where in partitions:
-            subscribed = group.subscribes_to(where[0])
-            results[where] = (
-                GroupSubscribedToTopic(f"Group {group_id} is subscribed to topic {where[0]}.") if subscribed else None
-            )
-        gone = [where for where, error in results.items() if error is None]
-        future: asyncio.Future[dict[TopicPartition, BrokerError | None]] = self._clock.create_future()
-        answer_when(self._offsets.delete(group_id, gone), future, results)
-        return future
-
-    def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: drop what groups committed for it, so that a new one of its name begins afresh."""
-        for group_id in self._offsets.groups():
-            there = [*self._offsets.of(group_id), *self._offsets.pending.of(group_id)]
-            gone = [where for where in dict.fromkeys(there) if where[0] == topic]
-            when_done(self._offsets.delete(group_id, gone), lambda error, group_id=group_id: _warn(group_id, error))  # type: ignore[misc]
 
     # -- groups ----------------------------------------------------------------------------------------------------
 
@@ -404,22 +266,9 @@ class GroupCoordinator:
             else:
                 continue
             _log.info("offsets expired", group=group.group_id, offsets=len(gone))
-            when_done(write, lambda error, group_id=group.group_id: _warn(group_id, error))  # type: ignore[misc]
+            when_done(write, lambda error, group_id=group.group_id: warn(group_id, error))  # type: ignore[misc]
 
     # -- inside ----------------------------------------------------------------------------------------------------
-
-    def _check_open(self, group_id: str | None = None) -> None:
-        """Raise what refuses every call just now, or InvalidGroupId where an id is needed and empty."""
-        if self._refusal is not None:
-            raise self._refusal
-        if group_id == "":
-            raise InvalidGroupId("The group id is empty.")
-
-    def _existing(self, group_id: str) -> AnyGroup:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFound(f"There is no group {group_id}.")
-        return group
 
     def _delete(self, group: AnyGroup) -> asyncio.Future[None]:
         gone = [*self._offsets.of(group.group_id), *self._offsets.pending.of(group.group_id)]
@@ -430,11 +279,6 @@ class GroupCoordinator:
             self._groups.remove(group.group_id)
         return written
 
-    def _refused(self, error: BrokerError) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = self._clock.create_future()
-        fail(future, error)
-        return future
-
     def _sweep_later(self) -> None:
         def sweep() -> None:
             self.expire()
@@ -443,17 +287,5 @@ class GroupCoordinator:
         self._sweep = self._clock.call_later(self._config.retention_check_interval_ms, sweep)
 
 
-def _warn(group_id: str, error: BrokerError | None) -> None:
-    if error is not None:
-        _log.warning("group could not be written", group=group_id, error=str(error))
-
-
 _TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups, ShareMembership, StreamsGroups)
 """All types of groups whose assignments the coordinator computes."""
-
-
-def _refusals(
-    check: CommitCheck, offsets: Mapping[TopicPartition, CommittedOffset]
-) -> dict[TopicPartition, BrokerError]:
-    found = {where: check(where[0], one.topic_id, where[1]) for where, one in offsets.items()}
-    return {where: error for where, error in found.items() if error is not None}
