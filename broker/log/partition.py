@@ -480,6 +480,10 @@ class PartitionLog:
             self._indexes_synced_at = written
         return Mark(self, self._next_offset, self.producers.snapshot(), (active.time_index, active.index), to_disk)
 
+    def recovered(self) -> None:
+        """Have the next ``mark`` bring the indexes to the disk: they were made anew."""
+        self._marked_at = self._indexes_synced_at = -UNSYNCED_INDEX_BYTES
+
     @property
     def unmarked_bytes(self) -> int:
         """Bytes written since the last ``mark``."""
@@ -502,6 +506,9 @@ class PartitionLog:
                 self.active.trim()
             self.flush()
             self.active.close_indexes()
+            if self._written > self._indexes_synced_at:
+                for index in (self.active.time_index, self.active.index):
+                    sync_file(index.path)
             if self._next_offset:
                 self.save_snapshot(self._next_offset, self.producers.snapshot(), durable=False)
 

@@ -30,8 +30,8 @@ _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot|txnindex)")
 _UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 _HISTORY_BYTES: Final = 4 * 1024 * 1024
 """How far back from the end the batches before a producer's last one are looked for; snapshots hold only that one."""
-_DOUBTED_BYTES: Final = 2 * UNSYNCED_INDEX_BYTES
-"""Behind this from the recovery point the index files were brought to the disk; twice, for a batch may be large."""
+_DOUBTED_BYTES: Final = UNSYNCED_INDEX_BYTES
+"""Of the index files all but the entries of the last so many bytes were brought to the disk."""
 
 
 def open_partition(
@@ -192,6 +192,7 @@ class _Opening:
             segments = segments[: number + 1]
             break
         partition.opened(segments, segments[-1].next_offset)
+        partition.recovered()
         self._keep_snapshots()
         return segments
 
@@ -217,8 +218,6 @@ class _Opening:
     def _restore_producers(self, upto: int) -> None:
         """Load the newest usable snapshot at or below ``upto`` and replay the batches from there to ``upto``."""
         partition = self._partition
-        if self._trusted_until is None and not self._snapshots:
-            return  # an older Kafka stopped clean, and left none because it knew of no producers
         start = partition.log_start_offset
         for offset in reversed(self._snapshots):
             path = f"{partition.directory}/{offset:020d}.snapshot"
