@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from broker.errors import BrokerError
-from broker.groups.journal import when_done
+from broker.errors import BrokerError, NotCoordinator
 from broker.handlers.routes import Answer, Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import (
@@ -143,8 +142,23 @@ def _written(
         if refusal is not None:
             note(result, refusal)
             continue
-        when_done(write(key, given), lambda error, result=result: note(result, error))  # type: ignore[misc]
+        _when_done(write(key, given), lambda error, result=result: note(result, error))  # type: ignore[misc]
     return Pending(done, lambda _: response(results=results))
+
+
+def _when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | None], None]) -> None:
+    """Call back with the error as the coordinator gave it: what cannot be written it has said in its own words."""
+
+    def call(done: asyncio.Future[None]) -> None:
+        error = NotCoordinator("The broker stopped.") if done.cancelled() else done.exception()
+        if error is not None and not isinstance(error, BrokerError):
+            raise error
+        callback(error)
+
+    if future.done():
+        call(future)
+    else:
+        future.add_done_callback(call)
 
 
 def _refusal(context: Context) -> BrokerError | None:
