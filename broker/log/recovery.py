@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.errors import CorruptMessage
-from broker.log.files import storage_errors
+from broker.log.files import storage_errors, sync_directory, sync_file
 from broker.log.partition import UNSYNCED_INDEX_BYTES, PartitionLog
 from broker.log.segment import Segment, finish_swap
 from broker.log.transaction_index import TransactionIndex
@@ -67,6 +67,8 @@ def open_partition(
             None if clean else recovery_point,
             _DOUBTED_BYTES if memory_is_lost else 0,
         ).open(doubtful)
+        if not clean and (aborts or partition.aborted):
+            _sync_aborts(partition, segments)
         for segment in segments:
             segment.release()
         if len(partition.producers):
@@ -74,6 +76,14 @@ def open_partition(
     partition.log_start_offset = min(partition.log_start_offset, partition.log_end_offset)
     partition.first_dirty_offset = min(partition.first_dirty_offset, partition.log_end_offset)
     partition.flushed_offset = partition.log_end_offset if clean else min(recovery_point, partition.log_end_offset)
+
+
+def _sync_aborts(partition: PartitionLog, segments: list[Segment]) -> None:
+    """What was made anew lies below the recovery point, so the next recovery trusts it, and no flush comes by there."""
+    for segment in segments:
+        sync_file(segment.transaction_index_path)
+        segment.aborts_synced = True
+    sync_directory(partition.directory)
 
 
 def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[int], set[int]]:
