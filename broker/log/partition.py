@@ -279,8 +279,8 @@ class PartitionLog:
             self._flush_below = None
         return Appended(header.base_offset, header.base_offset, NO_TIMESTAMP, self.log_start_offset)
 
-    def take_marker(self, header: BatchHeader, record: Record, index: TransactionIndex) -> None:
-        """Account for a marker that is in the log; an aborted transaction goes to ``index``. For recovery, too."""
+    def take_marker(self, header: BatchHeader, record: Record, index: TransactionIndex | None) -> None:
+        """Account for a marker that is in the log; an aborted transaction goes to ``index``. For recovery, too, without one."""
         commit, coordinator_epoch = decode_marker(record)
         ended = self.producers.end_transaction(header, coordinator_epoch, aborted=not commit)
         if ended is None or not ended.aborted:
@@ -289,7 +289,7 @@ class PartitionLog:
         stable = header.last_offset + 1 if open_from is None else open_from
         entry = AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
         self.aborted.append(entry)
-        if index.append(entry):
+        if index is not None and index.append(entry):
             self._directory_synced = False
 
     def lead(self, epoch: int) -> None:

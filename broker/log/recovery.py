@@ -165,7 +165,7 @@ class _Opening:
         if segment.base_offset not in self._aborts:
             return position
         if not position:
-            if self._trusted_until is not None:
+            if segment.size == 0:
                 TransactionIndex(segment.transaction_index_path).clear()
             return position
         index = TransactionIndex(segment.transaction_index_path)
@@ -185,16 +185,13 @@ class _Opening:
         self._restore_producers(partition.log_end_offset)
         for number in range(doubtful, len(segments)):
             segment, before = segments[number], segments[number].size
-            index = TransactionIndex(segment.transaction_index_path)
-            if segment.base_offset in self._aborts and (number > doubtful or not from_position):
-                index.clear()
 
-            def take(
-                position: int, header: BatchHeader, segment: Segment = segment, index: TransactionIndex = index
-            ) -> None:
-                _take(partition, segment, position, header, index)
+            def take(position: int, header: BatchHeader, segment: Segment = segment) -> None:
+                _take(partition, segment, position, header)
 
-            if segment.recover(take, from_position=from_position if number == doubtful else 0) == before:
+            good = segment.recover(take, from_position=from_position if number == doubtful else 0)
+            self._write_aborted(segment)
+            if good == before:
                 if number < len(segments) - 1:
                     segment.unload()
                 continue
@@ -205,6 +202,12 @@ class _Opening:
         partition.recovered()
         self._keep_snapshots()
         return segments
+
+    def _write_aborted(self, segment: Segment) -> None:
+        """In one step, on the disk: a recovery point may be beyond what the file tells of."""
+        found = [entry for entry in self._partition.aborted if entry.last_offset >= segment.base_offset]
+        if found or segment.base_offset in self._aborts:
+            TransactionIndex(segment.transaction_index_path).replace(found)
 
     def _report_cut(self, number: int, before: int) -> None:
         where, segment = f"{self._partition.topic}-{self._partition.partition}", self._segments[number]
@@ -261,12 +264,10 @@ class _Opening:
                     return
 
 
-def _take(
-    partition: PartitionLog, segment: Segment, position: int, header: BatchHeader, index: TransactionIndex
-) -> None:
+def _take(partition: PartitionLog, segment: Segment, position: int, header: BatchHeader) -> None:
     if header.is_control:
         for record in decode_batch(segment.read(position, header.size)):
-            partition.take_marker(header, record, index)
+            partition.take_marker(header, record, None)
     else:
         partition.producers.update(header)
 

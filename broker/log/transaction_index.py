@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.log.files import write_at
+from broker.log.files import write_atomically
 
 __all__ = ["AbortedTransaction", "TransactionIndex"]
 
@@ -37,9 +37,9 @@ class TransactionIndex:
             return file.tell() == _ENTRY.size
 
     def replace(self, entries: Sequence[AbortedTransaction]) -> None:
-        """Make ``entries`` all that the file has. Raises OSError."""
+        """Make ``entries`` all that the file has, on the disk, in one step. Raises OSError."""
         if entries:
-            write_at(str(self.path), b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries), 0)
+            write_atomically(self.path, b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries))
         else:
             self.clear()
 
