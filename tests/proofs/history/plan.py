@@ -81,6 +81,7 @@ PATIENT = {
     "retry.backoff.ms": 30,
     "retry.backoff.max.ms": 200,
     "message.timeout.ms": 600_000,
+    "queue.buffering.max.messages": 1000,
     "request.timeout.ms": 2000,
 }
 """Clients that come back soon and do not give up during a fault. (A record that times out while it is under way makes an idempotent

@@ -262,7 +262,8 @@ def offsets_never_go_back(digest: Digest) -> Iterator[str]:
     power cut: they are handed out as soon as they are written, and acknowledged when they are on the disk."""
     told: dict[tuple[str, str], list[tuple[float, int]]] = {}
     acknowledged: dict[tuple[str, str], int] = {}
-    for event in digest.history.events:
+    # A fault is recorded at its end, with the time of its beginning.
+    for event in sorted(digest.history.events, key=lambda event: event["t"]):
         group, pairs = digest.offsets_of(event)
         if event["do"] == "fault" and event["kind"] == "power cut":
             told = {key: [(event["t"], acknowledged.get(key, -1))] for key in told}
