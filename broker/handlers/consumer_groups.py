@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from broker.errors import BrokerError, TopicAuthorizationFailed
+from broker.errors import BrokerError, TopicAuthorizationFailed, UnsupportedVersion
 from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.consumer.values import (
     ConsumerHeartbeat,
@@ -35,9 +35,10 @@ from broker.protocol.messages.consumer_group_heartbeat import (
 )
 from broker.security.access import NOT_ASKED, Operation, ResourceType
 
-__all__ = ["partitions_from", "require_topics", "routes"]
+__all__ = ["partitions_from", "require_feature", "require_topics", "routes"]
 
 routes = Routes()
+_FEATURE: Final = "group.version"
 
 
 @routes.handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=range(2))
@@ -49,12 +50,19 @@ def consumer_group_heartbeat(
     v1 regular expressions, member ids made by clients (KIP-1082)
     """
     try:
+        require_feature(context, _FEATURE)
         context.require(Operation.READ, ResourceType.GROUP, request.group_id)
         require_topics(context, request.subscribed_topic_names or ())
         future = context.broker.groups.service(ConsumerGroups).heartbeat(_heartbeat(context, request), context.version)
     except BrokerError as error:
         return _failed(error)
     return Pending(future, _answer, _failed)
+
+
+def require_feature(context: Context, name: str) -> None:
+    """Raises UnsupportedVersion where the cluster has put this feature at level 0."""
+    if not context.broker.metadata.features.get(name, 0):
+        raise UnsupportedVersion(f"The cluster does not use this protocol: {name} is 0.")
 
 
 def require_topics(context: Context, names: Sequence[str]) -> None:
@@ -118,6 +126,7 @@ def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequ
     described = []
     for group_id in request.group_ids:
         try:
+            require_feature(context, _FEATURE)
             context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
             group = context.broker.groups.service(ConsumerGroups).describe(group_id)
             _check_topics(context, group)

@@ -20,6 +20,7 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.groups.journal import fail
+from broker.handlers.consumer_groups import require_feature
 from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.share_acknowledge import (
@@ -91,6 +92,7 @@ def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswe
 
 
 def _checked(context: Context, group_id: str | None, member_id: str | None) -> tuple[str, str]:
+    require_feature(context, "share.version")
     if group_id is None:
         raise InvalidRequest("Invalid group id in the request.")
     if not context.allows(Operation.READ, ResourceType.GROUP, group_id):

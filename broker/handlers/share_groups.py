@@ -23,7 +23,7 @@ from broker.groups.share.values import (
     ShareHeartbeat,
     TopicState,
 )
-from broker.handlers.consumer_groups import require_topics
+from broker.handlers.consumer_groups import require_feature, require_topics
 from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_share_group_offsets import (
@@ -68,6 +68,7 @@ def share_group_heartbeat(
 ) -> ShareGroupHeartbeatResponse | Pending:
     """Join a share group, stay in it and be assigned partitions, or leave it."""
     try:
+        require_feature(context, "share.version")
         context.require(Operation.READ, ResourceType.GROUP, request.group_id)
         if not request.member_id or len(request.member_id) > _MEMBER_ID_LENGTH:
             raise InvalidRequest("Invalid member id in the request.")
@@ -116,6 +117,7 @@ def share_group_describe(context: Context, request: ShareGroupDescribeRequest) -
     described = []
     for group_id in request.group_ids:
         try:
+            require_feature(context, "share.version")
             context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
             group = context.broker.groups.service(ShareMembership).describe(group_id)
             names = group.topic_names.values()
@@ -172,6 +174,7 @@ def alter_share_group_offsets(
     context: Context, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Pending:
     """Let share-partitions of a group without members begin elsewhere."""
+    require_feature(context, "share.version")
     if not context.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise GroupAuthorizationFailed(f"The client may not read as a member of group {request.group_id!r}.")
     if not request.group_id:
@@ -229,6 +232,7 @@ def delete_share_group_offsets(
     context: Context, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse | Pending:
     """Forget what a group without members knows of topics."""
+    require_feature(context, "share.version")
     if not context.allows(Operation.DELETE, ResourceType.GROUP, request.group_id):
         raise GroupAuthorizationFailed(f"The client may not delete group {request.group_id!r}.")
     if not request.group_id:

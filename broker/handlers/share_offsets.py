@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
+from broker.handlers.consumer_groups import require_feature
 from broker.handlers.routes import Context, Routes
 from broker.metadata import Topic
 from broker.protocol.api import ApiKey
@@ -38,6 +39,7 @@ def describe_share_group_offsets(
     groups = []
     for one in request.groups:
         try:
+            require_feature(context, "share.version")
             context.require(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
             topics = _all(context, one.group_id) if one.topics is None else _named(context, one)
         except BrokerError as error:

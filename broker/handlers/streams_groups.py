@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from broker.errors import BrokerError, InvalidTopic, StreamsInvalidTopology, TopicAlreadyExists
 from broker.groups.streams import records as stored
@@ -13,7 +13,7 @@ from broker.groups.streams.service import StreamsGroups
 from broker.groups.streams.tasks import Tasks, TasksByRole
 from broker.groups.streams.topology import required_topics, subtopologies
 from broker.groups.streams.values import DescribedStreamsGroup, EndpointPartitions, StreamsAnswer, StreamsHeartbeat
-from broker.handlers.consumer_groups import require_topics
+from broker.handlers.consumer_groups import require_feature, require_topics
 from broker.handlers.routes import Context, Pending, Routes
 from broker.partitions import INTERNAL_TOPICS
 from broker.protocol.api import ApiKey
@@ -26,6 +26,7 @@ from broker.security.access import NOT_ASKED, Operation, ResourceType
 __all__ = ["routes"]
 
 routes = Routes()
+_FEATURE: Final = "streams.version"
 
 
 @routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=range(1))
@@ -37,6 +38,7 @@ def streams_group_heartbeat(
     Internal topics of the application that are missing are created on the way.
     """
     try:
+        require_feature(context, _FEATURE)
         context.require(Operation.READ, ResourceType.GROUP, request.group_id)
         topology = None if request.topology is None else _topology(request.topology)
         if topology is not None:
@@ -235,6 +237,7 @@ def streams_group_describe(context: Context, request: StreamsGroupDescribeReques
     groups = []
     for group_id in request.group_ids:
         try:
+            require_feature(context, _FEATURE)
             context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
             group = context.broker.groups.service(StreamsGroups).describe(group_id)
             if group.topology is not None:
