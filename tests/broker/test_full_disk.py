@@ -33,7 +33,7 @@ class SmallDisk:
 
 
 def confined(command: list[str], path: Path) -> list[str]:
-    mount = f"mount -t tmpfs -o size={SIZE_MB}m none {path} && exec \"$@\""
+    mount = f'mount -t tmpfs -o size={SIZE_MB}m none {path} && exec "$@"'
     return ["unshare", "--mount", "--map-root-user", "sh", "-c", mount, "sh", *command]
 
 
