@@ -203,7 +203,7 @@ class SharePartition:
         if done is None:
             return False
         if done == self.in_flight[-1].last:
-            self.start_offset = self.end_offset = done + 1
+            self.start_offset = self.end_offset = max(self.start_offset, done + 1)
             self.in_flight.clear()
             self.complete = 0
             return True

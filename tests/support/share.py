@@ -106,7 +106,7 @@ class ShareBench:
         acquired = acquire(
             self.share, member, fetch_offset=offset, batches=found, most=most, batch_size=batch_size, exactly=exactly
         )
-        return give_up(self.share, acquired, aborted)
+        return give_up(self.share, acquired, [span for span in aborted if span in found])
 
     def acknowledge(self, member: str, first: int, last: int, *types: int) -> asyncio.Future[None]:
         return acknowledge(self.share, member, [AcknowledgeBatch(first, last, types or (1,))])

@@ -7,11 +7,10 @@ import contextlib
 
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from broker.errors import BrokerError, KafkaStorageError
-from broker.share.delivery import RecordState
-from broker.share.values import Acquired, ShareSettings
+from broker.share.values import Acquired, BatchSpan, ShareSettings
 from tests.support.share import ShareBench
 
 LOCK_MS = 1000
@@ -34,6 +33,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.unsure: set[int] = set()
         """Offsets whose acknowledgement was in the log when its durability failed: after a restart it may hold."""
         self.start = 0
+        self.aborted: list[BatchSpan] = []
+        self.at_limit: set[int] = set()
 
     def teardown(self) -> None:
         with contextlib.closing(self.bench):
@@ -46,8 +47,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         bench.log.held = False
         bench.clock.advance(LOCK_MS + 1)
         self.settle_asked()
+        bench.append(1)  # The start moves with what is acknowledged.
         for _ in range(200):
-            if not self.took(bench.fetch("z"), "z"):
+            if not self.fetched("z") and bench.share.next_fetch_offset() >= bench.end:
                 break
             for offset, (member, _) in sorted(self.held.items()):
                 if member == "z":
@@ -55,15 +57,22 @@ class SharePartitionMachine(RuleBasedStateMachine):
                     self.done.add(offset)
             self.held.clear()
         missing = set(range(bench.log_start, bench.end)) - self.done
-        given_up = {offset for offset in missing if self.counts.get(offset, 0) >= LIMIT or offset in self.unsure}
+        missing -= {offset for span in self.aborted for offset in range(span.first, span.last + 1)}
+        given_up = {offset for offset in missing if offset in self.at_limit or offset in self.unsure}
         assert missing == given_up, f"never delivered again: {sorted(missing - given_up)}"
         assert bench.share.start_offset == bench.share.end_offset == max(bench.end, bench.share.start_offset)
 
     # What happens
 
-    @rule(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3))
-    def append(self, sizes: list[int]) -> None:
+    @initialize(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    def begin(self, sizes: list[int]) -> None:
         self.bench.append(*sizes)
+
+    @rule(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3), aborted=st.sampled_from((False, False, True)))
+    def append(self, sizes: list[int], aborted: bool) -> None:
+        self.bench.append(*sizes)
+        if aborted and not self.aborted:  # A window full of aborted records would wait for ever, as it does at Kafka.
+            self.aborted.append(self.bench.batches[-1])
 
     @rule(
         member=MEMBERS,
@@ -71,34 +80,45 @@ class SharePartitionMachine(RuleBasedStateMachine):
         batch_size=st.integers(1, 5),
         exactly=st.booleans(),
         read=st.integers(1, 4),
-        aborted=st.integers(0, 12).filter(lambda n: n % 4 == 0),
     )
-    def fetch(self, member: str, most: int, batch_size: int, exactly: bool, read: int, aborted: int) -> None:
-        bench = self.bench
-        spans = [span for span in bench.batches if aborted and span.first <= aborted <= span.last]
-        acquired = bench.fetch(member, most, batch_size=batch_size, exactly=exactly, read=read, aborted=spans)
+    def fetch(self, member: str, most: int, batch_size: int, exactly: bool, read: int) -> None:
+        acquired = self.fetched(member, most, batch_size=batch_size, exactly=exactly, read=read)
         if exactly:
             assert sum(one.size for one in acquired) <= most
-        for span in spans:
-            window = range(max(span.first, bench.share.start_offset), span.last + 1)
-            states = {o: d for b in bench.share.in_flight for f, l, d in b.runs() for o in range(f, l + 1)}
-            self.done |= {o for o in window if o in states and states[o].state is RecordState.ARCHIVED}
-        self.took(acquired, member)
 
-    def took(self, acquired: list[Acquired], member: str) -> int:
-        now, taken = self.bench.clock.now_ms(), 0
+    def fetched(
+        self, member: str, most: int = 500, *, batch_size: int = 500, exactly: bool = False, read: int = 100
+    ) -> list[Acquired]:
+        """Of aborted batches that were read, nothing is acquired."""
+        bench = self.bench
+        acquired = bench.fetch(member, most, batch_size=batch_size, exactly=exactly, read=read, aborted=self.aborted)
+        self.took(acquired, member)
+        return acquired
+
+    @rule(member=MEMBERS, most=st.integers(1, 10))
+    def fetch_some(self, member: str, most: int) -> None:
+        self.fetched(member, most)
+
+    @rule(by_ms=st.integers(1, LOCK_MS * 3 // 2), member=MEMBERS)
+    def wait_and_fetch(self, by_ms: int, member: str) -> None:
+        self.wait(by_ms)
+        self.fetched(member)
+
+    def took(self, acquired: list[Acquired], member: str) -> None:
+        now = self.bench.clock.now_ms()
         for one in acquired:
             for offset in range(one.first, one.last + 1):
                 assert offset < self.bench.end
+                assert not any(span.first <= offset <= span.last for span in self.aborted), f"{offset} was aborted"
                 assert offset not in self.done, f"{offset} is done and came again"
                 assert self.held.get(offset, ("", 0))[1] <= now, f"{offset} is in the hands of {self.held[offset]}"
                 assert one.deliveries <= LIMIT
                 if offset in self.counts and self.counts[offset] > 0:
                     assert one.deliveries == self.counts[offset] + 1
                 self.counts[offset] = one.deliveries
+                if one.deliveries == LIMIT:
+                    self.at_limit.add(offset)
                 self.held[offset] = (member, now + LOCK_MS)
-                taken += 1
-        return taken
 
     @rule(member=MEMBERS, data=st.data())
     def acknowledge(self, member: str, data: st.DataObject) -> None:
@@ -141,28 +161,25 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.bench.clock.advance(by_ms)
         self.settle_asked()
 
-    @rule()
-    def stall(self) -> None:
-        self.bench.log.held = True
+    @rule(fault=st.sampled_from(("stall", "refuse", "go on", "go on", "fail")))
+    def fault(self, fault: str) -> None:
+        log = self.bench.log
+        if fault == "stall":
+            log.held = True
+        elif fault == "refuse":
+            log.refusal = KafkaStorageError("no")
+        else:
+            self.go_on(fault == "fail")
 
-    @rule(fails=st.booleans())
     def go_on(self, fails: bool) -> None:
         log = self.bench.log
-        log.held = False
+        log.held, log.refusal = False, None
         if fails:
             for future, _, offsets, _ in self.asked:
                 if not future.done():
                     self.unsure |= set(offsets)
         log.release(KafkaStorageError("the disk is full") if fails else None)
         self.settle_asked()
-
-    @rule()
-    def refuse(self) -> None:
-        self.bench.log.refusal = KafkaStorageError("no")
-
-    @rule()
-    def accept_again(self) -> None:
-        self.bench.log.refusal = None
 
     @rule()
     def tidy_up(self) -> None:
@@ -185,7 +202,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.counts.clear()
         self.bench.log.held = False
         self.bench.log.refusal = None
-        self.start = min(self.start, self.bench.share.start_offset)
+        if self.bench.log_start:
+            self.start = 0  # That the log's start moved is not written down: the next fetch finds it again.
         self.bench.restart()
 
     # What has to hold
@@ -236,4 +254,4 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
 
 TestAnyOrder = SharePartitionMachine.TestCase
-TestAnyOrder.settings = hypothesis_settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestAnyOrder.settings = hypothesis_settings(max_examples=60, stateful_step_count=50, deadline=None, derandomize=True)
