@@ -12,7 +12,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-BENCHES = ("broker.start", "broker.produce", "broker.latency", "broker.fetch", "broker.durable", "connect", "recovery", "compaction")
+BENCHES = (
+    "broker.start",
+    "broker.produce",
+    "broker.latency",
+    "broker.fetch",
+    "broker.durable",
+    "connect",
+    "recovery",
+    "compaction",
+)
 
 
 def main() -> int:

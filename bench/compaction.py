@@ -18,7 +18,7 @@ from bench.recovery import now_ms, produce_request, receive
 from broker.log import compaction
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
 from broker.protocol.records import Record, encode_batch
 from tests.servers.tidegate_broker import TidegateBroker
 from tidegate.kit.config import parse

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
 from broker.protocol.records import Record, encode_batch
 from tests.servers.tidegate_broker import TidegateBroker
 

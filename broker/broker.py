@@ -6,25 +6,20 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from broker.arrivals import Arrivals
 from broker.config import BrokerConfig, Listener
-from broker.durability import Durability
 from broker.fetch_sessions import FetchSessions
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator, LoopClock
 from broker.groups.share.service import ShareMembership
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
-from broker.log_keeper import LogKeeper
-from broker.metadata import ClusterMetadata, Topic
-from broker.metadata_keeper import MetadataKeeper
-from broker.metadata_records import GROUP_RESOURCE
+from broker.metadata.image import ClusterMetadata, Topic
+from broker.metadata.keeper import MetadataKeeper
+from broker.metadata.records import GROUP_RESOURCE
 from broker.metrics.topics import TopicMetrics
-from broker.partitions import Partitions
 from broker.protocol.fields import SharedArray
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
-from broker.replica_moves import ReplicaMoves
-from broker.resources import NamedKind, Resources, Source
+from broker.resources.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
 from broker.security.tokens import DelegationTokens
@@ -32,7 +27,12 @@ from broker.share.config import SHARE_STATE_TOPIC
 from broker.share.coordinator import ShareCoordinator
 from broker.share.settings import share_settings
 from broker.share.share_groups import ShareGroups
-from broker.state_topic import StateTopic
+from broker.storage.arrivals import Arrivals
+from broker.storage.durability import Durability
+from broker.storage.keeper import LogKeeper
+from broker.storage.partitions import Partitions
+from broker.storage.replica_moves import ReplicaMoves
+from broker.storage.state_topic import StateTopic
 from broker.telemetry.subscriptions import (
     CLIENT_METRICS,
     CurrentSubscriptions,
@@ -86,8 +86,6 @@ class Broker:
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)
         self.durability = Durability(background_interval_s=config.background_flush_ms / 1000)
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
-        self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
-        """What Metadata answers about all topics, and in which state of the metadata."""
         self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
         """What Metadata answers about all topics, and in which state of the metadata."""
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)

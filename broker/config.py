@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from broker.groups.config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
-from broker.metadata_config import MetadataLogConfig
+from broker.metadata.config import MetadataLogConfig
 from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig

@@ -13,10 +13,10 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from broker.arrivals import Arrivals, Waiter
 from broker.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from broker.log.partition import PartitionLog
 from broker.protocol.fetch import FetchPartition, FetchRequest, PartitionFetched
+from broker.storage.arrivals import Arrivals, Waiter
 
 __all__ = ["CachedPartition", "FetchSession", "FetchSessions"]
 

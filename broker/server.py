@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from broker.broker import Broker
-from broker.cleaner import Cleaner
 from broker.config import BrokerConfig, Listener
-from broker.connection import Connection
-from broker.dispatch import Dispatcher
 from broker.errors import BrokerError, KafkaStorageError
 from broker.handlers import ROUTES, advertised
-from broker.listening import Listening
-from broker.log_keeper import KEEP_LOGS_S
 from broker.metrics.families import Network, families
 from broker.metrics.text import lines
-from broker.metrics_server import MetricsServer
+from broker.network.connection import Connection
+from broker.network.dispatch import Dispatcher
+from broker.network.listening import Listening
+from broker.network.metrics_server import MetricsServer
 from broker.security.front_door import FrontDoor
+from broker.storage.cleaner import Cleaner
+from broker.storage.keeper import KEEP_LOGS_S
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 from tidegate.kit.logs import logger

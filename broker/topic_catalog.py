@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from broker.groups import GroupTopic
-from broker.metadata import ClusterMetadata, Topic
+from broker.metadata.image import ClusterMetadata, Topic
 
 __all__ = ["MetadataTopics"]
 

@@ -20,9 +20,9 @@ from broker.errors import (
 )
 from broker.groups import OFFSETS_TOPIC, GroupCoordinator
 from broker.log.directory import LogDirectory
-from broker.metadata import METADATA_TOPIC, ClusterMetadata, Topic
-from broker.partitions import INTERNAL_TOPICS, Partitions
+from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, Topic
 from broker.share.config import SHARE_STATE_TOPIC
+from broker.storage.partitions import INTERNAL_TOPICS, Partitions
 from broker.transactions.loading import TRANSACTIONS_TOPIC
 
 __all__ = ["DEFAULT", "Topics"]

@@ -17,9 +17,9 @@ from broker.errors import (
     UnknownTopicOrPartition,
     UnsupportedEndpointType,
 )
-from broker.features import FEATURES
 from broker.handlers.routes import Context, Routes
-from broker.metadata import ClusterMetadata, Topic
+from broker.metadata.features import FEATURES
+from broker.metadata.image import ClusterMetadata, Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.fields import SharedArray
 from broker.protocol.messages.api_versions import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from broker.config_entries import ConfigEntry
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
@@ -29,6 +28,7 @@ from broker.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from broker.resources.entries import ConfigEntry
 from broker.security.access import Operation, ResourceType
 
 __all__ = ["routes"]

@@ -10,10 +10,10 @@ from broker.errors import BrokerError, InvalidFetchSessionEpoch, OffsetOutOfRang
 from broker.fetch_sessions import CachedPartition, FetchSession
 from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
-from broker.partitions import READ_COMMITTED
 from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from broker.security.access import Operation
+from broker.storage.partitions import READ_COMMITTED
 
 __all__ = ["routes"]
 

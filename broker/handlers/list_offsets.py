@@ -9,7 +9,6 @@ from typing import Final
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.handlers.routes import Context, Routes
 from broker.log.partition import PartitionLog
-from broker.partitions import READ_COMMITTED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -26,6 +25,7 @@ from broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
+from broker.storage.partitions import READ_COMMITTED
 
 __all__ = ["routes"]
 

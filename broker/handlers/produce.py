@@ -5,16 +5,16 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from broker.connection import ConnectionRefusal
-from broker.durability import Flushed
 from broker.errors import BrokerError, UnsupportedCompressionType
 from broker.handlers.routes import Context, Pending, Routes
 from broker.handlers.transactional_produce import Admission, admitted
 from broker.log.partition import PartitionLog
+from broker.network.connection import ConnectionRefusal
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
 from broker.security.access import Operation
+from broker.storage.durability import Flushed
 
 __all__ = ["routes"]
 

@@ -15,11 +15,10 @@ from broker.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from broker.feature_updates import FeatureUpdate, UpgradeType, checked
 from broker.handlers.routes import Answer, Context, Routes
-from broker.metadata import METADATA_TOPIC
-from broker.metadata_records import FeatureLevelRecord
-from broker.partitions import LEADER_EPOCH
+from broker.metadata.feature_updates import FeatureUpdate, UpgradeType, checked
+from broker.metadata.image import METADATA_TOPIC
+from broker.metadata.records import FeatureLevelRecord
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from broker.protocol.messages.describe_quorum import (
@@ -40,6 +39,7 @@ from broker.protocol.messages.update_features import (
 )
 from broker.protocol.primitives import ZERO_UUID
 from broker.security.access import Operation, ResourceType
+from broker.storage.partitions import LEADER_EPOCH
 
 __all__ = ["routes"]
 

@@ -14,7 +14,7 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.handlers.routes import Context, Routes
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

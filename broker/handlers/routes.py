@@ -16,7 +16,7 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.connection import Connection
+    from broker.network.connection import Connection
     from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
@@ -48,6 +48,7 @@ class Context(NamedTuple):
     """The name of the listener the request came in by."""
     principal: Principal = ANONYMOUS
     connection: Connection | None = None
+    """Which one it came by, for what ends with it; None in tests."""
 
     def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether the client may do this; everything, where the broker has no authorizer."""

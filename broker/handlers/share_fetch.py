@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from broker.connection import Connection
 from broker.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -22,6 +21,7 @@ from broker.errors import (
 from broker.groups.journal import fail
 from broker.handlers.consumer_groups import require_feature
 from broker.handlers.routes import Context, Pending, Routes
+from broker.network.connection import Connection
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.share_acknowledge import (
     PartitionData,

@@ -8,7 +8,7 @@ from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
 from broker.handlers.consumer_groups import require_feature
 from broker.handlers.routes import Context, Routes
-from broker.metadata import Topic
+from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,

@@ -15,13 +15,13 @@ from broker.groups.streams.topology import required_topics, subtopologies
 from broker.groups.streams.values import DescribedStreamsGroup, EndpointPartitions, StreamsAnswer, StreamsHeartbeat
 from broker.handlers.consumer_groups import require_feature, require_topics
 from broker.handlers.routes import Context, Pending, Routes
-from broker.partitions import INTERNAL_TOPICS
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import streams_group_describe as described
 from broker.protocol.messages import streams_group_heartbeat as wire
 from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from broker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from broker.security.access import NOT_ASKED, Operation, ResourceType
+from broker.storage.partitions import INTERNAL_TOPICS
 
 __all__ = ["routes"]
 

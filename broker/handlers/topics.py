@@ -10,7 +10,7 @@ from typing import Final
 from broker.errors import BrokerError, InvalidRequest, PolicyViolation, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
 from broker.handlers.routes import Context, Routes
-from broker.metadata import Topic
+from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

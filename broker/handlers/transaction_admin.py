@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.durability import Flushed
 from broker.errors import BrokerError, InvalidRegularExpression
 from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
@@ -21,6 +20,7 @@ from broker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from broker.security.access import Operation, ResourceType
+from broker.storage.durability import Flushed
 from broker.transactions import Marker, Producer, TopicPartition, TransactionState
 
 __all__ = ["routes"]

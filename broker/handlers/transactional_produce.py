@@ -27,10 +27,10 @@ from broker.errors import (
     TransactionAbortable,
 )
 from broker.handlers.routes import Context, Pending
-from broker.partitions import INTERNAL_TOPICS
 from broker.protocol.produce import PartitionRecords, ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType
+from broker.storage.partitions import INTERNAL_TOPICS
 from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
 
 __all__ = ["Admission", "admitted"]

@@ -16,7 +16,6 @@ from broker.errors import (
 )
 from broker.groups import OFFSETS_TOPIC
 from broker.handlers.routes import Context, Pending, Routes
-from broker.partitions import INTERNAL_TOPICS
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from broker.protocol.messages.add_partitions_to_txn import (
@@ -29,6 +28,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
 )
 from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from broker.security.access import Operation, ResourceType
+from broker.storage.partitions import INTERNAL_TOPICS
 from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
 
 __all__ = ["routes"]

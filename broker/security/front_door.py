@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker.connection import Connection, ConnectionRefusal
+from broker.network.connection import Connection, ConnectionRefusal
 from broker.security.config import ListenerConfig, SecurityConfig
 from broker.security.principal import Principal
 from broker.security.scram import MIN_ITERATIONS, ScramMechanism
@@ -75,7 +75,7 @@ class FrontDoor:
             common["handle"] = self._requests
             common["max_frame_bytes"] = self._most_bytes
         if self._context is not None:
-            from broker.tls_connection import TlsConnection
+            from broker.network.tls import TlsConnection
 
             return TlsConnection(sock, context=self._context, established=self._established, **common)
         return Connection(sock, authenticated=self._sasl is None, **common)

@@ -16,7 +16,7 @@ from broker.errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
-from broker.metadata_record import MetadataRecord
+from broker.metadata.record import MetadataRecord
 from broker.security.credential_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 __all__ = ["MIN_ITERATIONS", "ScramCredential", "ScramCredentials", "ScramMechanism", "changes", "make_credential"]

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from broker.errors import BrokerError, OffsetOutOfRange
 from broker.log.partition import LogSlice, PartitionLog
-from broker.partitions import READ_COMMITTED
 from broker.share.acquiring import acquire, give_up
 from broker.share.reading import aborted_spans, batches_in, cut
 from broker.share.share_groups import OpenShare, ShareGroups
 from broker.share.values import Acquired
+from broker.storage.partitions import READ_COMMITTED
 
 __all__ = ["ShareFetch", "ShareFetched", "Wanted"]
 

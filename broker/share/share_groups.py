@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
-from broker.arrivals import Arrivals
 from broker.errors import (
     BrokerError,
     FencedStateEpoch,
@@ -17,13 +16,14 @@ from broker.errors import (
 from broker.groups.clock import Clock
 from broker.groups.journal import when_done
 from broker.log.partition import PartitionLog
-from broker.partitions import LEADER_EPOCH, Partitions
 from broker.share.acknowledging import acknowledge, release
 from broker.share.coordinator import ShareCoordinator
 from broker.share.offset_reset import offset_for
 from broker.share.partition import SharePartition
 from broker.share.sessions import ShareSessions
 from broker.share.values import AcknowledgeBatch, ShareKey, ShareSettings
+from broker.storage.arrivals import Arrivals
+from broker.storage.partitions import LEADER_EPOCH, Partitions
 
 __all__ = ["OpenShare", "ShareGroups"]
 

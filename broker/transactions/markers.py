@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from broker.durability import Flushed
 from broker.errors import BrokerError, KafkaStorageError, UnknownTopicOrPartition
 from broker.log.partition import PartitionLog
-from broker.partitions import Partitions
 from broker.protocol.records import MARKER_SIZE
+from broker.storage.durability import Flushed
+from broker.storage.partitions import Partitions
 from broker.transactions.values import Producer, TopicPartition
 from tidegate.kit.logs import logger
 

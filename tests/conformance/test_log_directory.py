@@ -10,7 +10,7 @@ import pytest
 
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
 from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
 

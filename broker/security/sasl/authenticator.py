@@ -9,8 +9,8 @@ from enum import Enum
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
-from broker.connection import Connection, ConnectionRefusal, FrameHandler
 from broker.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from broker.network.connection import Connection, ConnectionRefusal, FrameHandler
 from broker.protocol.api import ApiKey, RequestHeader, peek_request, read_request_header, response_header
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

@@ -17,9 +17,7 @@ def versions(text: str) -> dict[str, tuple[int, int]]:
     return {name: (int(low), int(high or low)) for name, low, high in found}
 
 
-def test_the_apis_and_versions_are_those_of_apache_kafka(
-    kafka_tools: Tools, request: pytest.FixtureRequest
-) -> None:
+def test_the_apis_and_versions_are_those_of_apache_kafka(kafka_tools: Tools, request: pytest.FixtureRequest) -> None:
     ours, theirs = (
         versions(kafka_tools("kafka-broker-api-versions", "--bootstrap-server", broker.bootstrap_servers))
         for broker in (request.getfixturevalue("tidegate_broker"), request.getfixturevalue("apache_kafka"))

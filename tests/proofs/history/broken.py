@@ -12,7 +12,7 @@ __all__ = ["BROKEN"]
 def acknowledged_before_written() -> None:
     """Produce is answered with the offsets to come; the records are written a moment later."""
     from broker.log.partition import Appended
-    from broker.partitions import Partitions
+    from broker.storage.partitions import Partitions
 
     written_late = Partitions.append
     promised: dict[Any, int] = {}

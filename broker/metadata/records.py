@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from broker.errors import CorruptMessage
-from broker.metadata_log_records import (
+from broker.metadata.log_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
@@ -19,7 +19,7 @@ from broker.metadata_log_records import (
     UnknownRecord,
     UnregisterBrokerRecord,
 )
-from broker.metadata_record import MetadataRecord
+from broker.metadata.record import MetadataRecord
 from broker.protocol.primitives import ZERO_UUID, MalformedMessage, read_uvarint, write_uvarint
 from broker.protocol.schema import Field, Message, decode, encode
 from broker.quotas.records import ClientQuotaRecord

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.config import BrokerConfig
-from broker.config_entries import ConfigEntry, Source, Synonym, as_text
 from broker.errors import InvalidConfiguration, InvalidRequest
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
-from broker.metadata import ClusterMetadata
-from broker.metadata_records import BROKER_RESOURCE
+from broker.metadata.image import ClusterMetadata
+from broker.metadata.records import BROKER_RESOURCE
+from broker.resources.entries import ConfigEntry, Source, Synonym, as_text
 from tidegate.kit.config import Key, KeyType, keys_of, validate
 
 if TYPE_CHECKING:
-    from broker.kafka_keys import BrokerKey
+    from broker.resources.kafka_keys import BrokerKey
 
 __all__ = ["BrokerResources"]
 
@@ -78,7 +78,7 @@ class BrokerResources:
         return [self._entry(key) for key in self._keys()]
 
     def _keys(self) -> Iterator[Key]:
-        from broker.kafka_keys import KAFKA_KEYS
+        from broker.resources.kafka_keys import KAFKA_KEYS
 
         for name in {**KAFKA_KEYS, **self._declared, **dict.fromkeys(_OF_OURS)}:
             yield self._key(name)
@@ -101,7 +101,7 @@ class BrokerResources:
 
     @staticmethod
     def _kafka_key(name: str) -> BrokerKey | None:
-        from broker.kafka_keys import KAFKA_KEYS
+        from broker.resources.kafka_keys import KAFKA_KEYS
 
         return KAFKA_KEYS.get(name)
 

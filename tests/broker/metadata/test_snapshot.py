@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
-from broker.metadata_config import MetadataLogConfig
-from broker.metadata_fold import MetadataFold, MetadataTransactions
-from broker.metadata_keeper import MetadataKeeper
-from broker.metadata_records import (
+from broker.metadata.image import ClusterMetadata
+from broker.metadata.config import MetadataLogConfig
+from broker.metadata.fold import MetadataFold, MetadataTransactions
+from broker.metadata.keeper import MetadataKeeper
+from broker.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
@@ -26,7 +26,7 @@ from broker.metadata_records import (
     decode_record,
     encode_record,
 )
-from broker.metadata_snapshot import Content, latest_snapshot, read_snapshot, snapshots, write_snapshot
+from broker.metadata.snapshot import Content, latest_snapshot, read_snapshot, snapshots, write_snapshot
 from broker.protocol.records import Record
 from tidegate.kit.config import parse
 

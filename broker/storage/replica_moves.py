@@ -11,7 +11,7 @@ from broker.log.directory import LogDirectory
 from broker.log.disk import Disk
 from broker.log.move import Move
 from broker.log.partition import PartitionLog
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
 from tidegate.kit.logs import logger
 
 __all__ = ["ReplicaMoves"]

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from broker.errors import KafkaStorageError
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,

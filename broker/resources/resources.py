@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from broker.broker_resources import BrokerResources
 from broker.config import BrokerConfig
-from broker.config_entries import ConfigEntry, Operation, Source, Synonym, as_text
 from broker.errors import InvalidConfiguration, InvalidRequest
-from broker.group_resources import GroupResources
 from broker.log.config import BROKER_SYNONYMS, LogConfig
-from broker.loggers import change_levels, logger_entries
-from broker.metadata import ClusterMetadata
+from broker.metadata.image import ClusterMetadata
+from broker.resources.brokers import BrokerResources
+from broker.resources.entries import ConfigEntry, Operation, Source, Synonym, as_text
+from broker.resources.groups import GroupResources
+from broker.resources.loggers import change_levels, logger_entries
 from tidegate.kit.config import Key, KeyType, keys_of
 
 __all__ = ["ConfigEntry", "NamedKind", "Operation", "Resources", "Source", "Synonym"]

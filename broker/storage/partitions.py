@@ -8,8 +8,6 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from broker.arrivals import Arrivals
-from broker.durability import Durability, Flushed
 from broker.errors import (
     FencedLeaderEpoch,
     InvalidRecord,
@@ -23,6 +21,8 @@ from broker.errors import (
 )
 from broker.log.directory import LogDirectory
 from broker.log.partition import Appended, LogSlice, PartitionLog
+from broker.storage.arrivals import Arrivals
+from broker.storage.durability import Durability, Flushed
 
 __all__ = ["INTERNAL_TOPICS", "LEADER_EPOCH", "READ_COMMITTED", "Partitions", "TopicNames"]
 

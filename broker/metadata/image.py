@@ -23,13 +23,13 @@ from broker.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
-from broker.features import FEATURES
 from broker.log.config import LogConfig
 from broker.log.directory import NO_TOPIC_ID, LogDirectory
 from broker.log.partition import PartitionLog
-from broker.meta_properties import MetaProperties, load_or_create
-from broker.metadata_fold import NO_LEADER_CHANGE, MetadataTransactions
-from broker.metadata_records import (
+from broker.metadata.features import FEATURES
+from broker.metadata.fold import NO_LEADER_CHANGE, MetadataTransactions
+from broker.metadata.properties import MetaProperties, load_or_create
+from broker.metadata.records import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
     AbortTransactionRecord,
@@ -44,7 +44,7 @@ from broker.metadata_records import (
     decode_record,
     encode_record,
 )
-from broker.metadata_snapshot import Snapshot, latest_snapshot
+from broker.metadata.snapshot import Snapshot, latest_snapshot
 from broker.protocol.records import Record
 from broker.quotas.records import ClientQuotaRecord
 from broker.quotas.settings import QuotaSettings

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from broker.durability import Flushed
 from broker.errors import BrokerError
 from broker.log.committed import committed_records
 from broker.log.partition import PartitionLog
-from broker.metadata import Topic
-from broker.partitions import Partitions
+from broker.metadata.image import Topic
 from broker.protocol.records import Record
+from broker.storage.durability import Flushed
+from broker.storage.partitions import Partitions
 
 __all__ = ["StateTopic"]
 

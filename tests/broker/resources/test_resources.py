@@ -12,9 +12,9 @@ from broker.config import BrokerConfig
 from broker.errors import InvalidConfiguration, InvalidRequest, UnknownTopicOrPartition
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
-from broker.config_entries import ConfigEntry, Operation, Source
-from broker.resources import BROKER, LOGGER, TOPIC, Resources
+from broker.metadata.image import ClusterMetadata
+from broker.resources.entries import ConfigEntry, Operation, Source
+from broker.resources.resources import BROKER, LOGGER, TOPIC, Resources
 from tidegate.kit.config import parse
 
 

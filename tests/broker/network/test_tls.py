@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.connection import Connection
+from broker.network.connection import Connection
 from broker.log.files import FileHandle
 from broker.log.partition import LogSlice
-from broker.tls_connection import TlsConnection
+from broker.network.tls import TlsConnection
 from tests.support.certificates import write_certificate
 
 

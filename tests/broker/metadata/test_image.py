@@ -20,8 +20,8 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.log.directory import LogDirectory
-from broker.metadata import ClusterMetadata
-from broker.metadata_records import BROKER_RESOURCE
+from broker.metadata.image import ClusterMetadata
+from broker.metadata.records import BROKER_RESOURCE
 from broker.protocol.records import Record
 
 

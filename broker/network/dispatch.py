@@ -9,11 +9,11 @@ from struct import Struct
 from typing import Any, Final
 
 from broker.broker import Broker
-from broker.connection import Connection, ConnectionRefusal
 from broker.errors import BrokerError, UnknownServerError
 from broker.handlers.routes import Answer, Context, Pending, Route
 from broker.metrics.requests import RequestMetrics, Times, error_codes
 from broker.metrics.slow import SlowRequests
+from broker.network.connection import Connection, ConnectionRefusal
 from broker.protocol.api import ApiKey, RequestHeader, peek_request, read_request_header, response_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage

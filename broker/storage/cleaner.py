@@ -13,7 +13,7 @@ from broker.errors import BrokerError
 from broker.log import compaction
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
-from broker.log_keeper import unhurried
+from broker.storage.keeper import unhurried
 from tidegate.kit.logs import logger
 
 __all__ = ["Cleaner", "own_process"]

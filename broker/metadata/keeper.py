@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from broker.errors import CorruptMessage
 from broker.log.config import LogConfig
-from broker.metadata import ClusterMetadata
-from broker.metadata_config import MetadataLogConfig
-from broker.metadata_fold import MetadataFold, MetadataTransactions
-from broker.metadata_snapshot import Content, Snapshot, is_kraft, latest_snapshot, snapshots, write_snapshot
+from broker.metadata.config import MetadataLogConfig
+from broker.metadata.fold import MetadataFold, MetadataTransactions
+from broker.metadata.image import ClusterMetadata
+from broker.metadata.snapshot import Content, Snapshot, is_kraft, latest_snapshot, snapshots, write_snapshot
 from broker.protocol.records import Record, batches, decode_batch
 from tidegate.kit.logs import logger
 

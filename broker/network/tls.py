@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from broker.connection import Connection, ConnectionRefusal
+from broker.network.connection import Connection, ConnectionRefusal
 from broker.protocol.fetch import FileSlice
 
 __all__ = ["TlsConnection"]

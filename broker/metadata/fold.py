@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 
-from broker.metadata_records import (
+from broker.metadata.records import (
     TOPIC_RESOURCE,
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from broker.errors import InvalidUpdateVersion
-from broker.features import FEATURES
+from broker.metadata.features import FEATURES
 
 __all__ = ["FeatureUpdate", "UpgradeType", "checked"]
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from broker.config_entries import ConfigEntry, Operation, Source
 from broker.errors import InvalidConfiguration, InvalidRequest
+from broker.resources.entries import ConfigEntry, Operation, Source
 from tidegate.kit.config import Key, KeyType
 
 __all__ = ["change_levels", "logger_entries"]

@@ -8,7 +8,7 @@ import uuid
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
-from broker.cleaner import Cleaner, own_process
+from broker.storage.cleaner import Cleaner, own_process
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.protocol.records import Record

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker.arrivals import Arrivals
-from broker.durability import Durability
+from broker.storage.arrivals import Arrivals
+from broker.storage.durability import Durability
 from broker.errors import KafkaStorageError
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from broker.config import BrokerConfig, Listener
-from broker.connection import Connection
 from broker.errors import InvalidRequest, KafkaStorageError
+from broker.network.connection import Connection
 from broker.security.config import SecurityProtocol
 from broker.security.connection_limits import ConnectionLimits
 from broker.security.front_door import FrontDoor

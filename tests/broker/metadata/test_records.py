@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
-from broker.metadata_records import (
+from broker.metadata.records import (
     RECORD_TYPES,
     BrokerEndpoint,
     BrokerFeature,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.connection import Connection, ConnectionRefusal
+from broker.network.connection import Connection, ConnectionRefusal
 from broker.log.files import FileHandle
 from broker.log.partition import LogSlice
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import InvalidUpdateVersion
-from broker.feature_updates import FeatureUpdate, UpgradeType, checked
-from broker.features import FEATURES
+from broker.metadata.feature_updates import FeatureUpdate, UpgradeType, checked
+from broker.metadata.features import FEATURES
 
 PRESENT = {"metadata.version": 30, "transaction.version": 2, "group.version": 1, "share.version": 1}
 UP, DOWN, UNSAFE, UNKNOWN = (

@@ -1,0 +1,1 @@
+"""The configuration of topics, brokers, groups and clients, as it is described and altered."""
