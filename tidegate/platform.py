@@ -170,7 +170,7 @@ def _refuse_unknown(path: Path, name: str, given: Mapping[str, str]) -> None:
     if component is None or component.config is None:
         return
     cls = _load(component.config)
-    unknown = unknown_keys(given, keys_of(cls), [prefix for prefix, _ in families_of(cls)])
+    unknown = unknown_keys(given, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
     if unknown:
         nearest = nearest_key(unknown[0], keys_of(cls))
         hint = f"; did you mean {nearest}?" if nearest else ""

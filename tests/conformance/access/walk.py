@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import socket
 import struct
@@ -13,10 +12,7 @@ from typing import Any, Final
 
 from broker.protocol.api import ApiKey
 from broker.protocol.records import Record, encode_batch
-from broker.protocol.schema import Message, Response, decode
-from kio.schema.errors import ErrorCode
-from kio.serial.errors import OutOfBoundValue
-from tests.conformance.differential.exchange import Peer, frame_of
+from tests.conformance.differential.exchange import Peer
 
 __all__ = ["PASSWORD", "RECORDED", "SETTINGS", "Client", "findings", "prepare"]
 
@@ -78,44 +74,12 @@ class Client(Peer):
             assert answer[4:6] == b"\0\0", answer
         return made
 
-    def raw_answer(self, key: int, version: int, body: dict[str, Any]) -> Any:
-        """As ``ask``, read by our own classes where kio refuses a value (times before 1970, which stand for none)."""
-        try:
-            return self.ask(key, version, body)
-        except OutOfBoundValue:
-            self.hang_up()
-        data = self.raw(frame_of(key, version, body))
-        assert data is not None
-        kind = _response(key)
-        flexible = version >= kind.FLEXIBLE_SINCE and key != ApiKey.API_VERSIONS
-        return _plain(decode(kind, data, version, 5 if flexible else 4))
-
     @staticmethod
     def _exchange(connection: socket.socket, frame: bytes) -> bytes:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
         with connection.makefile("rb") as answers:
             (size,) = struct.unpack(">i", answers.read(4))
             return answers.read(size)
-
-
-def _response(key: int) -> type[Response]:
-    module = importlib.import_module(f"broker.protocol.messages.{ApiKey(key).name.lower()}")
-    return next(
-        one
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Response) and one is not Response
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Message):
-        return {
-            field.name: ErrorCode(code).name
-            if field.name.endswith("error_code") and isinstance(code := getattr(value, field.name), int)
-            else _plain(getattr(value, field.name))
-            for field in value.FIELDS
-        }
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def prepare(admin: Peer) -> dict[str, str]:
@@ -177,7 +141,7 @@ def findings(client: Client, served: Mapping[ApiKey, range], ids: Mapping[str, s
     found: dict[str, Any] = {}
     for api, title, body in _requests(ids):
         for version in _versions(api, served[api]) if api in served else ():
-            answer = client.raw_answer(api, version, body)
+            answer = client.ask(api, version, body)
             name = f"{api.title} v{version}{' ' + title if title else ''}"
             found[name] = _told(answer, {uuid: topic for topic, uuid in ids.items()})
     return found

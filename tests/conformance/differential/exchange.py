@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import importlib
 import io
 import itertools
 import socket
@@ -13,6 +14,8 @@ import typing
 import uuid
 from typing import Any, Final
 
+from broker.protocol.api import ApiKey
+from broker.protocol.schema import Message, Response, decode
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
@@ -108,10 +111,19 @@ def _decoded(key: int, version: int, data: bytes) -> Any:
     try:
         found, size = _reader(kind)(data, begin)
     except OutOfBoundValue:
-        # kio knows no time before 1970, which -1 stands for in some errors.
-        return {"error_code": "bytes", "bytes": data[begin:].hex()}
+        # kio knows no time before 1970, which -1 stands for in some errors: our own classes do.
+        return _plain(decode(_response(key), data, version, begin))
     assert begin + size == len(data), f"{len(data) - begin - size} bytes are left behind {kind.__name__} v{version}"
     return found
+
+
+def _response(key: int) -> type[Response]:
+    module = importlib.import_module(f"broker.protocol.messages.{ApiKey(key).name.lower()}")
+    return next(
+        one
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Response) and one is not Response
+    )
 
 
 _writer = functools.cache(entity_writer)
@@ -186,10 +198,15 @@ def _zero(field: dataclasses.Field[Any], hint: Any) -> Any:
     return _value(field, hint, _ZEROS.get(kind, 0))
 
 
+def _named(name: str, value: Any) -> Any:
+    """A field of our own classes, whose error codes are numbers."""
+    return ErrorCode(value).name if name.endswith("error_code") else _plain(value)
+
+
 def _plain(value: Any) -> Any:
     """Dicts, lists, numbers and text; times in milliseconds, errors by name, ids as text."""
-    if isinstance(value, dict):
-        return value
+    if isinstance(value, Message):
+        return {one.name: _named(one.name, getattr(value, one.name)) for one in value.FIELDS}
     if dataclasses.is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, tuple):
