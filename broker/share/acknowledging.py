@@ -30,6 +30,7 @@ def acknowledge(share: SharePartition, member_id: str, batches: Sequence[Acknowl
     """
     future: asyncio.Future[None] = share.clock.create_future()
     changes: list[Change] = []
+    renewed: list[Delivery] = []
     failure: BrokerError | None = None
     try:
         for batch in batches:
@@ -37,35 +38,39 @@ def acknowledge(share: SharePartition, member_id: str, batches: Sequence[Acknowl
             if wrong is not None:
                 raise InvalidRequest(f"Acknowledge type {wrong} is not known: 0 to 4 are.")
             if batch.last >= share.start_offset:
-                _acknowledge(share, member_id, batch, changes)
+                _acknowledge(share, member_id, batch, changes, renewed)
+        for delivery in renewed:
+            delivery.locked_until_ms = share.lock_until()
     except BrokerError as error:
         failure = error
     share.finish(changes, failure, future)
     return future
 
 
-def _acknowledge(share: SharePartition, member_id: str, batch: AcknowledgeBatch, changes: list[Change]) -> None:
+def _acknowledge(
+    share: SharePartition,
+    member_id: str,
+    batch: AcknowledgeBatch,
+    changes: list[Change],
+    renewed: list[Delivery],
+) -> None:
     for held in _held(share, batch):
-        if held.last < share.start_offset:
-            continue
         if held.whole is not None:
             _check(held.whole, member_id, f"The batch {held.first}-{held.last}")
         in_one = held.is_within(batch.first, batch.last) and len(batch.types) == 1 and not share.has_start_within(held)
         if held.whole is not None and in_one:
-            _change(share, held.first, held.last, held.whole, batch.types[0], changes)
+            _change(share, held.first, held.last, held.whole, batch.types[0], changes, renewed)
             continue
         held.split()
         for offset, delivery in held.between(max(batch.first, share.start_offset), batch.last):
             _check(delivery, member_id, f"Offset {offset}")
             kind = batch.types[offset - batch.first] if len(batch.types) > 1 else batch.types[0]
-            _change(share, offset, offset, delivery, kind, changes)
+            _change(share, offset, offset, delivery, kind, changes, renewed)
 
 
 def _held(share: SharePartition, batch: AcknowledgeBatch) -> list[InFlightBatch]:
     """The batches in flight that an acknowledgement speaks of."""
-    holder = share.in_flight.floor(batch.first)
-    if holder is None and batch.first < share.start_offset <= batch.last:
-        holder = share.in_flight.floor(share.start_offset)
+    holder = share.in_flight.floor(max(batch.first, share.start_offset))
     if holder is None:
         raise InvalidRecordState(f"Offsets {batch.first}-{batch.last} of {share} are not in flight.")
     held = share.in_flight.between(holder.first, batch.last)
@@ -85,11 +90,19 @@ def _check(delivery: Delivery, member_id: str, what: str) -> None:
         raise InvalidRecordState(f"{what} was acquired by another member than {member_id}.")
 
 
-def _change(share: SharePartition, first: int, last: int, delivery: Delivery, kind: int, changes: list[Change]) -> None:
+def _change(
+    share: SharePartition,
+    first: int,
+    last: int,
+    delivery: Delivery,
+    kind: int,
+    changes: list[Change],
+    renewed: list[Delivery],
+) -> None:
     if kind == RENEW:
         if not share.settings.renew_enabled:
             raise InvalidRecordState("Locks of this group cannot be renewed: share.renew.acknowledge.enable is false.")
-        delivery.locked_until_ms = share.lock_until()
+        renewed.append(delivery)
         return
     _begin(share, first, last, delivery, _BECOMES[kind], changes)
 

@@ -58,7 +58,7 @@ class _Acquisition:
         """From how many deliveries on a record is delivered among ever fewer others."""
         self.result: list[Acquired] = []
         self.count = 0
-        self.first, self.last = batches[0].first, batches[-1].last
+        self.first, self.last = max(batches[0].first, share.start_offset), batches[-1].last
         room = settings.max_record_locks - share.records_in_flight
         self.most = min(most, room)
         if self.most <= 0 and fetch_offset <= share.end_offset:
@@ -73,9 +73,7 @@ class _Acquisition:
         self._archive_missing()
         base = self.first
         holder = share.in_flight.floor(base)
-        if holder is None:
-            base = max(base, share.start_offset)
-        elif holder.last >= base:
+        if holder is not None and holder.last >= base:
             base = holder.first
         known = share.in_flight.between(min(self.first, base), self.last)
         if not known:
@@ -97,8 +95,10 @@ class _Acquisition:
         if holder is not None and holder.last >= begin:
             begin = holder.first
         batches = share.in_flight.between(begin, self.first - 1)
-        if share.archive(self.fetch_offset, self.first - 1, RecordState.AVAILABLE, batches, count=True):
+        if share.archive(self.fetch_offset, self.first - 1, RecordState.AVAILABLE, batches):
             share.some_available = True
+        share.fetched_up_to(self.first)
+        share.make_room()
 
     def _go_through(self, known: Sequence[InFlightBatch], base: int) -> None:
         """Take what is available of batches in flight, and what the gaps between them have."""
@@ -166,8 +166,7 @@ class _Acquisition:
     def _take_new(self, first: int, last: int) -> None:
         """Put records in flight that were not before."""
         share, most = self.share, self.most - self.count
-        if not len(share.in_flight) and share.end_offset > first:
-            first = share.end_offset
+        first = max(first, share.start_offset)
         if first > last:
             return
         until = last
@@ -231,12 +230,17 @@ def _joined(taken: Sequence[Acquired]) -> list[Acquired]:
 
 
 def give_up(share: SharePartition, acquired: Sequence[Acquired], aborted: Sequence[BatchSpan]) -> list[Acquired]:
-    """Archive what was acquired of aborted transactions' batches; the rest of what was acquired."""
+    """Archive what was acquired of aborted transactions' batches; the rest of what was acquired.
+
+    The start follows at once: nobody will acknowledge these, and where they are the whole window nothing else would move it.
+    """
     for span in aborted:
         holder = share.in_flight.floor(span.first)
         begin = holder.first if holder is not None else span.first
         batches = share.in_flight.between(begin, span.last)
-        share.archive(span.first, span.last, RecordState.ACQUIRED, batches, count=True)
+        share.archive(span.first, span.last, RecordState.ACQUIRED, batches)
+    if aborted:
+        share.make_room()
     left: list[Acquired] = []
     for one in acquired:
         first = one.first

@@ -46,7 +46,7 @@ class SharePartition:
     """Belongs to one event loop. ``broker.share.acquiring`` and ``acknowledging`` do what members ask for.
 
     ``changed`` is called when records may have become available, or room for more. Invariants: (1) batches in flight do not
-    overlap, and none ends before the start offset that is not going to be dropped; (2) an acquired record has a
+    overlap, and none ends before the start offset, though the first may begin there; (2) an acquired record has a
     member and a lock; (3) the start offset never goes back; (4) below it everything is done.
     """
 
@@ -172,9 +172,9 @@ class SharePartition:
                 if batch.first > gap:
                     return gap
                 gap = max(batch.last + 1, gap)
-            for first, _, delivery in batch.runs():
-                if delivery.is_available:
-                    return first
+            for first, last, delivery in batch.runs():
+                if delivery.is_available and last >= self.start_offset:
+                    return max(first, self.start_offset)
         return None
 
     @property
@@ -184,9 +184,14 @@ class SharePartition:
 
     def fetched_up_to(self, offset: int) -> None:
         """Offsets below are not missing any more."""
-        if self._gap is not None:
-            end = self._gap[1]
-            self._gap = (offset, end) if end == self.end_offset and offset <= end else None
+        if self._gap is None:
+            return
+        missing, end = self._gap
+        missing = max(missing, offset)
+        for batch in self.in_flight:
+            if batch.first <= missing <= batch.last:
+                missing = batch.last + 1
+        self._gap = (missing, end) if end == self.end_offset and missing <= end else None
 
     def in_window(self, first: int, last: int) -> int:
         """How many of these offsets are not below the start."""
@@ -196,80 +201,68 @@ class SharePartition:
         return batch.first < self.start_offset <= batch.last
 
     def move_start(self) -> bool:
-        """Let the start follow where the first records are done; whether it did."""
-        if not self._is_first_done():
+        """Let the start follow where the first records are done; whether it did.
+
+        What is not in flight in front of a batch is not in the log, unless it is missing (``gap_start``).
+        """
+        start, done = self._first_not_done()
+        if start == self.start_offset:
             return False
-        done, count = self._done_until()
-        if done is None:
-            return False
-        if done == self.in_flight[-1].last:
-            self.start_offset = self.end_offset = max(self.start_offset, done + 1)
-            self.in_flight.clear()
-            self.complete = 0
-            return True
-        holder = self.in_flight.floor(done)
-        assert holder is not None
-        if done == holder.last:
-            following = self.in_flight.after(done)
-            assert following is not None
-            self.start_offset = max(self.start_offset, following.first)
-            if self.gap_start is not None:
-                self.start_offset = min(self.gap_start, self.start_offset)
-            keep_from = following.first
-        else:
-            self.start_offset = max(self.start_offset, done + 1)
-            keep_from = holder.first
-        self.complete -= count
-        self.in_flight.drop_before(keep_from)
+        self.complete -= done
+        self.start_offset = start
+        self._drop_below_start()
         return True
 
-    def _is_first_done(self) -> bool:
-        holder = self.in_flight.floor(self.start_offset)
-        if holder is None:
-            return False
-        delivery = holder.whole or holder.each[min(self.start_offset - holder.first, len(holder) - 1)]
-        return delivery.state.is_final and not delivery.is_changing
-
-    def _done_until(self) -> tuple[int | None, int]:
-        """The last of the first offsets that are done, and how many of those are counted in ``complete``."""
-        done, count = None, 0
+    def _first_not_done(self) -> tuple[int, int]:
+        """Where the start can go, and how many records below that are counted in ``complete``."""
+        at, count, gap = self.start_offset, 0, self.gap_start
         for batch in self.in_flight:
-            gap = self.gap_start
-            if gap is not None and batch.last >= gap:
-                break
+            if batch.first > at:
+                if gap is not None and gap < batch.first:
+                    return max(at, gap), count
+                at = batch.first
             for first, last, delivery in batch.runs():
-                if last >= self.start_offset and (delivery.is_changing or not delivery.state.is_final):
-                    return done, count
-                done = last
-                count += self.in_window(first, last)
-        return done, count
+                if last < at:
+                    continue
+                if delivery.is_changing or not delivery.state.is_final:
+                    return at, count
+                count += last - max(at, first) + 1
+                at = last + 1
+        return at, count
+
+    def _drop_below_start(self) -> None:
+        kept = next((batch.first for batch in self.in_flight if batch.last >= self.start_offset), None)
+        if kept is not None:
+            self.in_flight.drop_before(kept)
+            return
+        self.in_flight.clear()
+        self.end_offset = self.start_offset
+        self._gap = None
+
+    def make_room(self) -> None:
+        """Let the start follow after records were archived that nobody will acknowledge."""
+        if self.move_start():
+            self._changed()
 
     # The log's start moved, or records in it are gone
 
     def log_starts_at(self, offset: int) -> None:
-        """Records below are gone from the log: what is available of them is archived."""
+        """Records below are gone from the log, and out of the window, whoever has them. Nothing where the start is ahead."""
         if offset <= self.start_offset:
             return
-        if not len(self.in_flight):
-            self.start_offset = self.end_offset = offset
-            self.complete = 0
-            return
-        done = sum(
+        self.complete -= sum(
             self.in_window(first, min(last, offset - 1))
             for batch in self.in_flight
-            if batch.first < offset
             for first, last, delivery in batch.runs()
-            if first < offset and delivery.state.is_final
+            if delivery.state.is_final
         )
-        if self.archive(self.start_offset, offset - 1, RecordState.AVAILABLE, list(self.in_flight), count=False):
-            self.some_available = True
         self.start_offset = offset
-        self.complete -= done
-        self.end_offset = max(self.end_offset, offset)
+        self._drop_below_start()
+        self.fetched_up_to(offset)
+        self.move_start()
+        self._changed()
 
-    def archive(
-        self, first: int, last: int, state: RecordState, batches: Sequence[InFlightBatch], *, count: bool
-    ) -> bool:
+    def archive(self, first: int, last: int, state: RecordState, batches: Sequence[InFlightBatch]) -> bool:
         """Archive what is in the given state; whether anything was."""
         some = False
         for batch in batches:
@@ -280,14 +273,16 @@ class SharePartition:
                     continue
                 if batch.is_within(first, last):
                     batch.whole.archive()
-                    self.complete += len(batch) if count else 0
+                    self.complete += self.in_window(batch.first, batch.last)
                     some = True
                     continue
+                if batch.whole.is_changing:
+                    continue  # What is under way is of the whole batch; the rest is found again.
                 batch.split()
-            for _, delivery in batch.between(first, last):
+            for offset, delivery in batch.between(first, last):
                 if delivery.state is state:
                     delivery.archive()
-                    self.complete += 1 if count else 0
+                    self.complete += self.in_window(offset, offset)
                     some = True
         return some
 

@@ -59,6 +59,8 @@ class ShareBench:
         self.coordinator.start()
         if initialize:
             self.coordinator.initialize(KEY, 1, -1)
+        else:
+            self.share.fence()  # A broker that is gone releases nothing.
         self.share = SharePartition(
             KEY,
             leader_epoch=0,

@@ -207,6 +207,86 @@ def test_aborted_records_are_archived(make: Make) -> None:
     assert bench.share.start_offset == 6
 
 
+def test_a_window_full_of_aborted_records_does_not_stall(make: Make) -> None:
+    bench = make(settings(max_record_locks=6))
+    bench.append(3, 3, 2)
+    assert bench.fetch("a", aborted=[BatchSpan(0, 2), BatchSpan(3, 5)], read=2) == []
+    assert (bench.share.start_offset, bench.share.end_offset, bench.share.complete) == (6, 6, 0)
+    assert bench.changes == 1, "others can fetch again"
+    assert spans(bench.fetch("b")) == [(6, 7, 1)]
+
+
+def test_a_window_full_of_records_that_are_gone_does_not_stall(make: Make) -> None:
+    bench = make(settings(max_record_locks=6))
+    bench.append(3, 3, 2)
+    bench.fetch("a", read=2)
+    bench.release("a")
+    bench.compact(0)
+    bench.compact(3)
+    assert bench.fetch("a") == []
+    assert spans(bench.fetch("a")) == [(6, 7, 1)]
+
+
+def test_what_is_below_the_logs_start_is_out_of_the_window_whoever_has_it(make: Make) -> None:
+    bench = make(settings(max_record_locks=6))
+    bench.append(3, 3, 4)
+    bench.fetch("a", read=1)
+    bench.fetch("b", read=1)
+    bench.acknowledge("b", 3, 5)
+    bench.log_start = 2
+    bench.share.log_starts_at(2)
+    assert (bench.share.start_offset, bench.share.end_offset, bench.share.complete) == (2, 5, 3)
+    bench.log_start = 3
+    bench.share.log_starts_at(3)
+    assert (bench.share.start_offset, bench.share.end_offset, bench.share.complete) == (6, 6, 0)
+    assert failure(bench.acknowledge("a", 0, 2)) is None, "there is nothing left to say"
+    bench.log_start = 8
+    bench.share.log_starts_at(8)
+    assert spans(bench.fetch("c")) == [(8, 9, 1)], "not the whole batch"
+
+
+def test_of_a_batch_that_begins_below_the_start_only_the_rest_comes_again(make: Make) -> None:
+    bench = make()
+    bench.append(4)
+    bench.fetch("a")
+    bench.log.held = True
+    bench.release("a")
+    bench.log_start = 2
+    bench.share.log_starts_at(2)
+    bench.log.held = False
+    bench.log.release()
+    assert bench.share.next_fetch_offset() == 2
+    assert spans(bench.fetch("b")) == [(2, 3, 2)]
+    bench.acknowledge("b", 2, 3)
+    assert (bench.share.start_offset, bench.share.end_offset) == (4, 4)
+
+
+def test_what_was_missing_in_the_state_stays_found(make: Make) -> None:
+    bench = make()
+    bench.append(2, 2, 2)
+    bench.fetch("a")
+    bench.acknowledge("a", 4, 5)
+    bench.restart()
+    assert spans(bench.fetch("a", read=1)) == [(0, 1, 1)]
+    assert spans(bench.fetch("b", read=1)) == [(2, 3, 1)]
+    bench.acknowledge("a", 0, 1, RELEASE)
+    assert spans(bench.fetch("b", read=1)) == [(0, 1, 2)]
+    bench.acknowledge("b", 2, 3)
+    bench.acknowledge("b", 0, 1)
+    assert (bench.share.start_offset, bench.share.end_offset) == (6, 6)
+
+
+def test_a_renewal_is_part_of_all_or_nothing(make: Make) -> None:
+    bench = make(settings(record_lock_ms=1000))
+    bench.append(2)
+    bench.fetch("a")
+    bench.acknowledge("a", 1, 1, RELEASE)
+    bench.clock.advance(900)
+    assert isinstance(failure(bench.acknowledge("a", 0, 1, RENEW, ACCEPT)), InvalidRecordState)
+    bench.clock.advance(100)
+    assert spans(bench.fetch("b")) == [(0, 1, 2)], "its lock ended when it would have"
+
+
 def test_records_that_are_gone_from_the_log_are_done(make: Make) -> None:
     bench = make()
     bench.append(3, 3, 3)
