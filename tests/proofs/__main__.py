@@ -26,7 +26,7 @@ def main() -> int:
         "pytest",
         "-q",
         "-m",
-        "proof",
+        "proof and not long" if arguments.short else "proof",
         f"--junit-xml={report}",
         "--override-ini=junit_family=xunit1",
         "--timeout=3600",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs import effort
 from tests.servers.tidegate_broker import TidegateBroker
 
 Tools = Callable[..., str]
@@ -45,7 +44,7 @@ def test_features_go_down_and_up(run: Tools) -> None:
     assert re.search(r"Feature: kraft.version\s.*FinalizedVersionLevel: 0\s", described)
 
 
-@pytest.mark.skipif(effort(1, 0) == 1, reason="a long proof: each step starts a Java tool")
+@pytest.mark.long
 def test_partitions_that_stay_have_moved(run: Tools, topic: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1]}]}))
@@ -57,7 +56,7 @@ def test_partitions_that_stay_have_moved(run: Tools, topic: str, tmp_path: Path)
     assert "Valid replica already elected for partitions admin-tools-0" in elected
 
 
-@pytest.mark.skipif(effort(1, 0) == 1, reason="a long proof: each step starts a Java tool")
+@pytest.mark.long
 def test_brokers_and_loggers_are_configured(run: Tools) -> None:
     broker = ("--entity-type", "brokers", "--entity-name", "1")
     run("kafka-configs", *broker, "--alter", "--add-config", "log.cleaner.threads=2")
@@ -69,7 +68,7 @@ def test_brokers_and_loggers_are_configured(run: Tools) -> None:
     run("kafka-configs", *loggers, "--alter", "--delete-config", "tidegate.kit.service")
 
 
-@pytest.mark.skipif(effort(1, 0) == 1, reason="a long proof: each step starts a Java tool")
+@pytest.mark.long
 def test_the_cluster_is_this_broker(kafka_tools: Tools, tidegate_broker: TidegateBroker, run: Tools) -> None:
     address = ("--bootstrap-server", tidegate_broker.bootstrap_servers)
     assert "unfenced" in kafka_tools("kafka-cluster", "list-endpoints", *address)
@@ -77,7 +76,7 @@ def test_the_cluster_is_this_broker(kafka_tools: Tools, tidegate_broker: Tidegat
     assert "Leader" in run("kafka-metadata-quorum", "describe", "--replication")
 
 
-@pytest.mark.skipif(effort(1, 0) == 1, reason="a long proof: each step starts a Java tool")
+@pytest.mark.long
 def test_records_are_deleted_and_logs_measured(run: Tools, topic: str, tmp_path: Path) -> None:
     offsets = tmp_path / "offsets.json"
     offsets.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 0}]}))
