@@ -30,7 +30,6 @@ def main() -> int:
         f"--junit-xml={report}",
         "--override-ini=junit_family=xunit1",
         "--timeout=3600",
-        *(("--numprocesses=2", "--dist=loadfile") if arguments.short else ()),
         *rest,
         "tests",
     ]
