@@ -19,6 +19,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from bench.wire import exactly
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
@@ -180,16 +181,6 @@ def resident(broker: TidegateBroker) -> int:
 def receive(sock: socket.socket) -> bytes:
     (size,) = struct.unpack(">i", exactly(sock, 4))
     return exactly(sock, size)
-
-
-def exactly(sock: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        part = sock.recv(size - len(data))
-        if not part:
-            raise ConnectionError("closed")
-        data += part
-    return bytes(data)
 
 
 def seconds_to_first_produce(broker: TidegateBroker) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from rich.console import Console
 
+from bench.wire import exactly
 from bench.broker.produce import produce
 from bench.broker.sides import Side, both
 from bench.paired import Case, Measured, measure, show
@@ -41,7 +42,7 @@ def _raw(side: Side, topic: str) -> Measured:
             body += struct.pack(">h", len(topic)) + topic.encode() + struct.pack(">i", 1)
             body += struct.pack(">iiqqi", 0, -1, offset, -1, _FETCH_BYTES) + struct.pack(">ih", 0, 0)
             sock.sendall(struct.pack(">i", len(body)) + body)
-            (size,) = struct.unpack(">i", _exactly(sock, 4))
+            (size,) = struct.unpack(">i", exactly(sock, 4))
             left = size
             while left:
                 left -= sock.recv_into(_NOWHERE, min(left, len(_NOWHERE)), socket.MSG_TRUNC)
@@ -52,13 +53,6 @@ def _raw(side: Side, topic: str) -> Measured:
 
 
 _NOWHERE = bytearray(4 * 1024 * 1024)
-
-
-def _exactly(sock: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        data += sock.recv(size - len(data))
-    return bytes(data)
 
 
 def _perf_consume(side: Side, topic: str, records: int) -> Measured:

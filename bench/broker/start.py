@@ -13,6 +13,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from rich.console import Console
 
+from bench.wire import exactly
 from bench.broker.sides import Side, apache_broker, our_broker
 from bench.paired import Case, Measured, measure, show
 
@@ -60,19 +61,10 @@ def _metadata_ms(side: Side) -> float:
         for _ in range(10):
             began = time.perf_counter()
             sock.sendall(struct.pack(">i", len(body)) + body)
-            (left,) = struct.unpack(">i", _exactly(sock, 4))
-            _exactly(sock, left)
+            (left,) = struct.unpack(">i", exactly(sock, 4))
+            exactly(sock, left)
             best = min(best, (time.perf_counter() - began) * 1000)
     return best
-
-
-def _exactly(sock: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        part = sock.recv(size - len(data))
-        assert part, "the broker closed the connection"
-        data += part
-    return bytes(data)
 
 
 def _many(start: Start) -> Measured:

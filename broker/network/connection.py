@@ -380,7 +380,7 @@ class Connection:
 
     def _send_file(self, part: FileSlice) -> None:
         done = self._sent_of_first
-        sent = os.sendfile(self._fd, part.fd, part.position + done, part.size - done)
+        sent = self._transfer(part, done)
         if sent == 0:
             raise OSError("a log file ended before the records that were to be sent")
         self.bytes_out += sent
@@ -388,6 +388,10 @@ class Connection:
         if self._sent_of_first == part.size:
             self._out.popleft()
             self._sent_of_first = 0
+
+    def _transfer(self, part: FileSlice, done: int) -> int:
+        """Send records behind the first ``done`` bytes; how many, 0 where the file has ended."""
+        return os.sendfile(self._fd, part.fd, part.position + done, part.size - done)
 
     # Ending
 

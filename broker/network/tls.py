@@ -141,17 +141,9 @@ class TlsConnection(Connection):
         super()._drain()
         self._wire.flush()
 
-    def _send_file(self, part: FileSlice) -> None:
-        done = self._sent_of_first
+    def _transfer(self, part: FileSlice, done: int) -> int:
         data = os.pread(part.fd, min(part.size - done, _AT_ONCE_BYTES), part.position + done)
-        if not data:
-            raise OSError("a log file ended before the records that were to be sent")
-        sent = self._wire.sendmsg([memoryview(data)], (), 0)
-        self.bytes_out += sent
-        self._sent_of_first += sent
-        if self._sent_of_first == part.size:
-            self._out.popleft()
-            self._sent_of_first = 0
+        return self._wire.sendmsg([memoryview(data)], (), 0) if data else 0
 
     @property
     def is_idle(self) -> bool:

@@ -22,11 +22,10 @@ from broker.groups.consumer.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    TopicPartition,
     TopicPartitions,
 )
 from broker.groups.modern.member import Partitions
-from broker.groups.modern.records import Record
+from broker.groups.modern.records import Record, TopicPartition
 
 if TYPE_CHECKING:
     from broker.groups.consumer.regex import Resolved

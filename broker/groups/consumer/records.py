@@ -6,7 +6,15 @@ import uuid
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from broker.groups.modern.records import GroupKey, MemberKey, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import (
+    GroupKey,
+    MemberKey,
+    RecordKey,
+    RecordTypes,
+    RecordValue,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+)
 from broker.protocol.primitives import ZERO_UUID
 from broker.protocol.schema import Field, Message
 
@@ -30,7 +38,6 @@ __all__ = [
     "ConsumerGroupTargetAssignmentMetadataValue",
     "PartitionMetadata",
     "TopicMetadata",
-    "TopicPartition",
     "TopicPartitions",
 ]
 
@@ -189,17 +196,9 @@ class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
     API_KEY = 6
 
 
-class ConsumerGroupTargetAssignmentMetadataValue(RecordValue):
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
+class ConsumerGroupTargetAssignmentMetadataValue(TargetAssignmentMetadataValue):
+    __slots__ = ()
     API_KEY = 6
-    FIELDS: ClassVar = (
-        Field(name="assignment_epoch", kind="int32"),
-        Field(name="assignment_timestamp", kind="int64", tag=0),
-    )
-
-    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
 
 
 class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
@@ -207,25 +206,9 @@ class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
     API_KEY = 7
 
 
-class TopicPartition(Message):
-    __slots__ = ("partitions", "topic_id")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="partitions", kind="int32", array=True),
-    )
-
-    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
-        self.topic_id = topic_id
-        self.partitions = partitions
-
-
-class ConsumerGroupTargetAssignmentMemberValue(RecordValue):
-    __slots__ = ("topic_partitions",)
+class ConsumerGroupTargetAssignmentMemberValue(TargetAssignmentMemberValue):
+    __slots__ = ()
     API_KEY = 7
-    FIELDS: ClassVar = (Field(name="topic_partitions", kind=TopicPartition, array=True),)
-
-    def __init__(self, *, topic_partitions: Sequence[TopicPartition] = ()) -> None:
-        self.topic_partitions = topic_partitions
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):

@@ -6,15 +6,28 @@ Keys are of version 0 and not flexible, values of version 0 and flexible (KIP-48
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from broker.errors import CorruptMessage
 from broker.groups.journal import Entry
-from broker.protocol.primitives import MalformedMessage
-from broker.protocol.schema import Field, Request, decode, encode
+from broker.protocol.primitives import ZERO_UUID, MalformedMessage
+from broker.protocol.schema import Field, Message, Request, decode, encode
 
-__all__ = ["GroupKey", "MemberKey", "Record", "RecordKey", "RecordTypes", "RecordValue", "decode_entry", "encode_entry"]
+__all__ = [
+    "GroupKey",
+    "MemberKey",
+    "Record",
+    "RecordKey",
+    "RecordTypes",
+    "RecordValue",
+    "TargetAssignmentMemberValue",
+    "TargetAssignmentMetadataValue",
+    "TopicPartition",
+    "decode_entry",
+    "encode_entry",
+]
 
 
 class RecordKey(Request):
@@ -51,6 +64,44 @@ class RecordValue(Request):
 
     __slots__ = ()
     FLEXIBLE_SINCE = 0
+
+
+class TargetAssignmentMetadataValue(RecordValue):
+    """Which epoch a group's target assignment is of; every type of group writes it the same way."""
+
+    __slots__ = ("assignment_epoch", "assignment_timestamp")
+    FIELDS: ClassVar = (
+        Field(name="assignment_epoch", kind="int32"),
+        Field(name="assignment_timestamp", kind="int64", tag=0),
+    )
+
+    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assignment_timestamp = assignment_timestamp
+
+
+class TopicPartition(Message):
+    """Partitions of one topic that a member shall have."""
+
+    __slots__ = ("partitions", "topic_id")
+    FIELDS: ClassVar = (
+        Field(name="topic_id", kind="uuid"),
+        Field(name="partitions", kind="int32", array=True),
+    )
+
+    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
+        self.topic_id = topic_id
+        self.partitions = partitions
+
+
+class TargetAssignmentMemberValue(RecordValue):
+    """What one member shall have, of groups whose members are given partitions."""
+
+    __slots__ = ("topic_partitions",)
+    FIELDS: ClassVar = (Field(name="topic_partitions", kind=TopicPartition, array=True),)
+
+    def __init__(self, *, topic_partitions: Sequence[TopicPartition] = ()) -> None:
+        self.topic_partitions = topic_partitions
 
 
 Record = tuple[RecordKey, RecordValue | None]

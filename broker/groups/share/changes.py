@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.groups.modern.member import Partitions
-from broker.groups.modern.records import Record
+from broker.groups.modern.records import Record, TopicPartition
 from broker.groups.share.records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -22,7 +22,6 @@ from broker.groups.share.records import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
     TopicInfo,
-    TopicPartition,
     TopicPartitions,
     TopicPartitionsInfo,
 )

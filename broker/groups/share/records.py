@@ -6,7 +6,14 @@ import uuid
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from broker.groups.modern.records import GroupKey, MemberKey, RecordTypes, RecordValue
+from broker.groups.modern.records import (
+    GroupKey,
+    MemberKey,
+    RecordTypes,
+    RecordValue,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+)
 from broker.protocol.primitives import ZERO_UUID
 from broker.protocol.schema import Field, Message
 
@@ -25,7 +32,6 @@ __all__ = [
     "ShareGroupTargetAssignmentMetadataKey",
     "ShareGroupTargetAssignmentMetadataValue",
     "TopicInfo",
-    "TopicPartition",
     "TopicPartitions",
     "TopicPartitionsInfo",
 ]
@@ -83,17 +89,9 @@ class ShareGroupTargetAssignmentMetadataKey(GroupKey):
     API_KEY = 12
 
 
-class ShareGroupTargetAssignmentMetadataValue(RecordValue):
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
+class ShareGroupTargetAssignmentMetadataValue(TargetAssignmentMetadataValue):
+    __slots__ = ()
     API_KEY = 12
-    FIELDS: ClassVar = (
-        Field(name="assignment_epoch", kind="int32"),
-        Field(name="assignment_timestamp", kind="int64", tag=0),
-    )
-
-    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
 
 
 class ShareGroupTargetAssignmentMemberKey(MemberKey):
@@ -101,25 +99,9 @@ class ShareGroupTargetAssignmentMemberKey(MemberKey):
     API_KEY = 13
 
 
-class TopicPartition(Message):
-    __slots__ = ("partitions", "topic_id")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="partitions", kind="int32", array=True),
-    )
-
-    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
-        self.topic_id = topic_id
-        self.partitions = partitions
-
-
-class ShareGroupTargetAssignmentMemberValue(RecordValue):
-    __slots__ = ("topic_partitions",)
+class ShareGroupTargetAssignmentMemberValue(TargetAssignmentMemberValue):
+    __slots__ = ()
     API_KEY = 13
-    FIELDS: ClassVar = (Field(name="topic_partitions", kind=TopicPartition, array=True),)
-
-    def __init__(self, *, topic_partitions: Sequence[TopicPartition] = ()) -> None:
-        self.topic_partitions = topic_partitions
 
 
 class ShareGroupCurrentMemberAssignmentKey(MemberKey):

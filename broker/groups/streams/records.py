@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from broker.groups.modern.records import GroupKey, MemberKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupKey, MemberKey, RecordTypes, RecordValue, TargetAssignmentMetadataValue
 from broker.protocol.schema import Field, Message
 
 __all__ = [
@@ -158,17 +158,9 @@ class StreamsGroupTargetAssignmentMetadataKey(GroupKey):
     API_KEY = 20
 
 
-class StreamsGroupTargetAssignmentMetadataValue(RecordValue):
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
+class StreamsGroupTargetAssignmentMetadataValue(TargetAssignmentMetadataValue):
+    __slots__ = ()
     API_KEY = 20
-    FIELDS: ClassVar = (
-        Field(name="assignment_epoch", kind="int32"),
-        Field(name="assignment_timestamp", kind="int64", tag=0),
-    )
-
-    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
 
 
 class StreamsGroupTargetAssignmentMemberKey(MemberKey):
