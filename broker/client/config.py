@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from broker.security.jaas import login_module
-from broker.security.keystores import KeyStoreError, read_store, secret_file
 from tidegate.kit.config import (
     KeyType,
     Password,
@@ -23,7 +19,9 @@ from tidegate.kit.config import (
     unknown_keys,
 )
 from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.jaas import login_module
 from tidegate.kit.logs import logger
+from tidegate.kit.tls import TlsKeys, client_context
 
 __all__ = ["ClientConfig", "ConnectionSettings", "ConsumerSettings", "ProducerSettings"]
 
@@ -33,7 +31,7 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", 
 
 
 @config
-class ConnectionSettings:
+class ConnectionSettings(TlsKeys):
     """What every client needs to reach a cluster."""
 
     client_id: str = key("client.id", default="tidegate", doc="The name the broker logs and limits this client by.")
@@ -77,34 +75,17 @@ class ConnectionSettings:
         aliases=("ssl.ca.location",),
         doc="The file of certificate authorities to trust; the system's without it.",
     )
-    ssl_truststore_certificates: str | None = key(
-        "ssl.truststore.certificates", default=None, doc="The certificate authorities themselves, as PEM text."
-    )
     ssl_truststore_type: str = key(
         "ssl.truststore.type",
         default="PEM",
         check=one_of("PEM", "PKCS12", "JKS", ignore_case=True),
         doc="The form of the trust store.",
     )
-    ssl_truststore_password: Password | None = key(
-        "ssl.truststore.password", default=None, doc="The password of a PKCS12 or JKS trust store."
-    )
-    ssl_keystore_location: str | None = key(
-        "ssl.keystore.location",
-        default=None,
-        doc="The file with the client's certificate chain and private key.",
-    )
     ssl_keystore_type: str = key(
         "ssl.keystore.type",
         default="PEM",
         check=one_of("PEM", "PKCS12", "JKS", ignore_case=True),
         doc="The form of the key store.",
-    )
-    ssl_keystore_password: Password | None = key(
-        "ssl.keystore.password", default=None, doc="The password of a PKCS12 or JKS key store."
-    )
-    ssl_key_password: Password | None = key(
-        "ssl.key.password", default=None, doc="What the private key is locked with."
     )
     ssl_endpoint_identification_algorithm: str = key(
         "ssl.endpoint.identification.algorithm",
@@ -305,7 +286,8 @@ class ClientConfig:
             "security_protocol": protocol,
         }
         if protocol.endswith("SSL"):
-            arguments["ssl_context"] = _ssl_context(settings)
+            check_host = settings.ssl_endpoint_identification_algorithm != ""
+            arguments["ssl_context"] = client_context(settings, check_host=check_host)
         if protocol.startswith("SASL"):
             arguments["sasl_mechanism"] = settings.sasl_mechanism
             if settings.sasl_mechanism == "OAUTHBEARER":
@@ -347,41 +329,3 @@ def _credentials(settings: ConnectionSettings) -> tuple[str | None, str | None]:
             ]
         )
     return user, password
-
-
-def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
-    authorities = settings.ssl_truststore_location
-    for name, path in (
-        ("ssl.truststore.location", authorities),
-        ("ssl.keystore.location", settings.ssl_keystore_location),
-    ):
-        if path is not None and not Path(path).is_file():
-            raise ConfigError([Problem(name, f"Invalid value {path} for configuration {name}: there is no such file")])
-    try:
-        kind = settings.ssl_truststore_type.upper()
-        certificates = settings.ssl_truststore_certificates
-        if authorities is not None and kind != "PEM":
-            store = read_store(Path(authorities), kind, _reveal(settings.ssl_truststore_password), None)
-            authorities, certificates = None, (store.trusted or store.chain).decode()
-        context = ssl.create_default_context(cafile=authorities, cadata=certificates)
-        context.check_hostname = settings.ssl_endpoint_identification_algorithm != ""
-        if settings.ssl_keystore_location is not None:
-            _load_identity(context, Path(settings.ssl_keystore_location), settings)
-    except (ssl.SSLError, KeyStoreError, OSError) as error:
-        where = settings.ssl_keystore_location or settings.ssl_truststore_location
-        raise ConfigError([Problem("ssl", f"{where}: no certificates, or not with this key: {error}")]) from error
-    return context
-
-
-def _load_identity(context: ssl.SSLContext, path: Path, settings: ConnectionSettings) -> None:
-    kind, password = settings.ssl_keystore_type.upper(), _reveal(settings.ssl_keystore_password)
-    if kind == "PEM":
-        context.load_cert_chain(path, password=_reveal(settings.ssl_key_password))
-        return
-    store = read_store(path, kind, password, _reveal(settings.ssl_key_password))
-    with secret_file((store.key or b"") + store.chain) as file:
-        context.load_cert_chain(file)
-
-
-def _reveal(password: Password | None) -> str | None:
-    return None if password is None else password.reveal()

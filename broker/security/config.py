@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tidegate.kit.config import KeyType, Password, at_least, config, family, key, keys_of, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.tls import TlsKeys
 
 __all__ = [
     "MECHANISMS",
@@ -44,12 +45,8 @@ class SecurityProtocol(IntEnum):
         return self >= SecurityProtocol.SASL_PLAINTEXT
 
 
-def _store_types(*types: str) -> Any:
-    return one_of(*types, ignore_case=True)
-
-
 @config
-class ListenerConfig:
+class ListenerConfig(TlsKeys):
     """Keys that hold for all listeners, or as ``listener.name.<name>.<key>`` for one.
 
     Those of SASL can be given for one mechanism of a listener: ``listener.name.<name>.<mechanism>.<key>``.
@@ -69,51 +66,6 @@ class ListenerConfig:
         check=at_least(0),
         doc="Connections accepted a second, by the broker or by a listener; above that, accepting pauses.",
     )
-    ssl_keystore_location: str | None = key(
-        "ssl.keystore.location",
-        default=None,
-        importance="high",
-        doc="The file with the broker's certificate chain and private key.",
-    )
-    ssl_keystore_type: str = key(
-        "ssl.keystore.type",
-        default="JKS",
-        check=_store_types("JKS", "PKCS12", "PEM"),
-        doc="The form of the key store. Under JKS a PKCS12 file is read too, as Java does.",
-    )
-    ssl_keystore_password: Password | None = key(
-        "ssl.keystore.password", default=None, importance="high", doc="The password of the key store; none for PEM."
-    )
-    ssl_key_password: Password | None = key(
-        "ssl.key.password",
-        default=None,
-        importance="high",
-        doc="What the private key is locked with, where that is not the key store's password.",
-    )
-    ssl_keystore_key: Password | None = key(
-        "ssl.keystore.key", default=None, importance="high", doc="The private key itself, as PKCS#8 PEM text."
-    )
-    ssl_keystore_certificate_chain: Password | None = key(
-        "ssl.keystore.certificate.chain", default=None, importance="high", doc="The certificate chain, as PEM text."
-    )
-    ssl_truststore_location: str | None = key(
-        "ssl.truststore.location",
-        default=None,
-        importance="high",
-        doc="The file of certificate authorities whose clients are trusted; the system's without it.",
-    )
-    ssl_truststore_type: str = key(
-        "ssl.truststore.type",
-        default="JKS",
-        check=_store_types("JKS", "PKCS12", "PEM"),
-        doc="The form of the trust store.",
-    )
-    ssl_truststore_password: Password | None = key(
-        "ssl.truststore.password", default=None, importance="high", doc="The password of the trust store."
-    )
-    ssl_truststore_certificates: Password | None = key(
-        "ssl.truststore.certificates", default=None, importance="high", doc="The authorities themselves, as PEM text."
-    )
     ssl_client_auth: str = key(
         "ssl.client.auth",
         default="none",
@@ -124,14 +76,6 @@ class ListenerConfig:
         "ssl.principal.mapping.rules",
         default="DEFAULT",
         doc="How the name in a client's certificate becomes its principal: RULE:pattern/replacement/[LU], or DEFAULT.",
-    )
-    ssl_enabled_protocols: list[str] = key(
-        "ssl.enabled.protocols", default=["TLSv1.2", "TLSv1.3"], doc="The versions of TLS that are spoken."
-    )
-    ssl_cipher_suites: list[str] = key(
-        "ssl.cipher.suites",
-        default=[],
-        doc="The cipher suites that are offered, by their IANA names; those of TLS 1.3 are taken all or none.",
     )
     sasl_enabled_mechanisms: list[str] = key(
         "sasl.enabled.mechanisms",
@@ -362,7 +306,7 @@ def listener_problems(security: SecurityConfig, name: str, protocol: SecurityPro
                     'PLAIN needs its users: org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
                 )
             if own.sasl_jaas_config is not None:
-                from broker.security.jaas import login_module
+                from tidegate.kit.jaas import login_module
 
                 try:
                     login_module(own.sasl_jaas_config.reveal())

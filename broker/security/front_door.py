@@ -128,7 +128,7 @@ class FrontDoor:
         )
 
     def _mechanism(self, name: str, own: ListenerConfig) -> Callable[[], Mechanism]:
-        from broker.security.jaas import login_module
+        from tidegate.kit.jaas import login_module
 
         module = login_module(own.sasl_jaas_config.reveal()) if own.sasl_jaas_config is not None else None
         if name == "PLAIN":

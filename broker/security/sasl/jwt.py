@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from broker.security.config import ListenerConfig
-from broker.security.jaas import LoginModule
+from tidegate.kit.jaas import LoginModule
 
 __all__ = ["InvalidToken", "Jwt", "KeySource", "SignedTokens", "Token", "TokenValidator", "UnsecuredTokens", "read_jwt"]
 

@@ -6,9 +6,9 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
-from broker.security.jaas import LoginModule
 from broker.security.principal import Principal
 from broker.security.sasl.mechanism import Identity, Rejected
+from tidegate.kit.jaas import LoginModule
 
 __all__ = ["Plain", "users_of"]
 

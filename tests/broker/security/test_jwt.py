@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.security.jaas import LoginModule
+from tidegate.kit.jaas import LoginModule
 from broker.security.sasl.jwks import Jwks, keys_of_set
 from broker.security.sasl.jwt import InvalidToken, UnsecuredTokens, read_jwt
 from broker.security.sasl.mechanism import InvalidCredentials

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.security.config import ListenerConfig, SecurityProtocol
-from broker.security.keystores import KeyStoreError, read_store
+from tidegate.kit.keystores import KeyStoreError, read_store
 from broker.security.tls import tls_context
 from tests.support.certificates import write_certificate
 from tidegate.kit.config import parse
@@ -119,7 +119,7 @@ def test_versions_and_cipher_suites_are_those_asked_for() -> None:
 @pytest.mark.parametrize(
     ("given_", "told"),
     [
-        ({}, "ssl.keystore.location: a listener with TLS needs a key store"),
+        ({}, "ssl.keystore.location: TLS needs a key store"),
         ({"ssl_keystore_location": "/no/such"}, "cannot read /no/such"),
         (
             {"ssl_keystore_location": str(STORES / "trust.jks"), "ssl_keystore_password": "store-pw"},
@@ -131,7 +131,7 @@ def test_versions_and_cipher_suites_are_those_asked_for() -> None:
         ({**JKS, "ssl_cipher_suites": "TLS_NO_SUCH"}, "none of TLS_NO_SUCH can be had"),
         (
             {**JKS, "ssl_client_auth": "required", "ssl_truststore_location": __file__, "ssl_truststore_type": "PEM"},
-            "it holds no certificates",
+            "holds no certificates",
         ),
     ],
 )

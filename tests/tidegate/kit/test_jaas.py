@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.security.jaas import LoginModule, login_module
+from tidegate.kit.jaas import LoginModule, login_module
 
 
 @pytest.mark.parametrize(
