@@ -119,6 +119,7 @@ def main(folder: Path, runs: int, console: Console) -> None:
             lambda: _perf_consume(theirs, products[1], _PRODUCTS),
         )
         results[case.name] = measure(case, runs, console)
+        _read_products(ours, products[0])  # numpy and pyarrow are loaded here, not in the first run
         case = Case(
             "1,000,000 products, BatchConsumer",
             lambda: _read_products(ours, products[0]),
