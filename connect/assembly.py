@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.api import Converter, ConverterContext, PluginType, Task
 from connect.clients import ClientLoop, TaskClients, worker_client
 from connect.config import WorkerConfig
-from connect.connector_config import JobConfig, SinkConfig, SourceConfig, sub_properties, topic_groups
+from connect.connector_config import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties, topic_groups
 from connect.context import RunningSinkContext, RunningSourceContext, RunningTaskContext
 from connect.control import TaskControl
 from connect.dead_letters import DeadLetters, Reporter
@@ -87,110 +88,117 @@ def converter(
     return made
 
 
-def _converters(parts: TaskParts) -> tuple[Converter, Converter]:
+def _converters(parts: TaskParts, made: ExitStack) -> tuple[Converter, Converter]:
     keys, values = (
         converter(parts.plugins, parts.worker, parts.config, is_key=is_key, connector=parts.connector)
         for is_key in (True, False)
     )
+    made.callback(keys.close)
+    made.callback(values.close)
     return keys, values
 
 
+def _chain(parts: TaskParts, config: CommonConfig, made: ExitStack) -> TransformChain:
+    chain = TransformChain.configured(parts.plugins, config, parts.config)
+    made.callback(chain.close)
+    return chain
+
+
 def source_runner(parts: TaskParts) -> SourceRunner:
+    """A source's runner with its clients connected. Raises Stopped; what was made before an error is closed."""
     worker, config = parse(WorkerConfig, parts.worker), parse(SourceConfig, parts.config)
     known = [(entry["partition"], entry["offset"]) for entry in parts.offsets]
     context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
     task: Any = parts.task_class(parts.task_config, context)
-    chain = TransformChain.configured(parts.plugins, config, parts.config)
-    keys, values = _converters(parts)
-    policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
-    loop = ClientLoop()
-    groups = topic_groups(parts.config, config.topic_creation_groups)
-    rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
-    sender = KafkaSender(loop, parts.clients, rules)
-    offsets = KafkaOffsets(loop, parts.clients.offsets_producer(), worker.offset_topic)
-    in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
-    pipeline = SourcePipeline(
-        chain,
-        keys,
-        values,
-        policy=policy,
-        sender=sender,
-        in_flight=in_flight,
-        compression=sender.compression,
-        max_batch_bytes=sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
-        on_topic=parts.on_topic,
-    )
-
-    def close() -> None:
-        for part in (chain, keys, values, sender, offsets):
-            part.close()
-
-    stored = {canonical(entry["partition"]): entry["key"] for entry in parts.offsets}
-    return SourceRunner(
-        task,
-        context,
-        parts.control,
-        pipeline=pipeline,
-        in_flight=in_flight,
-        policy=policy,
-        submitted=SubmittedBatches(parts.connector, stored),
-        offsets=offsets,
-        flush_interval_ms=worker.offset_flush_interval_ms,
-        flush_timeout_ms=worker.offset_flush_timeout_ms,
-        on_paused=parts.on_paused,
-        close=close,
-    )
+    with ExitStack() as made:
+        loop = ClientLoop(parts.control.stopping)
+        groups = topic_groups(parts.config, config.topic_creation_groups)
+        rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
+        offsets = KafkaOffsets(loop, parts.clients.offsets_producer(), worker.offset_topic)
+        sender = KafkaSender(loop, parts.clients, rules)
+        for client in (offsets, sender):
+            made.callback(client.close)
+            client.start()
+        keys, values = _converters(parts, made)
+        chain = _chain(parts, config, made)
+        policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
+        in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
+        pipeline = SourcePipeline(
+            chain,
+            keys,
+            values,
+            policy=policy,
+            sender=sender,
+            in_flight=in_flight,
+            compression=sender.compression,
+            max_batch_bytes=sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
+            on_topic=parts.on_topic,
+        )
+        stored = {canonical(entry["partition"]): entry["key"] for entry in parts.offsets}
+        return SourceRunner(
+            task,
+            context,
+            parts.control,
+            pipeline=pipeline,
+            in_flight=in_flight,
+            policy=policy,
+            submitted=SubmittedBatches(parts.connector, stored),
+            offsets=offsets,
+            flush_interval_ms=worker.offset_flush_interval_ms,
+            flush_timeout_ms=worker.offset_flush_timeout_ms,
+            on_paused=parts.on_paused,
+            close=made.pop_all().close,
+        )
 
 
 def sink_runner(parts: TaskParts) -> SinkRunner:
+    """A sink's runner with its clients connected. Raises Stopped; what was made before an error is closed."""
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
-    chain = TransformChain.configured(parts.plugins, config, parts.config)
-    keys, values = _converters(parts)
-    loop = ClientLoop()
+    loop = ClientLoop(parts.control.stopping)
     letters: DeadLetters | None = None
-    letter_sender: DeadLetterSender | None = None
 
     def on_tolerated(failure: Failure) -> None:
         if letters is not None:
             letters.take(failure)
 
     policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping, on_tolerated=on_tolerated)
-    pipeline = SinkPipeline(chain, keys, values, policy)
-    if config.dead_letter_topic and config.errors_tolerance == "all":
-        from broker.client import NewTopic
-
-        topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
-        letter_sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
-        letters = DeadLetters(config, parts.task, pipeline.original, letter_sender.send)
     context = RunningSinkContext(**parts.context_arguments(worker), errant_records=Reporter(policy))
     task: Any = parts.task_class(parts.task_config, context)
-    consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
+    with ExitStack() as made:
+        keys, values = _converters(parts, made)
+        pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy)
+        if config.dead_letter_topic and config.errors_tolerance == "all":
+            from broker.client import NewTopic
 
-    def close() -> None:
-        for part in (chain, keys, values, letter_sender):
-            if part is not None:
-                part.close()
-
-    return SinkRunner(
-        task,
-        context,
-        parts.control,
-        pipeline=pipeline,
-        policy=policy,
-        consumer=consumer,
-        dead_letters=letters,
-        flush_interval_ms=worker.offset_flush_interval_ms,
-        on_paused=parts.on_paused,
-        on_topic=parts.on_topic,
-        close=close,
-    )
+            topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
+            sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
+            made.callback(sender.close)
+            sender.start()
+            letters = DeadLetters(config, parts.task, pipeline.original, sender)
+        consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
+        made.callback(consumer.stop)
+        consumer.start()
+        return SinkRunner(
+            task,
+            context,
+            parts.control,
+            pipeline=pipeline,
+            policy=policy,
+            consumer=consumer,
+            dead_letters=letters,
+            flush_interval_ms=worker.offset_flush_interval_ms,
+            on_paused=parts.on_paused,
+            on_topic=parts.on_topic,
+            close=made.pop_all().close,
+        )
 
 
 def job_runner(parts: TaskParts) -> JobRunner:
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
     context = RunningTaskContext(**parts.context_arguments(worker))
     task: Any = parts.task_class(parts.task_config, context)
-    offsets = GroupOffsets(ClientLoop(), parts.clients.admin(), f"connect-{parts.connector}")
+    offsets = GroupOffsets(ClientLoop(parts.control.stopping), parts.clients.admin(), f"connect-{parts.connector}")
+    offsets.start()
     return JobRunner(
         task,
         parts.control,

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from connect.config import client_properties
 from connect.connector_config import override_properties
+from connect.control import Stopped
+from tidegate.kit.errors import RetriableError, TidegateError
+from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig
 
 __all__ = ["ClientLoop", "TaskClients", "worker_client"]
 
+log = logger(__name__)
 T = TypeVar("T")
+
+_LOOK_S: Final = 0.2
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 5.0
+_LAST_CALL_S: Final = 2.0
+"""How long a call may go on once the task was told to stop; shorter than a task's time to stop, which would cost its
+host. What is not committed then is done again by whoever runs the task next."""
 
 _FOR_EVER_MS: Final = str(2**31 - 1)
 _SECURITY: Final = ("sasl.", "ssl.", "security.")
 
 
 class ClientLoop:
-    """The background loop of this process (``broker.client.blocking``), as a thing that can be handed over."""
+    """The background loop of this process (``broker.client.blocking``), as one task's thread uses it: no call outlives
+    ``stopping`` for long, whatever the cluster does."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        self._stopping = stopping
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start it; from any thread but the loop's own."""
@@ -30,10 +47,40 @@ class ClientLoop:
         return submit(work)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it and wait for its result."""
-        from broker.client.blocking import call
+        """Run it and wait for its result. Raises RetriableError where it has none some time after the task was told to stop."""
+        return self.wait(self.submit(work))
 
-        return call(work)
+    def wait(self, future: Future[T]) -> T:
+        """Likewise for what was submitted before."""
+        deadline: float | None = None
+        while True:
+            try:
+                return future.result(_LOOK_S)
+            except TimeoutError:
+                if future.done():  # just now, or it was the work that ran out of time
+                    return future.result()
+            if self._stopping.is_set():
+                now = time.monotonic()
+                deadline = deadline or now + _LAST_CALL_S
+                if now >= deadline:
+                    future.cancel()
+                    raise RetriableError("the log did not answer before the task had to stop")
+
+    def patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]], about: str) -> T:
+        """What ``attempt`` comes to, tried again for as long as its error says that this can help: a cluster that is away
+        comes back. Raises Stopped when the task is to stop."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return self.run(attempt())
+            except TidegateError as error:
+                if not error.retriable:
+                    raise
+                if not self._stopping.is_set():
+                    log.warning("the log cannot be used; trying again", about=about, error=str(error))
+            if self._stopping.wait(pause_s):
+                raise Stopped
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def worker_client(worker: Mapping[str, str], kind: str = "admin") -> ClientConfig:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any, Protocol
 
-__all__ = ["Runner", "TaskControl"]
+__all__ = ["Runner", "Stopped", "TaskControl"]
+
+
+class Stopped(Exception):
+    """Raised out of a wait when the task is told to stop."""
 
 
 class TaskControl:
@@ -40,7 +44,7 @@ class Runner(Protocol):
     """Drives one task from its start to its stop, in one thread."""
 
     def run(self) -> None:
-        """Returns when the task was told to stop; raises what failed it. The task is stopped either way."""
+        """Returns, or raises Stopped, when the task was told to stop; raises what failed it. The task is stopped either way."""
         ...
 
     def interrupt(self) -> None:

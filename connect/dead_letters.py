@@ -4,26 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from connect.api import ConnectError, DataError, Record, RecordBatch
 from connect.connector_config import SinkConfig
 from connect.error_policy import ErrorPolicy, Failure
+from tidegate.kit.errors import TidegateError
 
-__all__ = ["DeadLetters", "Reporter"]
+__all__ = ["DeadLetters", "LetterSender", "Reporter"]
 
 _PREFIX: Final = "__connect.errors."
-SendRecord = Callable[[str, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]], int | None], Future[Any]]
-"""topic, key, value, headers, timestamp in ms -> the acknowledgement to come"""
+
+
+class LetterSender(Protocol):
+    """What takes the records to their topic (``connect.senders.DeadLetterSender``)."""
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        timestamp_ms: int | None,
+    ) -> Future[Any]:
+        """Send one on its way; the future is done with the log's answer."""
+        ...
+
+    def settle(self, sent: Future[Any]) -> None:
+        """Wait for such an answer; raises what it says."""
+        ...
 
 
 class DeadLetters:
     """Sends what ``errors.tolerance=all`` leaves out to the topic that the configuration names."""
 
     def __init__(
-        self, config: SinkConfig, task: int, original: Callable[[Failure], RecordBatch | None], send: SendRecord
+        self, config: SinkConfig, task: int, original: Callable[[Failure], RecordBatch | None], sender: LetterSender
     ) -> None:
-        self._config, self._task, self._original, self._send = config, task, original, send
+        self._config, self._task, self._original, self._sender = config, task, original, sender
         self._sent: list[Future[Any]] = []
         self.requests = 0
 
@@ -38,7 +56,7 @@ class DeadLetters:
             headers += self._context(failure, raw)
         stamp = None if raw.timestamps_ms is None else raw.timestamps_ms[0].as_py()
         self.requests += 1
-        self._sent.append(self._send(self._config.dead_letter_topic, key, raw.values[0].as_py(), headers, stamp))
+        self._sent.append(self._sender.send(self._config.dead_letter_topic, key, raw.values[0].as_py(), headers, stamp))
 
     def _context(self, failure: Failure, raw: RecordBatch) -> list[tuple[str, bytes | None]]:
         assert raw.origin is not None and raw.offsets is not None
@@ -59,11 +77,13 @@ class DeadLetters:
 
     def settle(self) -> None:
         """Wait until the log has all of them: before the offsets that pass them are committed. Raises ConnectError."""
-        sent, self._sent = self._sent, []
-        for future in sent:
+        while self._sent:
             try:
-                future.result()
+                self._sender.settle(self._sent[0])
+                self._sent.pop(0)
             except Exception as error:
+                if isinstance(error, TidegateError) and error.retriable:
+                    raise
                 topic = self._config.dead_letter_topic
                 raise ConnectError(f"the dead letter queue {topic} did not take a record: {error}") from error
 

@@ -15,7 +15,7 @@ from connect.control import TaskControl
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from broker.client import Admin, ClientConfig
+    from broker.client import ClientConfig
 
 __all__ = ["GroupOffsets", "JobLog", "JobRunner", "planned_ranges"]
 
@@ -141,10 +141,14 @@ class GroupOffsets:
         from broker.client import Admin
 
         self._loop, self._group = loop, group
-        self._admin: Admin = loop.run(Admin(config).start())
+        self._admin = Admin(config)
+
+    def start(self) -> None:
+        """Connect; waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._admin.start, "starting a job's admin client")
 
     def bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
-        return self._loop.run(self._bounds(config))
+        return self._loop.patiently(lambda: self._bounds(config), f"offsets of group {self._group}")
 
     async def _bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
         from broker.client import TopicPartition as ClientPartition
@@ -163,7 +167,9 @@ class GroupOffsets:
         from broker.client import TopicPartition as ClientPartition
 
         given = {ClientPartition(*partition): offset for partition, offset in offsets.items()}
-        self._loop.run(self._admin.alter_group_offsets(self._group, given))
+        self._loop.patiently(
+            lambda: self._admin.alter_group_offsets(self._group, given), f"offsets of group {self._group}"
+        )
 
     def close(self) -> None:
         self._loop.run(self._admin.stop())

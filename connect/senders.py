@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.clients import ClientLoop, TaskClients
 from connect.connector_config import TopicGroup
@@ -13,7 +14,10 @@ from connect.topics import create_topic
 from tidegate.kit.config import parse
 
 if TYPE_CHECKING:
-    from broker.client import Ack, Admin, BatchProducer, ClientConfig, EncodedBatch, NewTopic
+    from broker.client import Ack, ClientConfig, EncodedBatch, NewTopic
+
+_LAST_WORDS_S: Final = 1.0
+"""How long a producer that is closed waits for what was not acknowledged yet: its task has waited before."""
 
 __all__ = ["DeadLetterSender", "KafkaOffsets", "KafkaSender", "TopicRules"]
 
@@ -47,36 +51,33 @@ class KafkaSender:
         config = clients.producer()
         settings = config.producer()
         self.compression, self.max_request_bytes = settings.compression_type, settings.max_request_size
-        self._admin: Admin = loop.run(Admin(clients.admin()).start())
-        self._producer: BatchProducer = loop.run(BatchProducer(config).start())
+        self._admin, self._producer = Admin(clients.admin()), BatchProducer(config)
+
+    def start(self) -> None:
+        """Connect; waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._admin.start, "starting a source's admin client")
+        self._loop.patiently(self._producer.start, "starting a source's producer")
 
     def partition_count(self, topic: str) -> int:
         if topic not in self._counts:
-            if self._rules.enabled:
-                self._loop.run(create_topic(self._admin, self._rules.topic(topic), fit=self._rules.fit))
-            self._counts[topic] = len(self._loop.run(self._producer.partitions(topic)))
+            self._counts[topic] = self._loop.patiently(lambda: self._partition_count(topic), f"topic {topic}")
         return self._counts[topic]
+
+    async def _partition_count(self, topic: str) -> int:
+        if self._rules.enabled:
+            await create_topic(self._admin, self._rules.topic(topic), fit=self._rules.fit)
+        return len(await self._producer.partitions(topic))
 
     def send_batch(self, topic: str, partition: int, batch: EncodedBatch) -> Future[Ack]:
         future: Future[Ack] = Future()
-        self._loop.run(self._send(topic, partition, batch, future))
+        self._loop.patiently(lambda: self._send(topic, partition, batch, future), f"sending to {topic}-{partition}")
         return future
 
     async def _send(self, topic: str, partition: int, batch: EncodedBatch, future: Future[Ack]) -> None:
-        sent = await self._producer.send_batch(topic, partition, batch)
-
-        def settle(done: Any) -> None:
-            if done.cancelled():
-                future.cancel()
-            elif (error := done.exception()) is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(done.result())
-
-        sent.add_done_callback(settle)
+        _follow(await self._producer.send_batch(topic, partition, batch), future)
 
     def close(self) -> None:
-        self._loop.run(self._producer.stop())
+        self._loop.run(self._producer.stop(_LAST_WORDS_S))
         self._loop.run(self._admin.stop())
 
 
@@ -87,7 +88,11 @@ class KafkaOffsets:
         from broker.client import BatchProducer
 
         self._loop, self._topic = loop, topic
-        self._producer: BatchProducer = loop.run(BatchProducer(config).start())
+        self._producer = BatchProducer(config)
+
+    def start(self) -> None:
+        """Connect; waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._producer.start, "starting the producer of a source's offsets")
 
     def write(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
         self._loop.run(self._write(offsets))
@@ -98,7 +103,7 @@ class KafkaOffsets:
             await future
 
     def close(self) -> None:
-        self._loop.run(self._producer.stop())
+        self._loop.run(self._producer.stop(_LAST_WORDS_S))
 
 
 class DeadLetterSender:
@@ -107,16 +112,19 @@ class DeadLetterSender:
     def __init__(self, loop: ClientLoop, clients: TaskClients, topic: NewTopic, *, fit: bool) -> None:
         from broker.client import BatchProducer
 
-        self._loop = loop
-        self._producer: BatchProducer = loop.run(BatchProducer(clients.dead_letter_producer()).start())
-        loop.run(self._created(clients.admin(), topic, fit))
+        self._loop, self._clients, self._topic, self._fit = loop, clients, topic, fit
+        self._producer = BatchProducer(clients.dead_letter_producer())
 
-    @staticmethod
-    async def _created(config: ClientConfig, topic: NewTopic, fit: bool) -> None:
+    def start(self) -> None:
+        """Connect and create the topic; waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._create, f"dead letter queue {self._topic.name}")
+        self._loop.patiently(self._producer.start, f"starting the producer of dead letter queue {self._topic.name}")
+
+    async def _create(self) -> None:
         from broker.client import Admin
 
-        async with Admin(config) as admin:
-            await create_topic(admin, topic, fit=fit)
+        async with Admin(self._clients.admin()) as admin:
+            await create_topic(admin, self._topic, fit=self._fit)
 
     def send(
         self,
@@ -126,7 +134,32 @@ class DeadLetterSender:
         headers: Sequence[tuple[str, bytes | None]],
         timestamp_ms: int | None,
     ) -> Future[Ack]:
-        return self._loop.submit(self._producer.send(topic, key, value, headers, timestamp_ms=timestamp_ms))
+        future: Future[Ack] = Future()
+
+        async def enqueued() -> None:
+            sent = await self._producer.enqueue(topic, key, value, headers, timestamp_ms=timestamp_ms)
+            _follow(sent, future)
+
+        self._loop.patiently(enqueued, f"sending to dead letter queue {topic}")
+        return future
+
+    def settle(self, sent: Future[Ack]) -> None:
+        """Wait for an acknowledgement. Raises what the log says, and RetriableError where the task has to stop first."""
+        self._loop.wait(sent)
 
     def close(self) -> None:
-        self._loop.run(self._producer.stop())
+        self._loop.run(self._producer.stop(_LAST_WORDS_S))
+
+
+def _follow(sent: asyncio.Future[Ack], future: Future[Ack]) -> None:
+    """Have a thread's future end as the loop's does."""
+
+    def settle(done: asyncio.Future[Ack]) -> None:
+        if done.cancelled():
+            future.cancel()
+        elif (error := done.exception()) is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(done.result())
+
+    sent.add_done_callback(settle)

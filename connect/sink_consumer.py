@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import TopicPartition
 from connect.clients import ClientLoop
+from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from broker.client import BatchConsumer, ClientConfig, FetchedBatches
+    from broker.client import ClientConfig, FetchedBatches
 
 __all__ = ["KafkaSinkConsumer"]
+
+log = logger(__name__)
+
+_LEAVE_S: Final = 2.0
 
 
 class KafkaSinkConsumer:
     """A SinkConsumer over any Kafka. Made and used by the task's thread."""
 
     def __init__(self, loop: ClientLoop, config: ClientConfig, topics: Sequence[str], pattern: str | None) -> None:
-        self.events: queue.Queue[tuple[str, Any, Future[None] | None]] = queue.Queue()
-        self._loop, self._consumer = loop, loop.run(self._started(config, topics, pattern))
-
-    async def _started(self, config: ClientConfig, topics: Sequence[str], pattern: str | None) -> BatchConsumer:
         from broker.client import BatchConsumer
 
-        consumer = await BatchConsumer(config).start()
-        await consumer.subscribe(topics, pattern=pattern, listener=_Listener(self.events))
-        return consumer
+        self.events: queue.Queue[tuple[str, Any, Future[None] | None]] = queue.Queue()
+        self._loop, self._consumer = loop, BatchConsumer(config)
+        self._topics, self._pattern = topics, pattern
+
+    def start(self) -> None:
+        """Connect and join the group; waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._consumer.start, "starting a sink's consumer")
+        self._loop.run(self._subscribed())
+
+    async def _subscribed(self) -> None:
+        await self._consumer.subscribe(self._topics, pattern=self._pattern, listener=_Listener(self.events))
 
     def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]:
         fetching = self._loop.submit(self._consumer.fetch(max_wait_ms, max_bytes))
@@ -53,15 +63,23 @@ class KafkaSinkConsumer:
         self._loop.run(self._consumer.commit({ClientPartition(*partition): at for partition, at in offsets.items()}))
 
     def committed(self, partition: TopicPartition) -> int | None:
-        return self._loop.run(self._consumer.committed(partition))
+        return self._loop.patiently(
+            lambda: self._consumer.committed(partition), f"committed offset of {partition.topic}-{partition.partition}"
+        )
 
     def stop(self) -> None:
         """Leave the group. What it still wants to tell about revoked partitions is waved through."""
         stopping = self._loop.submit(self._consumer.stop())
         stopping.add_done_callback(lambda _: self.events.put(("stopped", None, None)))
+        deadline = time.monotonic() + _LEAVE_S
         while not stopping.done():
-            _, _, done = self.events.get()
-            if done is not None:
+            try:
+                _, _, done = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                log.warning("the group could not be left in time; it will notice")
+                stopping.cancel()
+                return
+            if done is not None and done.set_running_or_notify_cancel():
                 done.set_result(None)
         stopping.result()
 

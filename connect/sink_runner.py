@@ -43,7 +43,6 @@ class SinkConsumer(Protocol):
     def resume(self, *partitions: TopicPartition) -> None: ...
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
     def committed(self, partition: TopicPartition) -> int | None: ...
-    def stop(self) -> None: ...
 
 
 class SinkRunner:
@@ -90,10 +89,7 @@ class SinkRunner:
             finally:
                 self._task.stop()
         finally:
-            try:
-                self._consumer.stop()
-            finally:
-                self._close()
+            self._close()
 
     def interrupt(self) -> None:
         self._task.stop()
@@ -242,7 +238,13 @@ class SinkRunner:
                 self._go_back()
             return
         if self._dead_letters is not None:
-            self._dead_letters.settle()
+            try:
+                self._dead_letters.settle()
+            except TidegateError as error:
+                if not error.retriable:
+                    raise
+                log.warning("offsets not committed", connector=self._context.connector, error=str(error))
+                return
         fresh = {
             partition: offset
             for partition, offset in safe.items()

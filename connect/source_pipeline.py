@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.api import ConnectError, Converter, RecordBatch, Schema, SchemaType
+from connect.control import Stopped
 from connect.error_policy import ErrorPolicy
 from connect.transforms.chain import TransformChain
 
@@ -17,13 +18,9 @@ if TYPE_CHECKING:
 
     from broker.client import Ack, EncodedBatch
 
-__all__ = ["InFlight", "Sender", "SourcePipeline", "Stopped"]
+__all__ = ["InFlight", "Sender", "SourcePipeline"]
 
 _BYTES: Final = Schema(SchemaType.BYTES, optional=True)
-
-
-class Stopped(Exception):
-    """Raised out of ``send`` when the task is told to stop while it waits for room."""
 
 
 class Sender(Protocol):

@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 
 from connect.api import RetriableConnectError, SourceTask
 from connect.context import RunningSourceContext
-from connect.control import TaskControl
+from connect.control import Stopped, TaskControl
 from connect.error_policy import ErrorPolicy
 from connect.merging import merged
 from connect.source_offsets import SourcePosition, SubmittedBatches
-from connect.source_pipeline import InFlight, SourcePipeline, Stopped
+from connect.source_pipeline import InFlight, SourcePipeline
 from connect.stores.offsets import canonical
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger

@@ -48,7 +48,8 @@ class Admin(GroupsAdmin):
     """
 
     async def cluster_id(self) -> str:
-        return str((await self.ask(TopicMetadataRequest([]), about="cluster id")).cluster_id)
+        answer = await self.retried(lambda: self.ask(TopicMetadataRequest([]), about="cluster id"))
+        return str(answer.cluster_id)
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """The names of all topics in order; ``internal`` adds Kafka's own, as __consumer_offsets."""
@@ -57,14 +58,18 @@ class Admin(GroupsAdmin):
 
     async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
         """Topics by name. Raises UnknownTopicOrPartition for one that does not exist, at once."""
-        answer = await self.ask(TopicMetadataRequest(list(names)), about=f"describing {', '.join(names)}")
-        found = {}
-        for code, name, topic_id, internal, partitions, *_ in answer.topics:
-            check(code, f"topic {name}")
-            described = (PartitionDescription(p[1], p[2], tuple(p[4]), tuple(p[5])) for p in partitions)
-            ordered = tuple(sorted(described, key=lambda entry: entry.partition))
-            found[name] = TopicDescription(name, topic_id, internal, ordered)
-        return found
+
+        async def attempt() -> dict[str, TopicDescription]:
+            answer = await self.ask(TopicMetadataRequest(list(names)), about=f"describing {', '.join(names)}")
+            found = {}
+            for code, name, topic_id, internal, partitions, *_ in answer.topics:
+                check(code, f"topic {name}")
+                described = (PartitionDescription(p[1], p[2], tuple(p[4]), tuple(p[5])) for p in partitions)
+                ordered = tuple(sorted(described, key=lambda entry: entry.partition))
+                found[name] = TopicDescription(name, topic_id, internal, ordered)
+            return found
+
+        return await self.retried(attempt)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, exist_ok: bool = False, validate_only: bool = False
@@ -81,10 +86,14 @@ class Admin(GroupsAdmin):
         request = CreateTopicsRequest(
             create_topic_requests=told, timeout=self.request_timeout_ms, validate_only=validate_only
         )
-        answer = await self.ask(request, node=await self.controller(), about="creating topics")
-        for name, code, message in answer.topic_errors:
-            if not (exist_ok and code == TopicAlreadyExists.code):
-                check(code, f"topic {name}", message)
+
+        async def attempt() -> None:
+            answer = await self.ask(request, node=await self.controller(), about="creating topics")
+            for name, code, message in answer.topic_errors:
+                if not (exist_ok and code == TopicAlreadyExists.code):
+                    check(code, f"topic {name}", message)
+
+        await self.retried(attempt)
         if not validate_only:
             await self._until(self._all_led, [topic.name for topic in wanted])
 

@@ -108,7 +108,10 @@ class Cluster:
         if found is None:
             await self._running.force_metadata_update()
             found = self._running.cluster.controller
-        return int(found.nodeId) if found is not None else int(self._running.get_random_node())
+        node = found.nodeId if found is not None else self._running.get_random_node()
+        if node is None:
+            raise NotReachable(f"no broker of {self.bootstrap_servers} is in the metadata")
+        return int(node)
 
     def brokers(self) -> list[int]:
         return [int(broker.nodeId) for broker in self._running.cluster.brokers()]

@@ -120,6 +120,7 @@ class IllegalUse(UsageError):
 
 
 _TABLE: Final[tuple[tuple[type[BaseException], type[TidegateError]], ...]] = (
+    (library.CommitFailedError, IllegalGeneration),
     (library.ProducerClosed, ClientClosed),
     (library.ConsumerStoppedError, ClientClosed),
     (library.KafkaTimeoutError, ClientTimeout),

@@ -67,16 +67,20 @@ class BatchProducer:
         self._producer = producer
         return self
 
-    async def stop(self) -> None:
-        """Send what is left, then disconnect. What is not acknowledged within delivery.timeout.ms fails with ClientTimeout."""
+    async def stop(self, timeout_s: float | None = None) -> None:
+        """Send what is left, then disconnect. What is not acknowledged within the time fails with ClientTimeout.
+
+        The time is delivery.timeout.ms unless given.
+        """
         producer, self._producer = self._producer, None
         if producer is None:
             return
+        patience_s = self._settings.delivery_timeout_ms / 1000 if timeout_s is None else timeout_s
         try:
-            async with asyncio.timeout(self._settings.delivery_timeout_ms / 1000):
+            async with asyncio.timeout(patience_s):
                 await producer.flush()
         except TimeoutError:
-            late = ClientTimeout(f"not acknowledged within delivery.timeout.ms={self._settings.delivery_timeout_ms}")
+            late = ClientTimeout(f"not acknowledged when the producer was stopped, within {patience_s:g} s")
             producer._message_accumulator.fail_all(late)
         await producer.stop()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.api import JobTask, SourceTask
 from connect.api.plugins import Plugin
 from connect.assembly import TaskParts, job_runner, sink_runner, source_runner
-from connect.control import Runner, TaskControl
+from connect.control import Runner, Stopped, TaskControl
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
@@ -90,6 +90,8 @@ class HostedTask:
         try:
             self._runner = self._assembled()
             self._runner.run()
+        except Stopped:
+            self._tell("STOPPED")
         except Exception as error:  # whatever the plugins raise: the task has failed and says why
             if isinstance(error, TidegateError):
                 log.error("task failed", connector=setup.connector, task=setup.task, error=str(error))  # noqa: TRY400
