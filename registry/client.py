@@ -23,8 +23,9 @@ from urllib.parse import quote
 import requests
 from requests.adapters import HTTPAdapter
 
+from registry.formats import parse as parse_schema
 from registry.formats.avro.schema import AvroSchema
-from registry.formats.parsed import Reference
+from registry.formats.parsed import ParsedSchema, Reference
 from tidegate.kit.config import Password, config, key, non_empty, parse
 from tidegate.kit.errors import RetriableError, TidegateError, UsageError
 
@@ -32,6 +33,7 @@ __all__ = [
     "AvroSchema",
     "Incompatible",
     "NotFound",
+    "ParsedSchema",
     "Reference",
     "Refused",
     "RegisteredSchema",
@@ -137,7 +139,7 @@ class RegistryClient:
             self._session.headers["Authorization"] = f"Bearer {bearer_token}"
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, HTTPAdapter(pool_maxsize=16))
-        self._by_id: OrderedDict[tuple[int, str | None], AvroSchema] = OrderedDict()
+        self._by_id: OrderedDict[tuple[int, str | None], ParsedSchema] = OrderedDict()
         self._ids: OrderedDict[tuple[object, ...], int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -166,7 +168,14 @@ class RegistryClient:
     # -- schemas
 
     def schema(self, schema_id: int, subject: str | None = None) -> AvroSchema:
-        """The schema with an id, its references resolved; ``subject`` names the context, where there are several."""
+        """The Avro schema with an id, its references resolved; ``subject`` names the context, where there are several."""
+        schema = self.any_schema(schema_id, subject)
+        if not isinstance(schema, AvroSchema):
+            raise Refused(f"Schema {schema_id} is of type {schema.schema_type}, not AVRO")
+        return schema
+
+    def any_schema(self, schema_id: int, subject: str | None = None) -> ParsedSchema:
+        """The schema with an id, whatever its type: an AvroSchema, a JsonSchema or a ProtobufSchema."""
         place = (schema_id, subject)
         with self._lock:
             if (known := self._by_id.get(place)) is not None:
@@ -182,30 +191,34 @@ class RegistryClient:
     def register(
         self,
         subject: str,
-        schema: AvroSchema | str,
+        schema: ParsedSchema | str,
         *,
         references: Sequence[Reference] = (),
         normalize: bool = False,
+        schema_type: str = "AVRO",
     ) -> int:
-        """The id of a schema under a subject, registered if it was not. Raises Incompatible."""
-        return self._id_of(subject, schema, references, normalize, f"/subjects/{_quoted(subject)}/versions")
+        """The id of a schema under a subject, registered if it was not. Raises Incompatible.
+
+        ``schema_type`` is for a schema given as text.
+        """
+        body = _body(schema, references, schema_type)
+        return self._id_of(subject, body, normalize, f"/subjects/{_quoted(subject)}/versions")
 
     def id_of(
         self,
         subject: str,
-        schema: AvroSchema | str,
+        schema: ParsedSchema | str,
         *,
         references: Sequence[Reference] = (),
         normalize: bool = False,
+        schema_type: str = "AVRO",
     ) -> int:
         """The id of a schema registered under a subject. Raises NotFound."""
-        return self._id_of(subject, schema, references, normalize, f"/subjects/{_quoted(subject)}")
+        body = _body(schema, references, schema_type)
+        return self._id_of(subject, body, normalize, f"/subjects/{_quoted(subject)}")
 
-    def _id_of(
-        self, subject: str, schema: AvroSchema | str, references: Sequence[Reference], normalize: bool, path: str
-    ) -> int:
-        body = _body(schema, references)
-        place = (subject, body["schema"], tuple(references), normalize)
+    def _id_of(self, subject: str, body: Mapping[str, Any], normalize: bool, path: str) -> int:
+        place = (subject, body["schema"], body.get("schemaType"), str(body.get("references")), normalize)
         with self._lock:
             if (known := self._ids.get(place)) is not None:
                 return known
@@ -219,7 +232,16 @@ class RegistryClient:
         return _registered(self._ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}"))
 
     def parsed(self, registered: RegisteredSchema) -> AvroSchema:
-        """A version as a schema, its references resolved."""
+        """A version as an Avro schema, its references resolved."""
+        schema = self.any_parsed(registered)
+        if not isinstance(schema, AvroSchema):
+            raise Refused(
+                f"{registered.subject} version {registered.version} is of type {schema.schema_type}, not AVRO"
+            )
+        return schema
+
+    def any_parsed(self, registered: RegisteredSchema) -> ParsedSchema:
+        """A version as a schema of its type, its references resolved."""
         return self._parsed(registered.schema_type, registered.text, registered.references)
 
     def subjects(self, prefix: str = "") -> list[str]:
@@ -231,14 +253,15 @@ class RegistryClient:
     def problems(
         self,
         subject: str,
-        schema: AvroSchema | str,
+        schema: ParsedSchema | str,
         *,
         version: int | str | None = "latest",
         references: Sequence[Reference] = (),
+        schema_type: str = "AVRO",
     ) -> list[str]:
         """Why the subject would refuse the schema, empty if it would not; ``version`` None compares with all."""
         path = f"/compatibility/subjects/{_quoted(subject)}/versions" + ("" if version is None else f"/{version}")
-        answer = self._ask("POST", path, query=_flags(verbose=True), body=_body(schema, references))
+        answer = self._ask("POST", path, query=_flags(verbose=True), body=_body(schema, references, schema_type))
         return [] if answer["is_compatible"] else list(answer.get("messages") or ["incompatible"])
 
     def delete_version(self, subject: str, version: int | str, *, permanent: bool = False) -> int:
@@ -267,22 +290,20 @@ class RegistryClient:
 
     # -- requests
 
-    def _parsed(self, schema_type: str, text: str, references: Sequence[Reference]) -> AvroSchema:
-        if schema_type != "AVRO":
-            raise Refused(f"The schema is of type {schema_type}; this client reads AVRO only")
-        texts: dict[tuple[str, int], str] = {}
+    def _parsed(self, schema_type: str, text: str, references: Sequence[Reference]) -> ParsedSchema:
+        texts: dict[str, str] = {}
         self._collect(references, texts)
-        return AvroSchema.parse(text, list(texts.values()), strict=False)
+        return parse_schema(schema_type, text, texts, strict=False)
 
-    def _collect(self, references: Sequence[Reference], texts: dict[tuple[str, int], str]) -> None:
-        """Texts of referenced schemas, each once and after those it needs itself."""
+    def _collect(self, references: Sequence[Reference], texts: dict[str, str]) -> None:
+        """Texts of referenced schemas by their names, each once and after those it needs itself."""
         for reference in references:
-            if (reference.subject, reference.version) in texts:
+            if reference.name in texts:
                 continue
             path = f"/subjects/{_quoted(reference.subject)}/versions/{reference.version}"
             found = _registered(self._ask("GET", path, query=_flags(deleted=True)))
             self._collect(found.references, texts)
-            texts[reference.subject, reference.version] = found.text
+            texts[reference.name] = found.text
 
     def _ask(
         self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
@@ -328,10 +349,13 @@ def _described(answer: requests.Response) -> tuple[str, int]:
         return f"{answer.url} answered {answer.status_code} {answer.reason}", answer.status_code
 
 
-def _body(schema: AvroSchema | str, references: Sequence[Reference]) -> dict[str, Any]:
-    if isinstance(schema, AvroSchema):
+def _body(schema: ParsedSchema | str, references: Sequence[Reference], schema_type: str) -> dict[str, Any]:
+    if not isinstance(schema, str):
+        schema_type = schema.schema_type
         schema = schema.canonical if references else schema.resolved
     body: dict[str, Any] = {"schema": schema}
+    if schema_type != "AVRO":
+        body["schemaType"] = schema_type
     if references:
         body["references"] = [reference.as_json() for reference in references]
     return body

@@ -47,21 +47,33 @@ class Previous:
     schema: ParsedSchema
 
 
-def check(level: Level, new: ParsedSchema, previous: Sequence[Previous]) -> list[str]:
+def check(
+    level: Level,
+    new: ParsedSchema,
+    previous: Sequence[Previous],
+    *,
+    lenient: bool = False,
+    validate_fields: bool = False,
+    reserved: Sequence[str] = (),
+) -> list[str]:
     """What ``level`` has against ``new`` after ``previous`` (oldest first); empty when compatible.
 
     As Confluent does, the latest version is looked at first and the first incompatible version is the one reported.
+    ``lenient`` is the compatibility policy of that name, ``validate_fields`` what the answer says of that setting, and
+    ``reserved`` what it found: messages that come first.
     """
+    messages = list(reserved)
     for old in reversed(previous):
-        messages = _against(level, new, old)
-        if messages:
-            return [*messages, f"{{validateFields: 'false', compatibility: '{level.value}'}}"]
-        if not level.transitive:
+        found = _against(level, new, old, lenient)
+        messages += found
+        if found or not level.transitive:
             break
-    return []
+    if messages:
+        messages.append(f"{{validateFields: '{str(validate_fields).lower()}', compatibility: '{level.value}'}}")
+    return messages
 
 
-def _against(level: Level, new: ParsedSchema, old: Previous) -> list[str]:
+def _against(level: Level, new: ParsedSchema, old: Previous, lenient: bool) -> list[str]:
     if level is Level.NONE:
         return []
     if new.schema_type != old.schema.schema_type:
@@ -69,9 +81,9 @@ def _against(level: Level, new: ParsedSchema, old: Previous) -> list[str]:
     messages: list[str] = []
     backward: list[str] = []
     if level.forward:
-        messages += [_filled(message, "old", "new") for message in old.schema.reading_problems(new)]
+        messages += [_filled(message, "old", "new") for message in old.schema.reading_problems(new, lenient=lenient)]
     if level.backward:
-        backward = [_filled(message, "new", "old") for message in new.reading_problems(old.schema)]
+        backward = [_filled(message, "new", "old") for message in new.reading_problems(old.schema, lenient=lenient)]
     messages += backward
     # Under FULL, Confluent names the old schema only when the second direction, backward, found something.
     if backward or (messages and not level.backward):

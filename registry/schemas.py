@@ -72,22 +72,21 @@ class Schemas:
             self._parsed.move_to_end(key)
         return parsed
 
-    def _resolve(self, subject: str, references: Iterable[Reference]) -> list[str]:
-        """The texts that ``references`` stand for, each once and after those it needs itself."""
-        texts: dict[tuple[str, int], str] = {}
+    def _resolve(self, subject: str, references: Iterable[Reference]) -> dict[str, str]:
+        """The texts that ``references`` stand for, by their names, each once and after those it needs itself."""
+        texts: dict[str, str] = {}
         self._collect(context_of(subject), references, texts)
-        return list(texts.values())
+        return texts
 
-    def _collect(self, context: str, references: Iterable[Reference], texts: dict[tuple[str, int], str]) -> None:
+    def _collect(self, context: str, references: Iterable[Reference], texts: dict[str, str]) -> None:
         for reference in references:
-            version = self._version(context, reference)
-            place = (version.subject, version.version)
-            if place in texts:
+            if reference.name in texts:
                 continue
+            version = self._version(context, reference)
             if len(texts) >= _MAX_REFERENCES:
                 raise InvalidSchema(f"The schema needs more than {_MAX_REFERENCES} other schemas")
             self._collect(context_of(version.subject), version.references, texts)
-            texts[place] = version.schema
+            texts[reference.name] = version.schema
 
     def referenced(self, subject: str, reference: Reference) -> SchemaVersion:
         """The version that a reference of a schema under ``subject`` means; raises InvalidSchema."""

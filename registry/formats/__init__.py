@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
+from typing import Final
+
 from registry.errors import InvalidSchema
-from registry.formats.avro.schema import AvroSchema
-from registry.formats.parsed import Parser
+from registry.formats.parsed import NO_REFERENCES, ParsedSchema, Parser
 
-__all__ = ["PARSERS", "parser_of"]
+__all__ = ["SCHEMA_TYPES", "parse", "parser_of"]
 
-PARSERS: dict[str, Parser] = {"AVRO": AvroSchema.parse}
-"""Every format this registry knows, by its ``schemaType``."""
+_CLASSES: Final[Mapping[str, tuple[str, str]]] = {
+    "AVRO": ("registry.formats.avro.schema", "AvroSchema"),
+}
+"""Every format this registry knows, by its ``schemaType``: the class whose ``parse`` reads it, imported when used."""
+
+SCHEMA_TYPES: Final = tuple(_CLASSES)
 
 
 def parser_of(schema_type: str) -> Parser:
     """The parser of a schema type; raises InvalidSchema for one that is not known."""
-    parser = PARSERS.get(schema_type.upper())
-    if parser is None:
-        raise InvalidSchema(f"Invalid schema type {schema_type}: this registry knows {', '.join(PARSERS)}")
+    place = _CLASSES.get(schema_type.upper())
+    if place is None:
+        raise InvalidSchema(f"Invalid schema type {schema_type}: this registry knows {', '.join(_CLASSES)}")
+    module, name = place
+    parser: Parser = getattr(importlib.import_module(module), name).parse
     return parser
+
+
+def parse(
+    schema_type: str, text: str, references: Mapping[str, str] = NO_REFERENCES, *, strict: bool = True
+) -> ParsedSchema:
+    """A schema of any type; see ``Parser``."""
+    return parser_of(schema_type)(text, references, strict=strict)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from registry.errors import SchemaNotFound
-from registry.formats import PARSERS
+from registry.formats import SCHEMA_TYPES
 from registry.records import SchemaVersion
 from registry.registry import Registry
 from registry.routes.requests import answer, flag, page
@@ -39,7 +39,7 @@ class _Schemas:
         self._registry = registry
 
     async def types(self, _: Request) -> Response:
-        return answer(list(PARSERS))
+        return answer(list(SCHEMA_TYPES))
 
     async def contexts(self, request: Request) -> Response:
         return answer(page(request, self._registry.state.contexts()))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from registry.errors import InvalidSchema
 from registry.formats.avro.compatibility import AmbiguousField, Incompatibility, Kind, incompatibilities
-from registry.formats.avro.model import AvroType, NamedType
+from registry.formats.avro.model import AvroType, NamedType, RecordType
 from registry.formats.avro.parse import SchemaParseError, parse_text
 from registry.formats.avro.text import normalized, write_text
+from registry.formats.parsed import NO_REFERENCES
 
 __all__ = ["AvroSchema"]
 
@@ -25,11 +26,11 @@ class AvroSchema:
         self._referenced = referenced
 
     @classmethod
-    def parse(cls, text: str, references: Sequence[str] = (), *, strict: bool = True) -> AvroSchema:
+    def parse(cls, text: str, references: Mapping[str, str] = NO_REFERENCES, *, strict: bool = True) -> AvroSchema:
         """Parse schema text; raises InvalidSchema with the place and the reason."""
         names: dict[str, NamedType] = {}
         try:
-            for reference in references:
+            for reference in dict.fromkeys(references.values()):
                 parse_text(reference, names, strict=False)
             referenced = frozenset(names)
             return cls(parse_text(text, names, strict=strict), referenced)
@@ -49,7 +50,23 @@ class AvroSchema:
     def normalized(self) -> AvroSchema:
         return AvroSchema(normalized(self.type), self._referenced)
 
-    def reading_problems(self, writer: AvroSchema) -> list[str]:
+    @property
+    def name(self) -> str | None:
+        return self.type.full_name if isinstance(self.type, NamedType) else self.type.kind
+
+    @property
+    def top_level_fields(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.type.fields) if isinstance(self.type, RecordType) else frozenset()
+
+    def formatted(self, form: str) -> str:
+        return self.resolved if form == "resolved" else self.canonical
+
+    def check_fields(self) -> None:
+        for name in sorted(self.top_level_fields):
+            if name.startswith("$$"):
+                raise InvalidSchema(f"Field names cannot start with $$ prefix: {name}")
+
+    def reading_problems(self, writer: AvroSchema, *, lenient: bool = False) -> list[str]:
         try:
             return [_message(reason) for reason in incompatibilities(self.type, writer.type)]
         except AmbiguousField as error:
