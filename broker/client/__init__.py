@@ -20,6 +20,7 @@ from broker.client.descriptions import (
     TopicDescription,
 )
 from broker.client.errors import ClientClosed, ClientTimeout, IllegalUse, NotReachable
+from broker.client.fenced import FencedWriter
 from broker.client.group import Generation, GroupBehaviour, GroupMember
 from broker.client.producer import BatchProducer, Transaction
 
@@ -34,6 +35,7 @@ __all__ = [
     "ClientTimeout",
     "ConfigEntry",
     "EncodedBatch",
+    "FencedWriter",
     "FetchedBatches",
     "Generation",
     "GroupBehaviour",

@@ -15,6 +15,7 @@ from broker.client.cluster import Cluster, check
 from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout
 from broker.errors import (
+    NONE,
     FencedInstanceId,
     GroupAuthorizationFailed,
     IllegalGeneration,
@@ -109,13 +110,16 @@ class GroupMember:
         await self._cluster.start()
         self._task = asyncio.create_task(self._live(), name=f"member of group {self._group_id}")
 
-    async def stop(self) -> None:
-        """Leave, so that the others need not wait for the session to end (a member with an instance id keeps its place)."""
+    async def stop(self, *, leave: bool | None = None) -> None:
+        """Leave, so that the others need not wait for the session to end.
+
+        Unless ``leave`` says otherwise, a member with an instance id keeps its place, for when it comes back.
+        """
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError, TidegateError):
                 await self._task
-        if self._member_id and self._instance_id is None:
+        if self._member_id and (self._instance_id is None if leave is None else leave):
             about = f"leaving group {self._group_id}"
             with contextlib.suppress(TidegateError):
                 request = LeaveGroupRequest(self._group_id, self._member_id)
@@ -127,6 +131,16 @@ class GroupMember:
     def rejoin(self) -> None:
         """Join again with what ``protocols`` says now. The leader's joining makes the group assign anew."""
         self._change.set()
+
+    async def confirm(self) -> bool:
+        """Ask the coordinator, now, whether the group still stands in this member's generation. Raises what asking raises."""
+        generation = self._generation
+        if generation is None:
+            return False
+        about = f"confirming membership in group {self._group_id}"
+        request = HeartbeatRequest(self._group_id, generation.generation_id, generation.member_id)
+        answer = await self._cluster.ask_coordinator(self._group_id, request, about=about)
+        return bool(answer.error_code == NONE) and self._generation is generation
 
     async def wait_failed(self) -> None:
         """Return never, unless membership has become impossible: then raise why (a fenced instance id, no right to join)."""

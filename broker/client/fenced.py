@@ -1,0 +1,181 @@
+"""Writing to one partition as the only one who may: whoever claims it last, the broker refuses all who claimed it before."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from aiokafka.client import ConnectionGroup, CoordinationType
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import InitProducerIdRequest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.structs import TopicPartition as LibraryPartition
+
+from broker.client.batches import EncodedBatch, TopicPartition
+from broker.client.cluster import Cluster, check
+from broker.client.config import ClientConfig
+from broker.client.errors import ClientTimeout, IllegalUse, border, translated
+from broker.errors import (
+    CoordinatorNotAvailable,
+    LeaderNotAvailable,
+    MessageTooLarge,
+    TransactionalIdAuthorizationFailed,
+)
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["FencedWriter"]
+
+log = logger(__name__)
+T = TypeVar("T")
+
+_TRANSACTION_TIMEOUT_MS: Final = 60_000  # none is ever begun
+_UNLIMITED: Final = 1 << 30
+
+
+class FencedWriter:
+    """Appends to one partition, from one event loop, one batch at a time; as a context manager it starts and stops itself.
+
+    All writers with the same ``writer_id`` share one producer id (it is a ``transactional.id`` to Kafka, though no
+    transaction is ever begun, so readers of any isolation see what is written at once). ``claim`` raises its epoch, and
+    from the first batch written after it the log refuses what holders of older epochs send, however late it arrives:
+    a writer that was paused or cut off cannot write any more, whether it knows that it was replaced or not.
+
+    A user of a secured cluster needs WRITE on the transactional id. Without it, and where the cluster has no
+    transaction coordinator, the writer warns and goes on unfenced, as an ordinary idempotent producer.
+    """
+
+    def __init__(self, config: ClientConfig, partition: TopicPartition, writer_id: str) -> None:
+        self._settings = config.producer()
+        self._cluster = Cluster(config)
+        self._partition = LibraryPartition(*partition)
+        self._writer_id = writer_id
+        self._producer: tuple[int, int] | None = None
+        self._sequence = 0
+        self._unfenced_told = False
+
+    async def start(self) -> Self:
+        """Connect. Raises NotReachable."""
+        await self._cluster.start()
+        return self
+
+    async def stop(self) -> None:
+        await self._cluster.stop()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def claim(self) -> None:
+        """Become the writer. The log refuses the one before once this one has written. Raises ClientTimeout."""
+        self._producer = None
+        began, allowed_s = time.monotonic(), self._settings.delivery_timeout_ms / 1000
+        try:
+            self._producer = await self._until(began + allowed_s / 2, self._fenced_id, "claiming")
+        except (TransactionalIdAuthorizationFailed, CoordinatorNotAvailable) as error:
+            if not self._unfenced_told:
+                log.warning(
+                    "this writer cannot be fenced: two that believe to be the only one could both write",
+                    topic=self._partition.topic,
+                    transactional_id=self._writer_id,
+                    reason=str(error),
+                )
+                self._unfenced_told = True
+            self._producer = await self._until(began + allowed_s, self._plain_id, "claiming")
+        self._sequence = 0
+
+    async def write(self, records: Sequence[tuple[bytes | None, bytes | None]]) -> int:
+        """Append (key, value) pairs as one batch; returns the offset of the first, once all replicas in sync have it.
+
+        Sends again until delivery.timeout.ms are over, then ClientTimeout: nobody knows whether it was written, and
+        only another ``claim`` makes the writer usable. ProducerFenced or InvalidProducerEpoch: another one has claimed
+        the partition, nothing was written. MessageTooLarge: nothing was written, the next call may do better.
+        """
+        if self._producer is None:
+            raise IllegalUse(f"{self._where}: claim the partition before writing to it")
+        size = sum(len(key or b"") + len(value or b"") for key, value in records)
+        if size > self._settings.max_request_size:
+            raise MessageTooLarge(
+                f"{size} bytes for {self._where} are more than max.request.size={self._settings.max_request_size}"
+            )
+        data = _encode(records).stamp(*self._producer, self._sequence, transactional=False)
+        deadline = time.monotonic() + self._settings.delivery_timeout_ms / 1000
+        try:
+            offset = await self._until(deadline, lambda: self._send(data), "writing to")
+        except MessageTooLarge:
+            raise
+        except BaseException:
+            self._producer = None  # its sequence number can be neither used again nor left out
+            raise
+        self._sequence = (self._sequence + len(records)) & 0x7FFFFFFF
+        return offset
+
+    @property
+    def _where(self) -> str:
+        return f"{self._partition.topic}-{self._partition.partition}"
+
+    async def _until(self, deadline: float, attempt: Callable[[], Awaitable[T]], doing: str) -> T:
+        """``attempt`` until it succeeds or fails for good; ClientTimeout, or the last error, at the deadline."""
+        pause = self._settings.retry_backoff_ms / 1000
+        while True:
+            try:
+                async with asyncio.timeout(max(0.001, deadline - time.monotonic())):
+                    return await attempt()
+            except TimeoutError:
+                limit = self._settings.delivery_timeout_ms
+                raise ClientTimeout(f"{doing} {self._where}: no answer in delivery.timeout.ms={limit}") from None
+            except TidegateError as error:
+                if not error.retriable:
+                    raise
+                if time.monotonic() + pause > deadline:
+                    if isinstance(error, CoordinatorNotAvailable):
+                        raise
+                    raise ClientTimeout(f"{doing} {self._where}: {error}") from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 0.5)
+
+    async def _fenced_id(self) -> tuple[int, int]:
+        client = self._cluster._running
+        with border(f"claiming {self._where}"):
+            node = await client.coordinator_lookup(CoordinationType.TRANSACTION, self._writer_id)
+            request = InitProducerIdRequest(self._writer_id, _TRANSACTION_TIMEOUT_MS)
+            answer = await client.send(node, request, group=ConnectionGroup.COORDINATION)
+        check(answer.error_code, f"claiming {self._where}")
+        return answer.producer_id, answer.producer_epoch
+
+    async def _plain_id(self) -> tuple[int, int]:
+        answer = await self._cluster.ask(InitProducerIdRequest(None, _TRANSACTION_TIMEOUT_MS), about=self._where)
+        check(answer.error_code, f"claiming {self._where}")
+        return answer.producer_id, answer.producer_epoch
+
+    async def _send(self, data: bytes) -> int:
+        client = self._cluster._running
+        try:
+            await client._wait_on_metadata(self._partition.topic)
+            leader = client.cluster.leader_for_partition(self._partition)
+            if leader is None or leader < 0:
+                raise LeaderNotAvailable(f"{self._where} has no leader at the moment")
+            topics = [(self._partition.topic, [(self._partition.partition, data)])]
+            answer = await client.send(leader, ProduceRequest(None, -1, self._settings.request_timeout_ms, topics))
+            _, code, offset, *_ = answer.topics[0][1][0]
+            check(code, self._where)
+        except Exception as error:
+            theirs = translated(error, self._where)
+            if getattr(theirs, "retriable", False):
+                await client.force_metadata_update()
+            raise theirs from error
+        return int(offset)
+
+
+def _encode(records: Sequence[tuple[bytes | None, bytes | None]]) -> EncodedBatch:
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, _UNLIMITED)
+    for number, (key, value) in enumerate(records):
+        builder.append(number, None, key, value, [])
+    return EncodedBatch(bytearray(builder.build()), len(records))
