@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,29 @@ from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
 
-__all__ = ["ErrorRenderer", "HttpServer", "InvalidBody", "TlsFiles", "face", "json_body", "json_response", "listen"]
+__all__ = [
+    "ErrorRenderer",
+    "Guard",
+    "HttpServer",
+    "InvalidBody",
+    "Middleware",
+    "TlsFiles",
+    "face",
+    "json_body",
+    "json_response",
+    "listen",
+]
 
 log = logger(__name__)
 
 ErrorRenderer = Callable[[Request, TidegateError | HTTPException], Response]
 """Makes an error answer in the words of one API. An unforeseen exception reaches it as a TidegateError without detail."""
+
+Guard = Callable[[Request], Awaitable[None]]
+"""Looks at a request before any route does; raises what is to be answered instead."""
+
+Middleware = Callable[[ASGIApp], ASGIApp]
+"""Puts something around an application."""
 
 _TOLD = "tidegate.told"
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -80,10 +98,14 @@ def face(
     render_error: ErrorRenderer,
     max_body_bytes: int = MAX_BODY_BYTES,
     lifespan: Callable[[Starlette], Any] | None = None,
+    guards: Sequence[Guard] = (),
+    middleware: Sequence[Middleware] = (),
 ) -> ASGIApp:
     """Make the application of a component from its routes; adds ``GET /metrics``.
 
     ``name`` prefixes the request metrics: ``<name>_http_requests_total`` and ``<name>_http_request_seconds``.
+    ``middleware`` is outermost first; within it ``guards`` are asked in their order, ``/metrics`` included. What they
+    raise is answered in the words of ``render_error``, with the ``http_headers`` that the error may carry.
     """
     requests = metrics.counter(f"{name}_http_requests", "Requests answered.", ("method", "status"))
     seconds = metrics.histogram(f"{name}_http_request_seconds", "Time from request to answer.", ("method",))
@@ -93,7 +115,9 @@ def face(
 
     async def on_error(request: Request, error: Exception) -> Response:
         if isinstance(error, TidegateError | HTTPException):
-            return render_error(request, error)
+            response = render_error(request, error)
+            response.headers.update(getattr(error, "http_headers", {}))
+            return response
         if isinstance(error, ClientDisconnect):
             return Response(status_code=499)
         log.error("unforeseen error in a request", path=request.url.path, exc_info=error)
@@ -106,12 +130,34 @@ def face(
         lifespan=lifespan or _no_lifespan,
     )
     app.router.redirect_slashes = False
-    return _Edge(app, on_error, requests, seconds, max_body_bytes)
+    inner: ASGIApp = _Guarded(app, on_error, guards) if guards else app
+    for wrap in reversed(middleware):
+        inner = wrap(inner)
+    return _Edge(inner, on_error, requests, seconds, max_body_bytes)
 
 
 @contextlib.asynccontextmanager
 async def _no_lifespan(_: Starlette) -> AsyncIterator[None]:
     yield
+
+
+class _Guarded:
+    """Answers what guards refuse, so that middleware around it sees an answer and no exception."""
+
+    def __init__(self, app: ASGIApp, on_error: Callable[[Request, Exception], Any], guards: Sequence[Guard]) -> None:
+        self._app, self._on_error, self._guards = app, on_error, tuple(guards)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = Request(scope)
+            try:
+                for guard in self._guards:
+                    await guard(request)
+            except TidegateError as error:
+                response = await self._on_error(request, error)
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 class _Edge:
@@ -184,17 +230,29 @@ def listen(host: str, port: int) -> socket.socket:
 class HttpServer:
     """An application served on one address. ``start`` returns once requests are answered; ``stop`` lets running ones end."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, *, tls: TlsFiles | None = None, grace_s: float = 5) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        *,
+        tls: TlsFiles | ssl.SSLContext | None = None,
+        grace_s: float = 5,
+    ) -> None:
         self._host, self._port, self._tls = host, port, tls
+        files = tls if isinstance(tls, TlsFiles) else None
         settings = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=int(grace_s),
-            ssl_certfile=str(tls.certificate) if tls else None,
-            ssl_keyfile=str(tls.private_key) if tls else None,
+            ssl_certfile=str(files.certificate) if files else None,
+            ssl_keyfile=str(files.private_key) if files else None,
         )
+        if isinstance(tls, ssl.SSLContext):
+            settings.load()  # what is loaded is not made again, so the context stays
+            settings.ssl = tls
         self._server = _Quiet(settings)
         self._task: asyncio.Task[None] | None = None
 

@@ -1,4 +1,4 @@
-"""JAAS text: a login module and its options, as Kafka's ``sasl.jaas.config`` holds them."""
+"""JAAS text: login modules and their options, as Kafka's ``sasl.jaas.config`` and JAAS files hold them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["LoginModule", "login_module"]
+__all__ = ["LoginModule", "login_contexts", "login_module"]
 
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n\r]*|/\*.*?\*/
     |"(?P<double>(?:[^"\\\n\r]|\\.)*)"|'(?P<single>(?:[^'\\\n\r]|\\.)*)'
-    |(?P<word>[A-Za-z0-9_$.\-\u00a0-\uffff]+)|(?P<mark>[=;])""",
+    |(?P<word>[A-Za-z0-9_$.\-\u00a0-\uffff]+)|(?P<mark>[=;{}])""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\([0-3][0-7]{0,2}|[0-7]{1,2}|.)", re.DOTALL)
@@ -46,6 +46,25 @@ def login_module(text: str) -> LoginModule:
         modules += 1
     if modules != 1 or found is None:
         raise ValueError(f"JAAS config property contains {modules} login modules, should be 1 module")
+    return found
+
+
+def login_contexts(text: str) -> dict[str, list[LoginModule]]:
+    """Read a JAAS file: ``Name { Class flag key="value" ...; ... };``, any number of them. Raises ValueError."""
+    tokens = list(_tokens(text))
+    found: dict[str, list[LoginModule]] = {}
+    at = 0
+    while at < len(tokens):
+        if tokens[at].mark or tokens[at + 1 : at + 2] != [("{", True)]:
+            raise ValueError(f"JAAS file: a name and {{ are wanted, not {tokens[at].text!r}")
+        modules = found.setdefault(tokens[at].text, [])
+        at += 2
+        while at < len(tokens) and tokens[at] != ("}", True):
+            module, at = _entry(tokens, at)
+            modules.append(module)
+        if tokens[at : at + 2] != [("}", True), (";", True)]:
+            raise ValueError("JAAS file: an entry is not closed with };")
+        at += 2
     return found
 
 

@@ -1,0 +1,123 @@
+"""Users and passwords in files: Jetty's and Kafka Connect's property files, read again when they change."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from tidegate.kit.errors import UsageError
+from tidegate.kit.logs import logger
+from tidegate.kit.properties import read_properties
+
+__all__ = ["PropertyFile", "User", "WatchedFile", "deobfuscated", "jetty_users", "plain_users"]
+
+log = logger(__name__)
+
+T = TypeVar("T")
+
+
+class User(NamedTuple):
+    matches: Callable[[str], bool]
+    """Whether a password is the user's."""
+    roles: frozenset[str] = frozenset()
+
+
+class WatchedFile(Generic[T]):
+    """What ``read`` makes of a file, made again when the file has changed.
+
+    The first reading raises what ``read`` raises; later, a file that cannot be read is said once and what was known
+    stays, so that a slip of the pen locks nobody out.
+    """
+
+    def __init__(self, path: Path, read: Callable[[Path], T]) -> None:
+        self._path, self._read = path, read
+        self._stamp = self._now()
+        self._value = read(path)
+
+    @property
+    def value(self) -> T:
+        stamp = self._now()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._value = self._read(self._path)
+            except UsageError as error:
+                log.warning(
+                    "a changed file cannot be used; what it said before stays", file=str(self._path), reason=str(error)
+                )
+        return self._value
+
+    def _now(self) -> tuple[int, int, int] | None:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return None
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+class PropertyFile:
+    """The users of a property file. ``roles_of`` is a ``Passwords`` of ``tidegate.kit.http_security.BasicAuth``."""
+
+    def __init__(self, path: Path, read: Callable[[Path], Mapping[str, User]]) -> None:
+        """Raises UsageError when the file cannot be read."""
+        self._file = WatchedFile(path, read)
+
+    async def roles_of(self, name: str, password: str) -> frozenset[str] | None:
+        """The roles of a user, None where there is no such user or the password is another."""
+        user = self._file.value.get(name)
+        return user.roles if user is not None and user.matches(password) else None
+
+
+def jetty_users(path: Path) -> dict[str, User]:
+    """The users of ``org.eclipse.jetty...PropertyFileLoginModule``: ``name: password,role,role``. Raises UsageError."""
+    users = {}
+    for name, line in read_properties(path).items():
+        password, *roles = (part.strip() for part in line.split(","))
+        if password.startswith("CRYPT:"):
+            raise UsageError(
+                f"{path}: the password of {name} is a CRYPT: one, which is not safe; use MD5:, OBF: or plain text"
+            )
+        try:
+            matches = _matcher(password)
+        except ValueError:
+            raise UsageError(f"{path}: the password of {name} is no OBF: one") from None
+        users[name] = User(matches, frozenset(filter(None, roles)))
+    return users
+
+
+def plain_users(path: Path) -> dict[str, User]:
+    """The users of Kafka Connect's ``PropertyFileLoginModule``: ``name=password``, and nothing else. Raises UsageError."""
+    return {name: User(partial(_same, password)) for name, password in read_properties(path).items()}
+
+
+def _matcher(kept: str) -> Callable[[str], bool]:
+    """Jetty's ``Credential``: plain text, or a form that its beginning names."""
+    if kept.startswith("MD5:"):
+        return partial(_same_md5, kept.removeprefix("MD5:").lower())
+    return partial(_same, deobfuscated(kept) if kept.startswith("OBF:") else kept)
+
+
+def _same(kept: str, given: str) -> bool:
+    return hmac.compare_digest(kept.encode(errors="replace"), given.encode(errors="replace"))
+
+
+def _same_md5(kept: str, given: str) -> bool:
+    return _same(kept, hashlib.md5(given.encode(errors="replace")).hexdigest())  # noqa: S324 - the file's own form
+
+
+def deobfuscated(text: str) -> str:
+    """The password in Jetty's ``OBF:`` form, which hides it from a glance only. Raises ValueError."""
+    rest, plain = text.removeprefix("OBF:"), bytearray()
+    while rest:
+        if rest[0] == "U":  # a byte above 127 stands in five characters
+            digits, rest = rest[1:5], rest[5:]
+            plain.append(int(digits, 36) >> 8 & 0xFF)
+        else:
+            digits, rest = rest[:4], rest[4:]
+            both = int(digits, 36)
+            plain.append((both // 256 + both % 256 - 254) // 2 & 0xFF)
+    return plain.decode()
