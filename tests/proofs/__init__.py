@@ -6,10 +6,18 @@ A proof is a test marked ``proof`` anywhere under tests/; how much it does comes
 from __future__ import annotations
 
 import os
+import random
 
-__all__ = ["effort"]
+__all__ = ["drawn_seed", "effort"]
 
 
 def effort(short: int, long: int) -> int:
     """How many seeds, rounds or seconds: the short form in CI, the long one under ``make proof``."""
     return long if os.environ.get("TIDEGATE_PROOF") == "long" else short
+
+
+def drawn_seed() -> int:
+    """A seed that is another one with each run, printed, and shown with a failure; TIDEGATE_SEED repeats one."""
+    seed = int(os.environ.get("TIDEGATE_SEED") or random.SystemRandom().randrange(10**6))
+    print(f"seed {seed} (TIDEGATE_SEED={seed} runs it again)")
+    return seed

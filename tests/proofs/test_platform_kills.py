@@ -5,7 +5,7 @@ import random
 import psutil
 import pytest
 
-from tests.proofs import effort
+from tests.proofs import drawn_seed, effort
 from tests.support.platform import running_platform, until
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
@@ -27,12 +27,12 @@ def victims(platform):
 
 
 def test_no_line_is_lost_when_any_process_is_killed_at_any_time(tmp_path, record_property):
-    seed = random.SystemRandom().randrange(10**6)
+    seed = drawn_seed()
     record_property("seed", seed)
     chance = random.Random(seed)
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.touch()
-    common = {"tasks__max": 1, "key__converter": STRING, "value__converter": STRING, "task__restart__max": 100}
+    common = {"tasks__max": 1, "key__converter": STRING, "value__converter": STRING}
     killed: dict[str, int] = {}
     with running_platform(tmp_path, "--without", "events") as platform:
         platform.create("in", connector__class="FileStreamSource", file=source, topic="lines", **common)
