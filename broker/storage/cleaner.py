@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 
 from broker.errors import BrokerError
 from broker.log import compaction
@@ -23,6 +22,9 @@ log = logger(__name__)
 
 def own_process() -> Executor:
     """A process that is started for a round of compaction and ended after it, so that it costs nothing in between."""
+    import multiprocessing  # here: no broker is ready later for a library that it needs once in minutes
+    from concurrent.futures import ProcessPoolExecutor
+
     # Spawned, not forked: a fork would keep the broker's sockets and locks open.
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_step_back)
 
