@@ -21,6 +21,7 @@ BENCHES = (
     "connect",
     "recovery",
     "compaction",
+    "avro",
 )
 
 

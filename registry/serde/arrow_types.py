@@ -17,7 +17,7 @@ from registry.formats.avro.schema import AvroSchema
 from registry.serde.errors import SerializationError
 from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
 
-__all__ = ["UnsupportedSchema", "arrow_type", "avro_schema", "type_to_arrow"]
+__all__ = ["UnsupportedSchema", "arrow_type", "avro_schema", "is_nullable", "type_to_arrow"]
 
 
 MAX_COLUMNS = 10_000
@@ -64,15 +64,15 @@ def type_to_arrow(type_: AvroType, path: str = "", within: tuple[int, ...] = ())
             return pa.struct(
                 [
                     pa.field(
-                        field.name, type_to_arrow(field.type, _join(path, field.name), within), _nullable(field.type)
+                        field.name, type_to_arrow(field.type, _join(path, field.name), within), is_nullable(field.type)
                     )
                     for field in type_.fields
                 ]
             )
         case ArrayType():
-            return pa.list_(pa.field("item", type_to_arrow(type_.items, f"{path}[]", within), _nullable(type_.items)))
+            return pa.list_(pa.field("item", type_to_arrow(type_.items, f"{path}[]", within), is_nullable(type_.items)))
         case MapType():
-            value = pa.field("value", type_to_arrow(type_.values, f"{path}[]", within), _nullable(type_.values))
+            value = pa.field("value", type_to_arrow(type_.values, f"{path}[]", within), is_nullable(type_.values))
             return pa.map_(pa.string(), value)
         case UnionType():
             branches = [type_to_arrow(branch, path, within) for _, branch in value_branches(type_)]
@@ -119,7 +119,8 @@ def _scalar(type_: AvroType, path: str) -> pa.DataType:
     return pa.binary(type_.size) if isinstance(type_, FixedType) else _PLAIN[type_.kind]
 
 
-def _nullable(type_: AvroType) -> bool:
+def is_nullable(type_: AvroType) -> bool:
+    """Whether a column of the type may hold nulls."""
     return type_.kind == "null" or (isinstance(type_, UnionType) and any(b.kind == "null" for b in type_.branches))
 
 

@@ -70,7 +70,7 @@ def decode_columns(values: pa.Array, resolve: Resolve, reader: AvroSchema | None
     spread_ids = _with_nulls(ids, valid)
     columns: dict[int, pa.Array] = {}
     schemas: dict[int, AvroSchema] = {}
-    for schema_id in np.unique(ids).tolist():
+    for schema_id in _different(ids):
         writer = resolve(schema_id)
         schemas[schema_id] = reader or writer
         here = spread_ids == schema_id
@@ -112,6 +112,13 @@ def _runs(ids: npt.NDArray[np.int64], columns: dict[int, pa.Array], schemas: dic
     return runs
 
 
+def _different(ids: npt.NDArray[np.int64]) -> list[int]:
+    if ids.min() == ids.max():
+        return [int(ids[0])]  # the usual case, a tenth of what np.unique costs
+    different: list[int] = np.unique(ids).tolist()
+    return different
+
+
 def _nulls_only(rows: int, reader: AvroSchema | None) -> list[DecodedRun]:
     if rows == 0:
         return []
@@ -130,15 +137,17 @@ def _schema_ids(messages: pa.Array, original: npt.NDArray[np.int64]) -> npt.NDAr
             row=int(original[at]),
         )
     data = np.frombuffer(messages.buffers()[2], np.uint8)
-    headers = data[offsets[:-1].reshape(-1, 1) + np.arange(HEADER_SIZE)]
-    strange = headers[:, 0] != 0
+    strange = data[offsets[:-1]] != 0
     if strange.any():
         at = int(strange.argmax())
+        found = data[offsets[at] : offsets[at] + HEADER_SIZE].tobytes()
         raise CorruptRecord(
-            f"not in Confluent framing: it begins with {bytes(headers[at]).hex(' ')}, expected 00 and a schema id",
+            f"not in Confluent framing: it begins with {found.hex(' ')}, expected 00 and a schema id",
             row=int(original[at]),
         )
-    ids: npt.NDArray[np.int64] = np.ascontiguousarray(headers[:, 1:]).view(">u4").ravel().astype(np.int64)
+    # A word from every byte on, of which those behind a zero byte are taken.
+    words = np.ndarray((len(data) - 3,), "V4", buffer=data, strides=(1,))
+    ids: npt.NDArray[np.int64] = words[offsets[:-1] + 1].view(">u4").astype(np.int64)
     return ids
 
 

@@ -28,7 +28,7 @@ from registry.formats.avro.model import (
     UnionType,
 )
 from registry.formats.avro.text import write_text
-from registry.serde.arrow_types import type_to_arrow
+from registry.serde.arrow_types import is_nullable, type_to_arrow
 from registry.serde.defaults import default_column
 from registry.serde.errors import CorruptRecord
 from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
@@ -106,7 +106,7 @@ def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, pa
         written = writer.fields[place]
         # A required field under a null record is null too, and is nobody's fault.
         child = children[place]
-        if column.null_count and not _takes_null(field.type):
+        if column.null_count and not is_nullable(field.type):
             valid = column.is_valid().to_numpy(zero_copy_only=False)
             with _rows_among(valid):
                 resolved = resolve_column(child.filter(pa.array(valid)), written.type, field.type, where)
@@ -117,10 +117,6 @@ def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, pa
     if not made:
         return pa.array([{}] * len(column), pa.struct([]))
     return pa.StructArray.from_arrays(made, fields=list(type_to_arrow(reader)), mask=_null_mask(column))
-
-
-def _takes_null(type_: AvroType) -> bool:
-    return type_.kind == "null" or (isinstance(type_, UnionType) and any(b.kind == "null" for b in type_.branches))
 
 
 def _missing(field: Field, rows: int, path: str) -> pa.Array:
@@ -142,7 +138,7 @@ def _resolve_enum(column: pa.Array, reader: EnumType, path: str) -> pa.Array:
 
 def _resolve_union(column: pa.Array, writer: AvroType, reader: AvroType, path: str) -> pa.Array:
     targets = value_branches(reader) if isinstance(reader, UnionType) else [(0, reader)]
-    nullable = _takes_null(reader)
+    nullable = is_nullable(reader)
     if column.null_count and not nullable:
         row = pc.index(column.is_null(), True).as_py()
         raise CorruptRecord("null, but the reader's schema allows no null here", row=row, path=path)

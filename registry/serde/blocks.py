@@ -1,0 +1,127 @@
+"""Arrays and maps of many rows at once: items in blocks, each with a count before it, ended by an empty block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from registry.formats.avro.model import AvroType
+from registry.serde.cursor import Cursor, Ints
+from registry.serde.errors import CorruptRecord
+from registry.serde.walk import smallest, walk_blocks
+
+__all__ = ["read_blocks"]
+
+_STEPS: Final = 64
+_FEW_ROWS: Final = 64
+
+ReadItem = Callable[[Cursor], list[pa.Array]]
+
+
+def read_blocks(
+    cursor: Cursor, types: Sequence[AvroType], path: str, read_item: ReadItem
+) -> tuple[Ints, list[pa.Array]]:
+    """How many items each row has, and the columns of all items in the order of rows (none when there is no item).
+
+    An item is a value of each of ``types``. The first items of all rows are read at once, then the second ones, and so
+    on. When only a few rows go on for long, their items are first found one by one and then read at once, or one list of
+    a million would take a million steps.
+    """
+    counts = np.zeros(len(cursor), np.int64)
+    left = np.zeros(len(cursor), np.int64)
+    open_ = np.arange(len(cursor)) if cursor.present is None else np.flatnonzero(cursor.present)
+    sizeless = not any(smallest(type_) for type_ in types)
+    # Positions are changed in place, and the caller may still hold the array.
+    cursor.position = cursor.position.copy()
+    owners: list[Ints] = []
+    ranks: list[Ints] = []
+    steps: list[list[pa.Array]] = []
+    while len(open_):
+        _begin_blocks(cursor, left, open_, sizeless=sizeless, path=path)
+        open_ = open_[left[open_] > 0]
+        if not len(open_):
+            break
+        if len(steps) >= _STEPS and len(open_) < _FEW_ROWS:
+            part, owner, rank = _find(cursor, types, left, open_, path)
+            rank += counts[owner]
+            counts += np.bincount(owner, minlength=len(counts))
+            open_ = open_[:0]
+        else:
+            part, owner, rank = cursor.part(open_), open_, counts[open_]
+            counts[open_] += 1
+        steps.append(read_item(part))
+        if len(open_):
+            cursor.advance(open_, part)
+            left[open_] -= 1
+        owners.append(owner)
+        ranks.append(rank)
+    if not steps:
+        return counts, []
+    return counts, _in_order(counts, np.concatenate(owners), np.concatenate(ranks), steps)
+
+
+def _in_order(counts: Ints, owners: Ints, ranks: Ints, steps: list[list[pa.Array]]) -> list[pa.Array]:
+    """The items of all steps, each put where it stands in its row."""
+    if len(steps) == 1:
+        return steps[0]
+    places = (np.cumsum(counts) - counts)[owners] + ranks
+    order = np.empty(len(places), np.int64)
+    order[places] = np.arange(len(places))
+    take = pa.array(order)
+    return [pa.concat_arrays([step[place] for step in steps]).take(take) for place in range(len(steps[0]))]
+
+
+def _begin_blocks(cursor: Cursor, left: Ints, open_: Ints, *, sizeless: bool, path: str) -> None:
+    """Read the header of the next block in the rows that have no item left in theirs; 0 ends a list."""
+    waiting = open_[left[open_] == 0]
+    if not len(waiting):
+        return
+    part = cursor.part(waiting)
+    announced = part.varints(path)
+    if not len(announced) or int(announced.min()) < 0:
+        sized = np.flatnonzero(announced < 0)
+        # A negative count is followed by the block's size in bytes, for those who want to skip it.
+        headed = part.part(sized)
+        headed.varints(path)
+        part.advance(sized, headed)
+    # Compared before the sign is dropped: the lowest number has no opposite.
+    room = np.full(len(part), part.budget.left) if sizeless else part.end - part.position
+    fits = (announced <= room) & (announced >= -room)
+    part.check(fits, path, lambda at: f"a block of {announced[at]} items where {max(room[at], 0)} can be at most")
+    if sizeless:
+        try:
+            part.budget.spend(int(np.abs(announced).sum()))
+        except ValueError as error:
+            raise CorruptRecord(str(error), row=int(part.rows[0]), path=path) from error
+    cursor.advance(waiting, part)
+    left[waiting] = np.abs(announced)
+
+
+def _find(cursor: Cursor, types: Sequence[AvroType], left: Ints, open_: Ints, path: str) -> tuple[Cursor, Ints, Ints]:
+    """Find the items of some rows up to the ends of their lists: a cursor at every item, the row and rank of each."""
+    data = cursor.data.data
+    starts: list[int] = []
+    found: list[int] = []
+    for row in open_.tolist():
+        before = len(starts)
+        try:
+            cursor.position[row] = walk_blocks(
+                types,
+                data,
+                int(cursor.position[row]),
+                int(cursor.end[row]),
+                left=int(left[row]),
+                starts=starts,
+                budget=cursor.budget,
+            )
+        except ValueError as error:
+            raise CorruptRecord(str(error), row=int(cursor.rows[row]), path=path) from error
+        left[row] = 0
+        found.append(len(starts) - before)
+    owner = np.repeat(open_, found)
+    rank = np.concatenate([np.arange(count) for count in found])
+    part = Cursor(cursor.data, np.array(starts, np.int64), cursor.end[owner], cursor.rows[owner], cursor.budget)
+    return part, owner, rank
