@@ -35,6 +35,7 @@ _FINAL: Final = (UsageError, FencedInstanceId, GroupAuthorizationFailed, SaslAut
 """What no further attempt helps. A broker that starts or stops answers with odd errors: those are tried again."""
 _GRACE_MS: Final = 5_000
 """How much longer than the rebalance timeout an answer to a join may take."""
+_ATTENTIVE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class GroupMember:
         self._member_id = ""
         self._generation: Generation | None = None
         self._change = asyncio.Event()
+        self._attend, self._attentive_until = asyncio.Event(), 0.0
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -141,6 +143,11 @@ class GroupMember:
         request = HeartbeatRequest(self._group_id, generation.generation_id, generation.member_id)
         answer = await self._cluster.ask_coordinator(self._group_id, request, about=about)
         return bool(answer.error_code == NONE) and self._generation is generation
+
+    def attend(self, for_s: float) -> None:
+        """Expect a rebalance: heartbeats come every 0.1 s for this long, so that it is heard of at once."""
+        self._attentive_until = max(self._attentive_until, time.monotonic() + for_s)
+        self._attend.set()
 
     async def wait_failed(self) -> None:
         """Return never, unless membership has become impossible: then raise why (a fenced instance id, no right to join)."""
@@ -228,7 +235,7 @@ class GroupMember:
         about = f"heartbeat in group {self._group_id}"
         heard = time.monotonic()
         while True:
-            await asyncio.sleep(self._heartbeat_s)
+            await self._pause()
             request = HeartbeatRequest(self._group_id, generation.generation_id, generation.member_id)
             try:
                 async with asyncio.timeout(self._session_timeout_ms / 1000):
@@ -245,6 +252,17 @@ class GroupMember:
                     self._member_id = "" if isinstance(error, UnknownMemberId) else self._member_id
                     self._change.set()
                     return
+
+    async def _pause(self) -> None:
+        """Wait until the next heartbeat is due."""
+        attentive = time.monotonic() < self._attentive_until
+        if attentive:
+            await asyncio.sleep(min(_ATTENTIVE_S, self._heartbeat_s))
+            return
+        self._attend.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._heartbeat_s):
+                await self._attend.wait()
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from aiokafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+from aiokafka.protocol.group import LeaveGroupRequest
 
 from broker.client.batches import TopicPartition
 from broker.client.cluster import Cluster, check
 from broker.client.descriptions import GroupDescription, GroupListing, MemberDescription
 from broker.client.messages import MessageRequest
-from broker.errors import GroupIdNotFound, UnsupportedVersion
+from broker.errors import GroupIdNotFound, UnknownMemberId, UnsupportedVersion
 from broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
@@ -51,6 +52,17 @@ class GroupsAdmin(Cluster):
             return sorted(found, key=lambda group: group.group_id)
 
         return await self.retried(attempt)
+
+    async def remove_member(self, group_id: str, member_id: str) -> None:
+        """Have a member of a classic group leave at once, as one does that is known to be dead; done where it is gone."""
+        about = f"removing member {member_id} from group {group_id}"
+
+        async def attempt() -> None:
+            answer = await self.ask_coordinator(group_id, LeaveGroupRequest(group_id, member_id), about=about)
+            if answer.error_code not in (UnknownMemberId.code, GroupIdNotFound.code):
+                check(answer.error_code, about)
+
+        await self.retried(attempt)
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         """A group with its members, of whatever type. One that does not exist has state Dead."""
