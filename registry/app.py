@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.types import ASGIApp
 
 from registry.metrics import RegistryMetrics
 from registry.registry import Registry
 from registry.routes import all_routes
 from registry.routes.requests import render_error
-from tidegate.kit.http import face
+from tidegate.kit.http import Guard, Middleware, face
 
 __all__ = ["application"]
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
 
 
-def application(registry: Registry, metrics: RegistryMetrics, *, cluster_id: str, group_id: str) -> ASGIApp:
+def application(
+    registry: Registry,
+    metrics: RegistryMetrics,
+    *,
+    cluster_id: str,
+    group_id: str,
+    guards: Sequence[Guard] = (),
+    middleware: Sequence[Middleware] = (),
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> ASGIApp:
     return face(
         all_routes(registry, cluster_id, group_id),
         name="registry",
         metrics=metrics,
         render_error=render_error,
-        max_body_bytes=MAX_BODY_BYTES,
+        max_body_bytes=max_body_bytes,
+        guards=guards,
+        middleware=middleware,
     )

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from registry.compatibility import Level
-from tidegate.kit.config import KeyType, at_least, config, family, key, matches, non_empty, one_of
+from registry.security.config import SecurityConfig
+from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of
 
 __all__ = ["RegistryConfig"]
 
 
 @config
-class RegistryConfig:
+class RegistryConfig(SecurityConfig):
     """One registry server."""
 
-    listener: str = key(
-        "listeners",
-        default="http://127.0.0.1:8081",
-        check=matches(r"http://(\[[0-9a-fA-F:]+\]|[^/:\[\]]+):\d{1,5}/?", "an address like http://127.0.0.1:8081"),
-        doc="Where HTTP requests are answered; port 0 takes a free one.",
-        importance="high",
-    )
     bootstrap_servers: str = key(
         "kafkastore.bootstrap.servers",
         default="127.0.0.1:9092",
@@ -65,11 +59,6 @@ class RegistryConfig:
         importance="high",
     )
     mode_mutability: bool = key("mode.mutability", default=True, doc="Whether modes may be changed.", importance="low")
-
-    @property
-    def address(self) -> tuple[str, int]:
-        host, _, port = self.listener.removeprefix("http://").rstrip("/").rpartition(":")
-        return host.strip("[]"), int(port)
 
     @property
     def default_level(self) -> Level:

@@ -11,8 +11,9 @@ from registry.errors import StoreError, StoreMisconfigured
 from registry.log import KafkaLog
 from registry.metrics import RegistryMetrics
 from registry.registry import Registry
+from registry.security.faces import Faces
+from registry.security.users import guards
 from registry.store import Store
-from tidegate.kit.http import HttpServer
 from tidegate.kit.logs import logger
 
 __all__ = ["RegistryServer"]
@@ -30,26 +31,33 @@ class RegistryServer:
         self._config = config
         self._metrics = RegistryMetrics()
         self._store: Store | None = None
-        self._http: HttpServer | None = None
+        self._faces: Faces | None = None
 
     async def start(self) -> Mapping[str, str]:
         """Returns when requests are answered. While the log cannot be reached it keeps trying, and says so once.
 
-        Raises StoreMisconfigured where trying again cannot help.
+        Raises StoreMisconfigured where trying again cannot help, and ConfigError for keys whose files cannot be used.
         """
         config = self._config
+        self._faces, asked = Faces(config), guards(config)
         source, self._store = await self._open()
         registry = Registry(
             self._store, self._metrics, default_level=config.default_level, mode_mutable=config.mode_mutability
         )
-        app = application(registry, self._metrics, cluster_id=source.cluster_id, group_id=config.group_id)
-        self._http = HttpServer(app, *config.address)
-        await self._http.start()
-        return {"registry": self._http.url}
+        app = application(
+            registry,
+            self._metrics,
+            cluster_id=source.cluster_id,
+            group_id=config.group_id,
+            guards=asked,
+            middleware=config.middleware(),
+            max_body_bytes=config.max_request_bytes,
+        )
+        return await self._faces.start(app)
 
     async def stop(self) -> None:
-        if self._http is not None:
-            await self._http.stop()
+        if self._faces is not None:
+            await self._faces.stop()
         if self._store is not None:
             await self._store.stop()
 

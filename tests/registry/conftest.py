@@ -15,6 +15,7 @@ from registry.errors import StoreError
 from registry.metrics import RegistryMetrics
 from registry.registry import Registry
 from registry.store import LogRecord, Store
+from tidegate.kit.http import Guard
 
 
 class MemoryLog:
@@ -54,7 +55,9 @@ class MemoryLog:
         pass
 
 
-def served(log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True) -> ASGIApp:
+def served(
+    log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True, guards: Sequence[Guard] = ()
+) -> ASGIApp:
     """An application whose store starts and stops with the test client's lifespan."""
     parts: dict[str, ASGIApp] = {}
 
@@ -67,7 +70,7 @@ def served(log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True)
         store = Store(log, metrics, timeout_ms=timeout_ms)
         await store.start()
         registry = Registry(store, metrics, default_level=Level.BACKWARD, mode_mutable=mode_mutable)
-        parts["app"] = application(registry, metrics, cluster_id="test-cluster", group_id="schema-registry")
+        parts["app"] = application(registry, metrics, cluster_id="test-cluster", group_id="schema-registry", guards=guards)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await store.stop()

@@ -1,0 +1,1 @@
+"""Who may ask the registry, over what, and for which subjects."""

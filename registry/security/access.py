@@ -1,0 +1,94 @@
+"""Which right each request needs, by Karapace's names of resources: ``Subject:<name>`` and ``Config:``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from registry.errors import RegistryError
+from registry.security.authfile import AuthFile, Operation
+from registry.subjects import normalize
+from tidegate.kit.http_security import user_of
+
+__all__ = ["Access", "Denied", "may_read"]
+
+_MAY_READ: Final = "registry.may_read"
+_GLOBAL: Final = "Config:"
+_FOR_ALL: Final = frozenset({"", "schemas", "v1", "metrics", "openapi.json"})
+"""First parts of paths that every user may ask for; lists among them hold what the user may read."""
+_WITH_SUBJECT: Final = {"subjects": 1, "config": 1, "mode": 1, "compatibility": 2}
+"""First parts of paths that name a subject, and where."""
+
+
+class Denied(RegistryError):
+    """Confluent's code for a user without the right."""
+
+    http_status = 403
+    error_code = 40301
+
+    def __init__(self, operation: Operation, resource: str) -> None:
+        super().__init__(f"User is denied operation {operation} on {resource}")
+
+
+class _Wanted(NamedTuple):
+    operation: Operation
+    resource: str
+
+
+class Access:
+    """A guard that holds each request of a user to the file; lists are left to ``may_read``."""
+
+    def __init__(self, file: AuthFile) -> None:
+        self._file = file
+
+    async def __call__(self, request: Request) -> None:
+        user = user_of(request)
+        if user is None:
+            return  # a path that needs no user
+        rights = self._file.rights
+        wanted = _wanted(request.method, _parts(request.scope))
+        if wanted is not None and not rights.allows(user, *wanted):
+            raise Denied(*wanted)
+        request.scope[_MAY_READ] = lambda subject: rights.allows(user, "Read", f"Subject:{subject}")
+
+
+def may_read(scope: Scope) -> Callable[[str], bool] | None:
+    """Whether the user of a request may see a subject; None where everyone sees everything."""
+    found: Callable[[str], bool] | None = scope.get(_MAY_READ)
+    return found
+
+
+def _parts(scope: Scope) -> list[str]:
+    """The path in its parts, each decoded by itself: a subject may hold an encoded slash."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    path = raw.decode("latin-1").partition("?")[0]
+    return [unquote(part) for part in path.strip("/").split("/")]
+
+
+def _wanted(method: str, parts: list[str]) -> _Wanted | None:
+    """The right a request needs; None where every user may ask."""
+    context = "."
+    if parts[0] == "contexts":
+        if len(parts) <= 2:
+            return None if method in ("GET", "HEAD") else _Wanted("Write", _GLOBAL)
+        context, parts = parts[1].strip(":"), parts[2:]
+    reads = method in ("GET", "HEAD", "OPTIONS")
+    place = _WITH_SUBJECT.get(parts[0])
+    if place is not None and len(parts) > place:
+        # Looking a schema up is a POST that changes nothing, and so is asking whether it would be compatible.
+        looks = method == "POST" and (parts[0] == "compatibility" or len(parts) == 2)
+        return _Wanted("Read" if reads or looks else "Write", f"Subject:{_qualified(context, parts[place])}")
+    if parts[0] in _FOR_ALL or (parts[0] == "subjects" and reads):
+        return None
+    return _Wanted("Read" if reads else "Write", _GLOBAL)
+
+
+def _qualified(context: str, subject: str) -> str:
+    """The one spelling of a subject, whichever way its context is given."""
+    if subject.startswith(":."):
+        return normalize(subject)
+    return normalize(f":{context if context.startswith('.') else '.' + context}:{subject}")
