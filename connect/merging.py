@@ -37,7 +37,9 @@ def _agree(one: RecordBatch, other: RecordBatch) -> bool:
         and (one.source_offsets is None) == (other.source_offsets is None)
         and all((getattr(one, name) is None) == (getattr(other, name) is None) for name in _COLUMNS)
     )
-    return same and one.value_schema == other.value_schema and one.key_schema == other.key_schema
+    if not same or one.value_schema != other.value_schema or one.key_schema != other.key_schema:
+        return False
+    return one.headers is None or one.headers.type == other.headers.type
 
 
 def _joined(run: list[RecordBatch]) -> RecordBatch:

@@ -32,10 +32,14 @@ class TopicPartition(NamedTuple):
 
 
 class Header(NamedTuple):
-    """A record header: its key and its bytes. (The header converter decides what the bytes mean.)"""
+    """A record header: bytes as they lie in the log, or with a schema a value in its Python form.
+
+    A header converter stands between the two; one without schema that is not bytes is what JSON makes of it.
+    """
 
     key: str
-    value: bytes | None
+    value: Any
+    schema: Schema | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ class RecordBatch:
                        schema (``value_schema=None``) a string column of JSON texts, one a row.
     ``keys``           likewise by ``key_schema``; None when no record has a key.
     ``timestamps_ms``  int64 milliseconds since the epoch; null or None: the producer's clock.
-    ``headers``        list<struct<key: string, value: binary>>; None when no record has one.
+    ``headers``        list<struct<key: string, value: binary>>, and ``schema`` once values have one (``connect.headers``);
+                       None when no record has one.
     ``partitions``     int32, in a source; null or None: by the key's hash, else as the producer likes.
 
     In a sink: ``origin`` and an ascending ``offsets`` column, which may have gaps.
@@ -152,7 +157,10 @@ class RecordBatch:
 
     def records(self) -> Iterator[Record]:
         """The rows one by one, converted as they are asked for: the compatible slow path."""
+        from connect.headers import header_lists
+
         values, keys = _python(self.values, self.value_schema), _python(self.keys, self.key_schema)
+        headers = None if self.headers is None else header_lists(self.headers)
         for row in range(len(self)):
             yield Record(
                 topic=self.topic,
@@ -162,7 +170,7 @@ class RecordBatch:
                 key_schema=self.key_schema,
                 partition=_cell(self.partitions, row),
                 timestamp_ms=_cell(self.timestamps_ms, row),
-                headers=tuple(Header(h["key"], h["value"]) for h in _cell(self.headers, row) or ()),
+                headers=headers[row] if headers is not None else (),
                 offset=_cell(self.offsets, row),
                 origin=self.origin,
             )
@@ -175,10 +183,11 @@ class RecordBatch:
         """
         import pyarrow as pa
 
+        from connect.headers import column_of
+
         if not records:
             raise DataError("a batch cannot be made of no records: its topic and schema would be unknown")
         first = records[0]
-        headers = [[h._asdict() for h in r.headers] for r in records] if any(r.headers for r in records) else None
         has_keys = first.key_schema is not None or any(r.key is not None for r in records)
         return cls(
             topic=first.topic,
@@ -187,7 +196,7 @@ class RecordBatch:
             keys=_column([r.key for r in records], first.key_schema) if has_keys else None,
             key_schema=first.key_schema,
             timestamps_ms=_optional_column([r.timestamp_ms for r in records], pa.int64()),
-            headers=pa.array(headers, HEADERS_TYPE()) if headers is not None else None,
+            headers=column_of([r.headers for r in records]),
             partitions=_optional_column([r.partition for r in records], pa.int32()),
             offsets=_optional_column([r.offset for r in records], pa.int64()),
             **{"origin": first.origin, **more},
@@ -198,12 +207,6 @@ class RecordBatch:
 
 
 _COLUMNS: Final = ("values", "keys", "timestamps_ms", "headers", "partitions", "offsets")
-
-
-def HEADERS_TYPE() -> pa.DataType:  # noqa: N802 - a constant, but Arrow is imported only when it is used
-    import pyarrow as pa
-
-    return pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
 
 def _cell(column: pa.Array | None, row: int) -> Any:

@@ -13,14 +13,31 @@ _VERSION: Final = "4.3.1"
 _APACHE: Final = "org.apache.kafka.connect.transforms"
 
 _TRANSFORMS: Final = (
+    ("cast:CastKey", "Cast$Key"),
+    ("cast:CastValue", "Cast$Value"),
     ("extract_field:ExtractKeyField", "ExtractField$Key"),
     ("extract_field:ExtractValueField", "ExtractField$Value"),
     ("filter:Filter", "Filter"),
+    ("flatten:FlattenKey", "Flatten$Key"),
+    ("flatten:FlattenValue", "Flatten$Value"),
+    ("headers:DropHeaders", "DropHeaders"),
+    ("headers:HeaderFromKey", "HeaderFrom$Key"),
+    ("headers:HeaderFromValue", "HeaderFrom$Value"),
+    ("headers:InsertHeader", "InsertHeader"),
+    ("hoist_field:HoistKeyField", "HoistField$Key"),
+    ("hoist_field:HoistValueField", "HoistField$Value"),
     ("insert_field:InsertKeyField", "InsertField$Key"),
     ("insert_field:InsertValueField", "InsertField$Value"),
+    ("mask_field:MaskKeyField", "MaskField$Key"),
+    ("mask_field:MaskValueField", "MaskField$Value"),
     ("regex_router:RegexRouter", "RegexRouter"),
     ("replace_field:ReplaceKeyField", "ReplaceField$Key"),
     ("replace_field:ReplaceValueField", "ReplaceField$Value"),
+    ("set_schema_metadata:SetKeySchemaMetadata", "SetSchemaMetadata$Key"),
+    ("set_schema_metadata:SetValueSchemaMetadata", "SetSchemaMetadata$Value"),
+    ("timestamp_converter:TimestampConverterKey", "TimestampConverter$Key"),
+    ("timestamp_converter:TimestampConverterValue", "TimestampConverter$Value"),
+    ("timestamp_router:TimestampRouter", "TimestampRouter"),
     ("value_to_key:ValueToKey", "ValueToKey"),
 )
 _PREDICATES: Final = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")

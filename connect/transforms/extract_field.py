@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from connect.api import DataError, RecordBatch, Schema, config, key, non_empty
-from connect.transforms.sides import SideTransformation, struct_columns
+from connect.api import DataError, Problem, RecordBatch, Schema, config, key
+from connect.transforms.field_path import FieldPath, field_syntax_key, steps_of
+from connect.transforms.sides import SideTransformation, map_texts, replace_null_key, required_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,47 +22,46 @@ _PURPOSE = "field extraction"
 class ExtractFieldConfig:
     """Keys of ExtractField."""
 
-    field: str = key("field", check=non_empty, doc="Field name to extract.")
-    replace_null: bool = key(
-        "replace.null.with.default",
-        default=True,
-        doc="Whether a null is shown as its field's default; columns keep nulls.",
-    )
+    field: str = key("field", doc="Field name to extract.")
+    replace_null: bool = replace_null_key()
+    syntax: str = field_syntax_key()
+
+    def problems(self) -> Iterable[Problem]:
+        try:
+            steps_of(self.field, self.syntax)
+        except ValueError as error:
+            yield Problem("field", str(error))
 
 
 class _ExtractField(SideTransformation):
     config_class = ExtractFieldConfig
     config: ExtractFieldConfig
 
-    def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
-        import pyarrow.compute as pc
+    @cached_property
+    def _path(self) -> FieldPath:
+        return FieldPath(self.config.field, self.config.syntax)
 
-        struct_columns(schema, column, _PURPOSE)
-        if self.config.field not in schema.field_names:
+    def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
+        required_struct(schema, _PURPOSE)
+        found = self._path.field(schema)
+        if found is None:
             names = ", ".join(schema.field_names)
             raise DataError(
                 f"Unknown field: {self.config.field} (of a {self.side} of {batch.topic}); there are: {names}"
             )
-        return pc.struct_field(column, self.config.field), schema.field(self.config.field).schema
+        return self._path.column(schema, column, defaults=self.config.replace_null), found.schema
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
-        import pyarrow as pa
-
-        texts: list[str | None] = []
-        for row, text in enumerate(column.to_pylist()):
-            value = None if text is None else json.loads(text)
-            if value is not None and not isinstance(value, dict):
-                raise DataError(
-                    f"Only Map objects supported for [{_PURPOSE}], found: {type(value).__name__}", rows=[row]
-                )
-            found = None if value is None else value.get(self.config.field)
-            texts.append(None if found is None else json.dumps(found, separators=(",", ":"), ensure_ascii=False))
-        return pa.array(texts, pa.string())
+        return map_texts(column, lambda value, row: self._path.value(value), _PURPOSE)
 
 
 class ExtractKeyField(_ExtractField):
+    """Of the key."""
+
     side = "key"
 
 
 class ExtractValueField(_ExtractField):
+    """Of the value."""
+
     side = "value"

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connect.api import Field, Problem, RecordBatch, Schema, SchemaType, config, key
-from connect.transforms.sides import SideTransformation, map_texts, struct_columns, struct_of
+from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, config, key
+from connect.transforms.sides import (
+    SideTransformation,
+    copied_basics,
+    map_texts,
+    replace_null_key,
+    struct_columns,
+    struct_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,15 +36,11 @@ class InsertFieldConfig:
     timestamp_field: str | None = key("timestamp.field", default=None, doc=_DOC.format("the record's timestamp"))
     static_field: str | None = key("static.field", default=None, doc=_DOC.format("a fixed value"))
     static_value: str | None = key("static.value", default=None, doc="The fixed value, if a field name is configured.")
-    replace_null: bool = key(
-        "replace.null.with.default",
-        default=True,
-        doc="Whether a null is shown as its field's default; columns keep nulls.",
-    )
+    replace_null: bool = replace_null_key()
 
     def problems(self) -> Iterable[Problem]:
         names = (self.topic_field, self.partition_field, self.offset_field, self.timestamp_field, self.static_field)
-        if not any(names):
+        if all(name is None for name in names):
             yield Problem("static.field", "No field insertion configured")
         if self.static_field is not None and self.static_value is None:
             yield Problem("static.value", f"No value specified for static field: {self.static_field}")
@@ -48,6 +51,9 @@ class _Inserted(NamedTuple):
     schema: Schema
     column: pa.Array
     json_column: pa.Array
+    """As it is in data without schema: a timestamp is a number there."""
+    always: bool
+    """Whether data without schema has the field although its value is null."""
 
 
 class _InsertField(SideTransformation):
@@ -55,16 +61,21 @@ class _InsertField(SideTransformation):
     config: InsertFieldConfig
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
-        columns = struct_columns(schema, column, _PURPOSE)
+        columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)
         inserted = self._inserted(batch)
         fields = [*schema.fields, *(Field(one.name, one.schema) for one in inserted)]
-        return struct_of(schema, fields, [*columns, *(one.column for one in inserted)], column)
+        if len({member.name for member in fields}) != len(fields):
+            twice = next(one.name for one in inserted if one.name in schema.field_names)
+            raise DataError(f"Cannot create field because of field name duplication {twice}")
+        changed = copied_basics(schema, fields)
+        return struct_of(changed, [*columns, *(one.column for one in inserted)], column), changed
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
-        values = {one.name: one.json_column.to_pylist() for one in self._inserted(batch)}
+        values = [(one.name, one.json_column.to_pylist(), one.always) for one in self._inserted(batch)]
 
         def insert(value: dict[str, Any], row: int) -> dict[str, Any]:
-            return {**value, **{name: rows[row] for name, rows in values.items()}}
+            more = {name: rows[row] for name, rows, always in values if always or rows[row] is not None}
+            return {**value, **more}
 
         return map_texts(column, insert, _PURPOSE)
 
@@ -72,34 +83,39 @@ class _InsertField(SideTransformation):
         import pyarrow as pa
 
         rows = len(batch)
+        if self.config.offset_field and batch.origin is None:
+            raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: a record of a source")
         partition = pa.repeat(pa.scalar(batch.origin.partition, pa.int32()), rows) if batch.origin else batch.partitions
         times = batch.timestamps_ms
         found: list[_Inserted] = []
 
         def add(spec: str | None, schema: Schema, column: pa.Array | None, json_column: pa.Array | None = None) -> None:
-            if spec:
-                column = pa.nulls(rows, schema.arrow_type) if column is None else column
-                schema = schema.as_optional(not spec.endswith("!"))
-                found.append(
-                    _Inserted(spec.rstrip("!?"), schema, column, column if json_column is None else json_column)
-                )
+            if spec is None:
+                return
+            column = pa.nulls(rows, schema.arrow_type) if column is None else column
+            optional = not spec.endswith("!")
+            name = spec[:-1] if spec.endswith(("!", "?")) else spec
+            always = schema.type is SchemaType.INT64 and schema.name is None
+            given = column if json_column is None else json_column
+            found.append(_Inserted(name, schema.as_optional(optional), column, given, always))
 
         add(self.config.topic_field, Schema(SchemaType.STRING), pa.repeat(pa.scalar(batch.topic), rows))
         add(self.config.partition_field, Schema(SchemaType.INT32), partition)
         add(self.config.offset_field, Schema(SchemaType.INT64), batch.offsets)
         stamp = Schema.timestamp()
         add(self.config.timestamp_field, stamp, None if times is None else times.cast(stamp.arrow_type), times)
-        add(
-            self.config.static_field,
-            Schema(SchemaType.STRING),
-            pa.repeat(pa.scalar(self.config.static_value or ""), rows),
-        )
+        fixed = pa.repeat(pa.scalar(self.config.static_value or ""), rows)
+        add(self.config.static_field, Schema(SchemaType.STRING), fixed)
         return found
 
 
 class InsertKeyField(_InsertField):
+    """Into the key."""
+
     side = "key"
 
 
 class InsertValueField(_InsertField):
+    """Into the value."""
+
     side = "value"

@@ -7,7 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from connect.api import Field, Problem, RecordBatch, Schema, config, key
-from connect.transforms.sides import SideTransformation, map_texts, struct_columns, struct_of
+from connect.transforms.sides import (
+    SideTransformation,
+    copied_basics,
+    map_texts,
+    replace_null_key,
+    struct_columns,
+    struct_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,11 +41,7 @@ class ReplaceFieldConfig:
         doc="Fields to include. If specified, only these fields will be used.",
     )
     renames: list[str] = key("renames", default=[], doc="Field rename mappings: old:new pairs.")
-    replace_null: bool = key(
-        "replace.null.with.default",
-        default=True,
-        doc="Whether a null is shown as its field's default; columns keep nulls.",
-    )
+    replace_null: bool = replace_null_key()
 
     def problems(self) -> Iterable[Problem]:
         for pair in self.renames:
@@ -62,10 +65,11 @@ class _ReplaceField(SideTransformation):
         return name not in self.config.exclude and (not self.config.include or name in self.config.include)
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
-        columns = struct_columns(schema, column, _PURPOSE)
+        columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)
         kept = [(member, part) for member, part in zip(schema.fields, columns, strict=True) if self._keeps(member.name)]
         fields = [Field(self._renames.get(member.name, member.name), member.schema) for member, _ in kept]
-        return struct_of(schema, fields, [part for _, part in kept], column)
+        changed = copied_basics(schema, fields)
+        return struct_of(changed, [part for _, part in kept], column), changed
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         def replace(value: dict[str, Any], row: int) -> dict[str, Any]:  # noqa: ARG001
@@ -75,8 +79,12 @@ class _ReplaceField(SideTransformation):
 
 
 class ReplaceKeyField(_ReplaceField):
+    """Of the key."""
+
     side = "key"
 
 
 class ReplaceValueField(_ReplaceField):
+    """Of the value."""
+
     side = "value"

@@ -5,14 +5,35 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from connect.api import DataError, Field, RecordBatch, Schema, SchemaType, Transformation
+from connect.api import DataError, Field, RecordBatch, Schema, SchemaType, Transformation, key
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SideTransformation", "map_texts", "struct_columns", "struct_of"]
+__all__ = [
+    "SideTransformation",
+    "copied_basics",
+    "json_text",
+    "map_texts",
+    "non_duplicate",
+    "replace_null_key",
+    "required_struct",
+    "struct_columns",
+    "struct_of",
+    "with_default",
+]
+
+_JAVA_NAMES: Final = {
+    bool: "java.lang.Boolean",
+    int: "java.lang.Long",
+    float: "java.lang.Double",
+    str: "java.lang.String",
+    list: "java.util.ArrayList",
+    dict: "java.util.HashMap",
+    type(None): "null",
+}
 
 
 class SideTransformation(Transformation):
@@ -21,17 +42,22 @@ class SideTransformation(Transformation):
     side: Literal["key", "value"]
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        column = batch.keys if self.side == "key" else batch.values
-        schema = batch.key_schema if self.side == "key" else batch.value_schema
+        column, schema = self.column(batch)
         if column is None or column.null_count == len(column):
             return [batch]
         if schema is None:
-            made, made_schema = self.change_texts(batch, column), None
-        else:
-            made, made_schema = self.change(batch, schema, column)
+            return [self.changed(batch, self.change_texts(batch, column), None)]
+        return [self.changed(batch, *self.change(batch, schema, column))]
+
+    def column(self, batch: RecordBatch) -> tuple[pa.Array | None, Schema | None]:
+        """The side's column and schema."""
+        return (batch.keys, batch.key_schema) if self.side == "key" else (batch.values, batch.value_schema)
+
+    def changed(self, batch: RecordBatch, column: pa.Array | None, schema: Schema | None) -> RecordBatch:
+        """The batch with another column on this side."""
         if self.side == "key":
-            return [batch.replace(keys=made, key_schema=made_schema)]
-        return [batch.replace(values=made, value_schema=made_schema)]
+            return batch.replace(keys=column, key_schema=schema)
+        return batch.replace(values=column, value_schema=schema)
 
     @abstractmethod
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
@@ -42,44 +68,127 @@ class SideTransformation(Transformation):
         """The changed column of JSON texts, for data without a schema."""
 
 
-def struct_columns(schema: Schema, column: pa.Array, purpose: str) -> list[pa.Array]:
-    """The columns of a struct's fields; raises DataError for another type, as Kafka Connect does."""
+def replace_null_key() -> Any:
+    """The key that most transformations share."""
+    return key(
+        "replace.null.with.default",
+        default=True,
+        doc="Whether a field without a value takes the default of its schema, where that has one; otherwise it stays null.",
+    )
+
+
+def non_duplicate(value: list[str]) -> str | None:
+    """A list with something in it, and nothing twice."""
+    if not value:
+        return "Configuration must not be empty. Valid values include: any non-empty value"
+    if len(set(value)) != len(value):
+        return "Configuration must not contain duplicate values."
+    return None
+
+
+def required_struct(schema: Schema, purpose: str) -> None:
+    """Raises DataError for another type, in Kafka Connect's words."""
     if schema.type is not SchemaType.STRUCT:
-        raise DataError(f"Only Struct objects supported for [{purpose}], found: {schema.name or schema.type.value}")
-    return [column.field(position) for position in range(column.type.num_fields)]
+        raise DataError(f"Only Struct objects supported for [{purpose}], found: {_java_class(schema)}")
 
 
-def struct_of(
-    schema: Schema, fields: Sequence[Field], columns: Sequence[pa.Array], like: pa.Array
-) -> tuple[pa.Array, Schema]:
-    """A struct column with other fields, null where ``like`` is, and its schema."""
+def _java_class(schema: Schema) -> str:
+    """What Kafka Connect, which names classes, calls the values of a schema."""
+    return _SCHEMA_CLASSES.get(schema.name or "", _SCHEMA_CLASSES.get(schema.type.value, schema.type.value))
+
+
+_SCHEMA_CLASSES: Final = {
+    "int8": "java.lang.Byte",
+    "int16": "java.lang.Short",
+    "int32": "java.lang.Integer",
+    "int64": "java.lang.Long",
+    "float32": "java.lang.Float",
+    "float64": "java.lang.Double",
+    "boolean": "java.lang.Boolean",
+    "string": "java.lang.String",
+    "bytes": "[B",
+    "array": "java.util.ArrayList",
+    "map": "java.util.HashMap",
+    "struct": "org.apache.kafka.connect.data.Struct",
+    "org.apache.kafka.connect.data.Decimal": "java.math.BigDecimal",
+    "org.apache.kafka.connect.data.Date": "java.util.Date",
+    "org.apache.kafka.connect.data.Time": "java.util.Date",
+    "org.apache.kafka.connect.data.Timestamp": "java.util.Date",
+}
+
+
+def struct_columns(schema: Schema, column: pa.Array, purpose: str, *, defaults: bool = True) -> list[pa.Array]:
+    """The columns of a struct's fields, nulls filled with the fields' defaults if asked; raises DataError for another
+    type, as Kafka Connect does."""
+    required_struct(schema, purpose)
+    columns = [column.field(position) for position in range(column.type.num_fields)]
+    if not defaults:
+        return columns
+    return [with_default(member.schema, part) for member, part in zip(schema.fields, columns, strict=True)]
+
+
+def with_default(schema: Schema, column: pa.Array) -> pa.Array:
+    """The column with the default of its schema, if there is one, in place of nulls."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if schema.default is None or not column.null_count:
+        return column
+    default = pa.array([schema.default], schema.arrow_type)
+    if pa.types.is_nested(schema.arrow_type):
+        picked = pc.if_else(column.is_null(), 0, pc.add(pa.array(range(len(column)), pa.int64()), 1))
+        return pa.concat_arrays([default, column]).take(picked)
+    return pc.fill_null(column, default[0])
+
+
+def copied_basics(schema: Schema, fields: Sequence[Field]) -> Schema:
+    """A struct's name, version, doc and parameters with other fields. As in Kafka Connect, what a transformation builds
+    anew is required and has no default."""
+    return Schema.struct(fields, name=schema.name, version=schema.version, doc=schema.doc, parameters=schema.parameters)
+
+
+def struct_of(schema: Schema, columns: Sequence[pa.Array], like: pa.Array | None) -> pa.Array:
+    """A column of a struct schema from its fields' columns, null where ``like`` is."""
     import pyarrow as pa
 
-    changed = schema.with_fields(fields)
-    mask = like.is_null() if like.null_count else None
-    if not fields:
-        return pa.array([None if null else {} for null in like.is_null().to_pylist()], changed.arrow_type), changed
-    arrow = [member.schema.arrow_field(member.name) for member in fields]
-    if mask is not None:
-        # Under a null struct a required field has a null of its own, which Arrow refuses to see declared impossible.
-        loose = pa.StructArray.from_arrays(list(columns), fields=[f.with_nullable(True) for f in arrow], mask=mask)
-        return pa.Array.from_buffers(
-            changed.arrow_type, len(loose), loose.buffers()[:1], children=[loose.field(i) for i in range(len(arrow))]
-        ), changed
-    return pa.StructArray.from_arrays(list(columns), fields=arrow), changed
+    rows = len(like) if like is not None else len(columns[0])
+    mask = like.is_null() if like is not None and like.null_count else None
+    if not columns:
+        present = [True] * rows if mask is None else [not null for null in mask.to_pylist()]
+        return pa.array([{} if there else None for there in present], schema.arrow_type)
+    arrow = list(schema.arrow_type)
+    # Under a null struct a required field has a null of its own, which Arrow refuses to see declared impossible.
+    loose = pa.StructArray.from_arrays(list(columns), fields=[f.with_nullable(True) for f in arrow], mask=mask)
+    return pa.Array.from_buffers(
+        schema.arrow_type, len(loose), loose.buffers()[:1], children=[loose.field(i) for i in range(len(arrow))]
+    )
 
 
-def map_texts(column: pa.Array, change: Callable[[dict[str, Any], int], Any], purpose: str) -> pa.Array:
-    """JSON texts of objects, each changed by ``change(value, row)``; nulls stay."""
+def json_text(value: Any) -> str:
+    """A value without schema as its JSON text."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def map_texts(
+    column: pa.Array, change: Callable[[dict[str, Any], int], Any], purpose: str, *, nulls: bool = True
+) -> pa.Array:
+    """JSON texts of objects, each changed by ``change(value, row)``; nulls stay, or are errors without ``nulls``."""
     import pyarrow as pa
 
     texts: list[str | None] = []
     for row, text in enumerate(column.to_pylist()):
         value = None if text is None else json.loads(text)
-        if value is None:
-            texts.append(text)
+        if value is None and nulls:
+            texts.append(None)
             continue
         if not isinstance(value, dict):
-            raise DataError(f"Only Map objects supported for [{purpose}], found: {type(value).__name__}", rows=[row])
-        texts.append(json.dumps(change(value, row), separators=(",", ":"), ensure_ascii=False))
+            raise DataError(
+                f"Only Map objects supported in absence of schema for [{purpose}], found: {_JAVA_NAMES[type(value)]}",
+                rows=[row],
+            )
+        try:
+            made = change(value, row)
+        except DataError as error:
+            raise DataError(str(error), rows=[row]) from error
+        texts.append(None if made is None else json_text(made))
     return pa.array(texts, pa.string())

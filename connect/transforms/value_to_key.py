@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from connect.api import DataError, Field, RecordBatch, Schema, Transformation, config, key, non_empty
-from connect.transforms.sides import struct_columns, struct_of
+from connect.api import DataError, Field, RecordBatch, Schema, Transformation, config, key
+from connect.transforms.sides import (
+    json_text,
+    non_duplicate,
+    replace_null_key,
+    required_struct,
+    struct_columns,
+    struct_of,
+)
 
 __all__ = ["ValueToKey", "ValueToKeyConfig"]
 
@@ -19,15 +26,11 @@ class ValueToKeyConfig:
 
     fields: list[str] = key(
         "fields",
-        check=non_empty,
+        check=non_duplicate,
         importance="high",
         doc="Field names on the record value to extract as the record key.",
     )
-    replace_null: bool = key(
-        "replace.null.with.default",
-        default=True,
-        doc="Whether a null is shown as its field's default; columns keep nulls.",
-    )
+    replace_null: bool = replace_null_key()
 
 
 class ValueToKey(Transformation):
@@ -42,18 +45,19 @@ class ValueToKey(Transformation):
             raise DataError(f"Only Struct objects supported for [{_PURPOSE}], found: null", rows=empty)
         if batch.value_schema is None:
             return [self._from_texts(batch)]
-        columns = dict(
-            zip(batch.value_schema.field_names, struct_columns(batch.value_schema, batch.values, _PURPOSE), strict=True)
-        )
+        schema = batch.value_schema
+        required_struct(schema, _PURPOSE)
         members: list[Field] = []
         for name in self.config.fields:
-            if name not in columns:
+            if name not in schema.field_names:
                 raise DataError(
-                    f"Field does not exist: {name} (of topic {batch.topic}); there are: {', '.join(columns)}"
+                    f"Field does not exist: {name} (of topic {batch.topic}); there are: {', '.join(schema.field_names)}"
                 )
-            members.append(batch.value_schema.field(name))
-        keys, schema = struct_of(Schema.struct([]), members, [columns[member.name] for member in members], batch.values)
-        return [batch.replace(keys=keys, key_schema=schema)]
+            members.append(schema.field(name))
+        columns = struct_columns(schema, batch.values, _PURPOSE, defaults=self.config.replace_null)
+        chosen = [columns[schema.field_names.index(member.name)] for member in members]
+        key_schema = Schema.struct(members)
+        return [batch.replace(keys=struct_of(key_schema, chosen, batch.values), key_schema=key_schema)]
 
     def _from_texts(self, batch: RecordBatch) -> RecordBatch:
         import pyarrow as pa
@@ -63,7 +67,8 @@ class ValueToKey(Transformation):
             value = json.loads(text)
             if not isinstance(value, dict):
                 raise DataError(
-                    f"Only Map objects supported for [{_PURPOSE}], found: {type(value).__name__}", rows=[row]
+                    f"Only Map objects supported in absence of schema for [{_PURPOSE}], found: {type(value).__name__}",
+                    rows=[row],
                 )
-            keys.append(json.dumps({name: value.get(name) for name in self.config.fields}, separators=(",", ":")))
+            keys.append(json_text({name: value.get(name) for name in self.config.fields}))
         return batch.replace(keys=pa.array(keys, pa.string()), key_schema=None)

@@ -1,0 +1,122 @@
+"""Paths to fields, plain (V1) or through nested structs with dots and backticks (V2, KIP-821)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.api import DataError, Field, Schema, SchemaType, key, one_of
+from connect.transforms.sides import with_default
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FieldPath", "field_syntax_key", "steps_of"]
+
+_PURPOSE: Final = "nested field access"
+
+
+def field_syntax_key() -> Any:
+    """The key of transformations that know nested fields."""
+    return key(
+        "field.syntax.version",
+        default="V1",
+        check=one_of("V1", "V2", ignore_case=True),
+        importance="high",
+        doc="V1: a field is one of the struct or map itself. V2: dots lead into nested ones, and backticks around a step "
+        "let it hold dots.",
+    )
+
+
+def steps_of(path: str, version: str) -> tuple[str, ...]:
+    """The names along a path. Raises ValueError for a backtick that is not closed."""
+    if version.upper() == "V1":
+        return (path,)
+    steps: list[str] = []
+    at = 0
+    while at < len(path):
+        if path[at] == "`":
+            step, at = _quoted(path, at)
+        else:
+            dot = path.find(".", at)
+            step, at = (path[at:], len(path)) if dot < 0 else (path[at:dot], dot + 1)
+        steps.append(step)
+    if path.endswith("."):
+        steps.append("")
+    return tuple(steps)
+
+
+def _quoted(path: str, opened: int) -> tuple[str, int]:
+    """The step between backticks and where the next begins. Only a backtick before a dot or the end closes; one after a
+    backslash stands for itself there."""
+    made, start = "", opened + 1
+    at = start
+    while True:
+        at = path.find("`", at)
+        escaped = at > 0 and path[at - 1] == "\\"
+        last = at >= len(path) - 1
+        if at < 0 or (last and escaped):
+            raise ValueError(
+                f"Incomplete backtick pair in path: [{path}], consider adding a backslash before backtick at position "
+                f"{opened} to escape it"
+            )
+        if last:
+            return made + path[start:at], len(path)
+        if path[at + 1] != ".":
+            at += 1
+        elif escaped:
+            made += path[start : at - 1] + "`"
+            at += 1
+            start = at
+        else:
+            return made + path[start:at], at + 2
+
+
+class FieldPath:
+    """A path that is asked of schemas, columns and JSON objects."""
+
+    def __init__(self, path: str, version: str) -> None:
+        self.text = path
+        self._steps = steps_of(path, version)
+
+    def field(self, schema: Schema) -> Field | None:
+        """The field at the end; None where there is none. Raises DataError where the path leads through a non-struct."""
+        for step in self._steps[:-1]:
+            found = _member(schema, step)
+            if found is None:
+                return None
+            schema = found.schema
+        return _member(schema, self._steps[-1])
+
+    def column(self, schema: Schema, column: pa.Array, *, defaults: bool) -> pa.Array:
+        """The column at the end of a path that leads to a field. On the way a missing struct takes its default; at the
+        end a missing value does with ``defaults``, where there is a struct to miss it."""
+        import pyarrow.compute as pc
+
+        for step in self._steps[:-1]:
+            column = pc.struct_field(column, [schema.field_names.index(step)])
+            schema = schema.field(step).schema
+            column = with_default(schema, column)
+        last = schema.field(self._steps[-1]).schema
+        found = pc.struct_field(column, [schema.field_names.index(self._steps[-1])])
+        if not defaults or last.default is None:
+            return found
+        filled = with_default(last, found)
+        return pc.if_else(column.is_null(), None, filled) if column.null_count else filled
+
+    def value(self, value: Mapping[str, Any]) -> Any:
+        """What a JSON object has at the end of the path, None where the path ends early."""
+        for step in self._steps[:-1]:
+            inner = value.get(step)
+            if inner is None:
+                return None
+            if not isinstance(inner, Mapping):
+                raise DataError(f"Only Map objects supported in absence of schema for [{_PURPOSE}], found: {inner!r}")
+            value = inner
+        return value.get(self._steps[-1])
+
+
+def _member(schema: Schema, name: str) -> Field | None:
+    if schema.type is not SchemaType.STRUCT:
+        raise DataError("Cannot look up fields on non-struct type")
+    return next((member for member in schema.fields if member.name == name), None)
