@@ -18,11 +18,13 @@ from connect.api.connector import (
     SourceTaskContext,
     Task,
     TaskContext,
+    TransactionContext,
 )
 from connect.api.converter import Converted, Converter, ConverterContext
 from connect.api.errors import ConnectError, DataError, RetriableConnectError
 from connect.api.hookspecs import hookimpl
 from connect.api.plugins import Plugin, PluginType
+from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
 from connect.api.transform import Predicate, Transformation
 from tidegate.kit.config import Password, at_least, between, config, family, key, non_empty, one_of, valid_regex
@@ -55,6 +57,9 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RetriableConnectError",
+    "Rows",
+    "RowsConfig",
+    "RowsTask",
     "Schema",
     "SchemaType",
     "SinkConnector",
@@ -66,6 +71,7 @@ __all__ = [
     "Task",
     "TaskContext",
     "TopicPartition",
+    "TransactionContext",
     "Transformation",
     "at_least",
     "between",

@@ -1,0 +1,271 @@
+"""A source from whatever has rows: a generator of dicts, DataFrames or Arrow tables, its schema found on the way.
+
+@config
+class PricesConfig(RowsConfig):
+    symbol: str = key("symbol", doc="What to follow.")
+
+class PricesTask(RowsTask[PricesConfig]):
+    offset_column = "n"
+
+    def rows(self, offset):
+        n = offset["n"] + 1 if offset else 0
+        while not self.context.stopping.wait(1):
+            yield {"n": n, "symbol": self.config.symbol, "price": ask(self.config.symbol)}
+            n += 1
+
+class PricesSource(SourceConnector[PricesConfig]):
+    config_class, task_class = PricesConfig, PricesTask
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from connect.api.batch import MAX_BATCH_BYTES, RecordBatch
+from connect.api.connector import SourceTask
+from connect.api.errors import ConnectError
+from connect.api.schema import Schema, schema_from_arrow
+from tidegate.kit.config import at_least, config, key, non_empty
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Rows", "RowsConfig", "RowsTask"]
+
+_LINGER_S: Final = 0.1
+"""How long single rows are gathered into one batch."""
+_SLOW_S: Final = 0.005
+"""A generator that takes longer for a row has it delivered at once."""
+
+
+@config
+class RowsConfig:
+    """The keys of every source of rows; inherit it and add your own."""
+
+    topic: str = key("topic", check=non_empty, doc="Topic to write to.", importance="high")
+    poll_interval_ms: int = key(
+        "poll.interval.ms",
+        default=1000,
+        check=at_least(0),
+        doc="How long to wait after the rows have come to an end before they are asked for again, in milliseconds.",
+    )
+    batch_max_rows: int = key(
+        "batch.max.rows", default=10_000, check=at_least(1), doc="The most rows in one batch.", importance="low"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows with what cannot be seen from them: the position after the last one, a topic of their own."""
+
+    data: Any
+    offset: Mapping[str, Any] | None = None
+    topic: str | None = None
+
+
+ConfigT = TypeVar("ConfigT", bound=RowsConfig)
+
+
+class RowsTask(SourceTask[ConfigT]):
+    """Delivers what ``rows`` yields.
+
+    Rows may come as a dict, a list of dicts, a pandas or polars DataFrame, an Arrow table or record batch, or anything else with
+    ``__arrow_c_stream__``; in ``Rows`` where they need a position or a topic of their own. Columns are optional and the schema grows
+    as new ones appear or a type has to widen (int to float); a column that is null throughout is left out until it has a value.
+    """
+
+    key_columns: ClassVar[Sequence[str]] = ()
+    """Columns that make the record's key: one is the key itself, several are its fields."""
+    offset_column: ClassVar[str | None] = None
+    """The column whose last value is the position: ``rows`` is given it as ``{column: value}`` after a restart."""
+    schema: ClassVar[Schema | None] = None
+    """A schema that is known beforehand: columns are cast to it and none is added."""
+
+    @abstractmethod
+    def rows(self, offset: Mapping[str, Any] | None) -> Iterator[Any]:
+        """Rows from after ``offset`` on (None: from the beginning). Asked for again from the latest one when it has ended.
+
+        It runs in the task's thread: wait on ``self.context.stopping``, so that the task can end.
+        """
+
+    @property
+    def source_partition(self) -> Mapping[str, Any]:
+        """What the position is one of; tasks that share the work need one each."""
+        return {"connector": self.context.connector}
+
+    def start(self) -> None:
+        self._arrow: pa.DataType | None = None if self.schema is None else self.schema.arrow_type
+        self._position = self.context.offset(self.source_partition)
+        self._rows: Iterator[Any] | None = None
+        self._slow = False
+
+    def poll(self) -> Sequence[RecordBatch]:
+        if self._rows is None:
+            self._rows = iter(self.rows(self._position))
+        found, ended = self._gathered(self._rows)
+        if ended:
+            self._rows = None
+            if not found:
+                self.context.stopping.wait(self.config.poll_interval_ms / 1000)
+        return [batch for rows in found for batch in self._batches(rows)]
+
+    def _gathered(self, rows: Iterator[Any]) -> tuple[list[Rows], bool]:
+        """What there is to deliver now, single rows put together; and whether the rows have ended."""
+        until = time.monotonic() + _LINGER_S
+        single: list[Mapping[str, Any]] = []
+        while len(single) < self.config.batch_max_rows:
+            began = time.monotonic()
+            try:
+                item = next(rows)
+            except StopIteration:
+                return ([Rows(single)] if single else []), True
+            now = time.monotonic()
+            self._slow = now - began > _SLOW_S
+            if not isinstance(item, Mapping):
+                whole = item if isinstance(item, Rows) else Rows(item)
+                return ([Rows(single), whole] if single else [whole]), False
+            single.append(item)
+            if self._slow or now > until:
+                break
+        return [Rows(single)], False
+
+    def _batches(self, rows: Rows) -> Iterator[RecordBatch]:
+        column = self._widened(_structs(rows.data))
+        step = self.config.batch_max_rows
+        if column.nbytes > MAX_BATCH_BYTES // 2:
+            step = max(1, min(step, len(column) * (MAX_BATCH_BYTES // 2) // column.nbytes))
+        for start in range(0, len(column), step):
+            part = column.slice(start, step)
+            last = start + step >= len(column)
+            yield self._batch(rows.topic or self.config.topic, part, rows.offset if last else None)
+        if not len(column) and rows.offset is not None:
+            self._position = rows.offset
+
+    def _widened(self, column: pa.StructArray) -> pa.StructArray:
+        """The column in the task's type so far, which grows by what is new."""
+        import pyarrow as pa
+
+        if self._arrow is None or (self.schema is None and column.type != self._arrow):
+            known = pa.schema([] if self._arrow is None else list(self._arrow))
+            try:
+                grown = pa.unify_schemas([known, pa.schema(list(column.type))], promote_options="permissive")
+            except pa.ArrowTypeError as error:
+                raise ConnectError(f"the rows for {self.config.topic} have changed in type: {error}") from error
+            found = schema_from_arrow(pa.struct([field.with_nullable(True) for field in grown]))
+            self._arrow = found.arrow_type
+        if column.type == self._arrow:
+            return column
+        try:
+            return _cast(column, self._arrow)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ConnectError(f"rows for {self.config.topic} do not fit their schema: {error}") from error
+
+    def _batch(self, topic: str, column: pa.StructArray, offset: Mapping[str, Any] | None) -> RecordBatch:
+        schema = self.schema or schema_from_arrow(column.type, name=_record_name(topic))
+        keys = self._keys(column)
+        if offset is None and self.offset_column is not None:
+            offset = {self.offset_column: _as_json(column.field(self.offset_column)[-1].as_py())}
+        if offset is not None:
+            self._position = offset
+        return RecordBatch(
+            topic=topic,
+            values=column,
+            value_schema=schema,
+            keys=keys,
+            key_schema=None if keys is None else schema_from_arrow(keys.type, name=_key_name(topic, keys)),
+            source_partition=None if offset is None else self.source_partition,
+            source_offset=offset,
+        )
+
+    def _keys(self, column: pa.StructArray) -> pa.Array | None:
+        import pyarrow as pa
+
+        for name in (*self.key_columns, *([self.offset_column] if self.offset_column else ())):
+            if column.type.get_field_index(name) < 0:
+                there = ", ".join(field.name for field in column.type) or "none"
+                raise ConnectError(f"{type(self).__name__} needs the column {name!r}; its rows have: {there}")
+        if not self.key_columns:
+            return None
+        if len(self.key_columns) == 1:
+            return column.field(self.key_columns[0])
+        fields = [column.type.field(name) for name in self.key_columns]
+        return pa.StructArray.from_arrays([column.field(field.name) for field in fields], fields=fields)
+
+
+def _structs(data: Any) -> pa.StructArray:
+    """Rows of any form as one struct array without columns that are null throughout."""
+    import pyarrow as pa
+
+    if isinstance(data, Mapping):
+        data = [data]
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        try:
+            found = pa.array(data, from_pandas=True) if data else pa.array([], pa.struct([]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ConnectError(f"rows cannot be put into columns: {error}") from error
+        if not pa.types.is_struct(found.type):
+            raise ConnectError(f"rows have to be dicts by column name, not {type(data[0]).__name__}")
+        table = pa.Table.from_arrays(found.flatten(), names=[field.name for field in found.type])
+    else:
+        table = _table(data)
+    table = table.select([field.name for field in table.schema if not pa.types.is_null(field.type)])
+    return table.to_struct_array().combine_chunks() if table.num_columns else pa.array([], pa.struct([]))
+
+
+def _table(data: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    raise ConnectError(
+        f"rows cannot be read from a {type(data).__name__}: yield dicts, a DataFrame of pandas or polars, or an Arrow table"
+    )
+
+
+def _cast(column: pa.StructArray, arrow: pa.StructType) -> pa.StructArray:
+    """By field name; what is missing is null. Times are cut to Connect's milliseconds, anything else must fit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    made = []
+    for field in arrow:
+        at = column.type.get_field_index(field.name)
+        if at < 0:
+            made.append(pa.nulls(len(column), field.type))
+            continue
+        part = column.field(at)
+        if pa.types.is_timestamp(part.type):
+            part = pc.floor_temporal(part, unit="millisecond")
+        made.append(pc.cast(part, field.type, safe=not pa.types.is_temporal(field.type)))
+    return pa.StructArray.from_arrays(made, fields=list(arrow))
+
+
+def _as_json(value: Any) -> Any:
+    """A column's value as an offset may hold it."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _record_name(topic: str) -> str:
+    """The topic as a schema's name: Avro's records need one, of letters, digits, dots and underscores."""
+    parts = ["".join(c if c.isalnum() and c.isascii() else "_" for c in part) for part in topic.split(".") if part]
+    named = ".".join(f"_{part}" if part[0].isdigit() else part for part in parts)
+    return f"{named}.Value" if named else "Value"
+
+
+def _key_name(topic: str, keys: pa.Array) -> str | None:
+    import pyarrow as pa
+
+    return _record_name(topic).removesuffix("Value") + "Key" if pa.types.is_struct(keys.type) else None

@@ -1,0 +1,145 @@
+"""Sources of rows: dicts, DataFrames and Arrow tables become batches with a schema that grows and positions that are kept."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from connect.api import ConnectError, Rows, RowsConfig, RowsTask, Schema, SchemaType, SourceConnector
+from connect.testing import Bench, SourceSuite
+
+
+class CountTask(RowsTask[RowsConfig]):
+    """A hundred numbers, one a row, from the one after the position."""
+
+    key_columns, offset_column = ("n",), "n"
+
+    def rows(self, offset):
+        for n in range(offset["n"] + 1 if offset else 0, 100):
+            yield {"n": n, "half": n / 2, "name": f"number {n}" if n % 2 else None}
+
+
+class CountSource(SourceConnector[RowsConfig]):
+    config_class, task_class = RowsConfig, CountTask
+
+
+class TestCountSource(SourceSuite):
+    connector_class = CountSource
+
+    @pytest.fixture
+    def properties(self):
+        return {"topic": "numbers", "poll.interval.ms": "20", "batch.max.rows": "7"}
+
+    @pytest.fixture
+    def expected_rows(self):
+        return 100
+
+
+def task_of(*items, **attributes):
+    """A source whose rows are these, as a task on a bench."""
+    task = type("GivenTask", (RowsTask,), {"rows": lambda self, offset: iter(items), **attributes})
+    source = type("GivenSource", (SourceConnector,), {"config_class": RowsConfig, "task_class": task})
+    return Bench(source, {"topic": "given", "poll.interval.ms": "1"}).task()
+
+
+def delivered(*items, **attributes):
+    with task_of(*items, **attributes) as running:
+        return [batch for _ in items for batch in running.task.poll()]
+
+
+FRAME = {"id": [1, 2], "name": ["a", None], "price": [1.5, None]}
+SAME = [{"id": 1, "name": "a", "price": 1.5}, {"id": 2, "name": None, "price": None}]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [SAME, pd.DataFrame(FRAME), pl.DataFrame(FRAME), pa.table(FRAME), pa.RecordBatch.from_pydict(FRAME)],
+    ids=["dicts", "pandas", "polars", "arrow table", "arrow batch"],
+)
+def test_rows_of_any_form_are_the_same_records(data):
+    (batch,) = delivered(data)
+    assert batch.values.to_pylist() == SAME
+    assert [(f.name, f.schema.type, f.schema.optional) for f in batch.value_schema.fields] == [
+        ("id", SchemaType.INT64, True),
+        ("name", SchemaType.STRING, True),
+        ("price", SchemaType.FLOAT64, True),
+    ]
+
+
+def test_dicts_one_by_one_are_gathered():
+    (batch,) = delivered(*SAME)[:1]
+    assert batch.values.to_pylist() == SAME
+
+
+def test_the_schema_grows_and_stays_grown():
+    first, second, third = delivered([{"id": 1}], [{"id": 2.5, "name": "b"}], [{"name": "c"}])
+    assert first.values.to_pylist() == [{"id": 1}]
+    assert second.values.to_pylist() == [{"id": 2.5, "name": "b"}]
+    assert third.values.to_pylist() == [{"id": None, "name": "c"}]
+    assert third.value_schema == second.value_schema
+
+
+def test_a_column_of_nulls_waits_for_its_first_value():
+    first, second = delivered([{"id": 1, "note": None}], [{"id": 2, "note": dt.date(2026, 1, 2)}])
+    assert first.value_schema.field_names == ("id",)
+    assert second.values.to_pylist() == [{"id": 2, "note": dt.date(2026, 1, 2)}]
+
+
+def test_exact_numbers_and_times_stay_so():
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 678900)
+    (batch,) = delivered([{"d": decimal.Decimal("12.50"), "at": at, "raw": b"\0", "tags": ["x"], "in": {"y": 1}}])
+    (row,) = batch.values.to_pylist()
+    assert row == {
+        "d": decimal.Decimal("12.50"),
+        "at": at.replace(microsecond=678000, tzinfo=dt.UTC),
+        "raw": b"\0",
+        "tags": ["x"],
+        "in": {"y": 1},
+    }
+
+
+def test_a_type_that_cannot_widen_is_told():
+    with pytest.raises(ConnectError, match="the rows for given have changed in type"):
+        delivered([{"id": 1}], [{"id": "one"}])
+
+
+def test_what_has_no_rows_is_refused():
+    with pytest.raises(ConnectError, match="cannot be read from a int"):
+        delivered(7)
+    with pytest.raises(ConnectError, match="have to be dicts by column name, not int"):
+        delivered([7])
+
+
+def test_a_missing_key_column_is_named():
+    with pytest.raises(ConnectError, match="needs the column 'key'; its rows have: id"):
+        delivered([{"id": 1}], key_columns=("key",))
+
+
+def test_several_key_columns_are_a_struct():
+    (batch,) = delivered([{"a": 1, "b": "x", "c": 2}], key_columns=("a", "b"))
+    assert batch.keys.to_pylist() == [{"a": 1, "b": "x"}]
+    assert batch.key_schema.name == "given.Key"
+
+
+def test_a_schema_that_is_given_is_kept():
+    schema = Schema.struct({"id": Schema(SchemaType.INT32), "name": Schema(SchemaType.STRING, optional=True)})
+    (batch,) = delivered([{"id": 1, "more": True}], schema=schema)
+    assert batch.value_schema == schema and batch.values.to_pylist() == [{"id": 1, "name": None}]
+
+
+def test_rows_may_say_their_position_and_topic():
+    with task_of(Rows([{"id": 1}], offset={"page": 4}, topic="other")) as running:
+        (batch,) = running.task.poll()
+    assert (batch.topic, batch.source_partition, batch.source_offset) == ("other", {"connector": "bench"}, {"page": 4})
+
+
+def test_a_large_frame_is_cut_into_batches_below_the_limit():
+    frame = pa.table({"text": ["x" * 1000] * 20_000})
+    batches = delivered(frame)
+    assert sum(map(len, batches)) == 20_000
+    assert max(batch.nbytes for batch in batches) < 8 * 1024 * 1024
