@@ -7,12 +7,13 @@ value without schema (``value`` is its JSON text then), else the schema in Kafka
 
 from __future__ import annotations
 
+import decimal
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import Header, RecordBatch, Schema, SchemaType
+from connect.api import DataError, Header, RecordBatch, Schema, SchemaType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,14 @@ def _cell(header: Header) -> dict[str, Any]:
     if header.schema is None or not _complete(header.schema):
         text = None if header.value is None else json.dumps(header.value, ensure_ascii=False).encode()
         return {"key": header.key, "value": text, "schema": ""}
-    return {"key": header.key, "value": _payload(header.schema, header.value), "schema": _schema_text(header.schema)}
+    try:
+        payload = _payload(header.schema, header.value)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        if isinstance(header.value, decimal.Decimal):  # more digits than a column holds: its text stays
+            return _cell(Header(header.key, str(header.value), Schema(SchemaType.STRING)))
+        what = header.schema.name or header.schema.type.value
+        raise DataError(f"header {header.key!r} does not fit its schema {what}: {error}") from error
+    return {"key": header.key, "value": payload, "schema": _schema_text(header.schema)}
 
 
 def _complete(schema: Schema) -> bool:
@@ -101,8 +109,10 @@ def header_lists(column: pa.Array) -> list[tuple[Header, ...]]:
 def _typed(value: bytes, text: str) -> tuple[Schema | None, Any]:
     if not text:
         return None, json.loads(value)
+    import pyarrow as pa
+
     schema, read = _reader(text)
-    return schema, read(json.loads(value))
+    return schema, pa.array([read(json.loads(value))], schema.arrow_type)[0].as_py(maps_as_pydicts="strict")
 
 
 def _header(cell: dict[str, Any]) -> Header:

@@ -39,7 +39,7 @@ def _agree(one: RecordBatch, other: RecordBatch) -> bool:
     )
     if not same or one.value_schema != other.value_schema or one.key_schema != other.key_schema:
         return False
-    return one.headers is None or one.headers.type == other.headers.type
+    return one.headers is None or other.headers is None or one.headers.type == other.headers.type
 
 
 def _joined(run: list[RecordBatch]) -> RecordBatch:

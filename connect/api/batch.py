@@ -155,6 +155,19 @@ class RecordBatch:
         self.value_schema.field(name)
         return pc.struct_field(self.values, name)
 
+    def table(self) -> pa.Table:
+        """The values' fields as columns, for those who go on with Arrow, pandas or polars; null where a record is a tombstone.
+
+        Values that are no structs are one column ``value``.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not pa.types.is_struct(self.values.type):
+            return pa.table({"value": self.values})
+        names = [field.name for field in self.values.type]
+        return pa.Table.from_arrays([pc.struct_field(self.values, name) for name in names], names=names)
+
     def records(self) -> Iterator[Record]:
         """The rows one by one, converted as they are asked for: the compatible slow path."""
         from connect.headers import header_lists
@@ -217,7 +230,7 @@ def _python(column: pa.Array | None, schema: Schema | None) -> Any:
     if column is None:
         return lambda row: None
     if schema is not None:
-        return lambda row: column[row].as_py(maps_as_pydicts="strict")
+        return lambda row: _as_python(column, row)
     import json
 
     def schemaless(row: int) -> Any:
@@ -225,6 +238,13 @@ def _python(column: pa.Array | None, schema: Schema | None) -> Any:
         return None if text is None else json.loads(text)
 
     return schemaless
+
+
+def _as_python(column: pa.Array, row: int) -> Any:
+    try:
+        return column[row].as_py(maps_as_pydicts="strict")
+    except (OverflowError, ValueError) as error:
+        raise DataError(f"record {row} has a value that Python has no form of: {error}", rows=[row]) from error
 
 
 def _column(values: list[Any], schema: Schema | None) -> pa.Array:

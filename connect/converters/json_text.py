@@ -197,26 +197,26 @@ def from_json(schema: Schema, payloads: list[Any], where: str) -> pa.Array:
         raise DataError(f"{where}: {error}") from error
 
 
-def reader_of(schema: Schema) -> Callable[[Any], Any]:
-    """What turns a JSON payload into the Python form of a schema, with the default for a null; raises DataError."""
-    read = _READERS.get((schema.type, schema.name)) or _plain_reader(schema)
+def reader_of(schema: Schema, *, defaults: bool = True) -> Callable[[Any], Any]:
+    """What turns a JSON payload into the Python form of a schema, with the default for a null if asked; raises DataError."""
+    read = _READERS.get((schema.type, schema.name)) or _plain_reader(schema, defaults)
     what = schema.name or schema.type.value
 
     def reader(payload: Any) -> Any:
         if payload is None:
-            if schema.default is not None:
+            if defaults and schema.default is not None:
                 return schema.default
             if not schema.optional:
-                raise DataError(f"null is not allowed for a required {what}")
+                raise DataError(f"Invalid null value for required {what} field")
             return None
         return read(payload) if schema.name != DECIMAL else _decimal(payload, schema.scale)
 
     return reader
 
 
-def _plain_reader(schema: Schema) -> Callable[[Any], Any]:
+def _plain_reader(schema: Schema, defaults: bool) -> Callable[[Any], Any]:
     if schema.type is SchemaType.STRUCT:
-        members = [(member.name, reader_of(member.schema)) for member in schema.fields]
+        members = [(member.name, reader_of(member.schema, defaults=defaults)) for member in schema.fields]
 
         def read_struct(payload: Any) -> Any:
             given = _expect(payload, dict, "struct")
@@ -225,11 +225,12 @@ def _plain_reader(schema: Schema) -> Callable[[Any], Any]:
         return read_struct
     if schema.type is SchemaType.ARRAY:
         assert schema.value_schema is not None
-        read_item = reader_of(schema.value_schema)
+        read_item = reader_of(schema.value_schema, defaults=defaults)
         return lambda payload: [read_item(item) for item in _expect(payload, list, "array")]
     if schema.type is SchemaType.MAP:
         assert schema.key_schema is not None and schema.value_schema is not None
-        read_key, read_value = reader_of(schema.key_schema), reader_of(schema.value_schema)
+        read_key = reader_of(schema.key_schema, defaults=defaults)
+        read_value = reader_of(schema.value_schema, defaults=defaults)
 
         def read_map(payload: Any) -> Any:
             pairs = payload.items() if isinstance(payload, dict) else _expect(payload, list, "map")

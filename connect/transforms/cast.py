@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, config, key
 from connect.transforms.cast_columns import cast_column
-from connect.transforms.cast_values import cast_value, checked_input
+from connect.transforms.cast_values import cast_value
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
@@ -114,7 +114,6 @@ class _Cast(SideTransformation):
             target = self._spec.get(member.name)
             if target is None:
                 continue
-            checked_input(member.schema.type)
             default = cast_value(member.schema, member.schema.default, target)
             fields[place] = Field(member.name, Schema(target, optional=member.schema.optional, default=default))
             part = columns[place]

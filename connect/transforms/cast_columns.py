@@ -20,12 +20,12 @@ _FLOAT_TEXT: Final = r"^-?[0-9]{1,15}(\.[0-9]{1,9})?$"
 
 def cast_column(schema: Schema, column: pa.Array, target: SchemaType) -> pa.Array:
     """The column as ``target``, null where it is. Raises DataError with the rows at fault."""
-    checked_input(schema.type)
     wanted = Schema(target).arrow_type
     if column.null_count == len(column):
         import pyarrow as pa
 
         return pa.nulls(len(column), wanted)
+    checked_input(schema.type)
     made = _columnar(schema, column, target, wanted)
     return _by_value(schema, column, target, wanted) if made is None else made
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import DataError, Field, Schema, SchemaType, key, one_of
-from connect.transforms.sides import with_default
+from connect.transforms.sides import java_name, with_default
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,9 @@ class FieldPath:
             if inner is None:
                 return None
             if not isinstance(inner, Mapping):
-                raise DataError(f"Only Map objects supported in absence of schema for [{_PURPOSE}], found: {inner!r}")
+                raise DataError(
+                    f"Only Map objects supported in absence of schema for [{_PURPOSE}], found: {java_name(inner)}"
+                )
             value = inner
         return value.get(self._steps[-1])
 

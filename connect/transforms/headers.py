@@ -22,9 +22,9 @@ from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
     map_texts,
-    non_duplicate,
     replace_null_key,
     required_struct,
+    some,
     struct_columns,
     struct_of,
 )
@@ -40,9 +40,7 @@ __all__ = ["DropHeaders", "HeaderFromKey", "HeaderFromValue", "InsertHeader"]
 class DropHeadersConfig:
     """Keys of DropHeaders."""
 
-    headers: list[str] = key(
-        "headers", importance="high", check=non_duplicate, doc="The names of the headers to be removed."
-    )
+    headers: list[str] = key("headers", importance="high", check=some, doc="The names of the headers to be removed.")
 
 
 class DropHeaders(Transformation):

@@ -24,8 +24,8 @@ from connect.java_numbers import INTEGER_BITS, narrowed, single
 from connect.transforms.sides import (
     SideTransformation,
     map_texts,
-    non_duplicate,
     replace_null_key,
+    some,
     struct_columns,
     struct_of,
 )
@@ -43,7 +43,7 @@ _LARGEST: Final = decimal.Decimal(10) ** 76
 class MaskFieldConfig:
     """Keys of MaskField."""
 
-    fields: list[str] = key("fields", importance="high", check=non_duplicate, doc="Names of fields to mask.")
+    fields: list[str] = key("fields", importance="high", check=some, doc="Names of fields to mask.")
     replacement: str | None = key(
         "replacement",
         default=None,
@@ -92,7 +92,7 @@ class _MaskField(SideTransformation):
             return _LOGICAL[schema.name]
         if schema.type not in _NOTHING:
             what = {
-                SchemaType.BYTES: "class java.nio.HeapByteBuffer",
+                SchemaType.BYTES: "class [B",
                 SchemaType.STRUCT: "class org.apache.kafka.connect.data.Struct",
             }
             raise DataError(f"Cannot mask value of type: {what[schema.type]}")
@@ -168,7 +168,7 @@ _PLAIN: Final = {
 }
 _JAVA: Final = {
     SchemaType.BOOLEAN: "class java.lang.Boolean",
-    SchemaType.BYTES: "class java.nio.HeapByteBuffer",
+    SchemaType.BYTES: "class [B",
     SchemaType.ARRAY: "class java.util.ArrayList",
     SchemaType.MAP: "class java.util.HashMap",
     SchemaType.STRUCT: "class org.apache.kafka.connect.data.Struct",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from connect.api import DataError, Problem, RecordBatch, Schema, SchemaType, config, key
+from connect.api import DECIMAL, TIMESTAMP, DataError, Problem, RecordBatch, Schema, SchemaType, config, key
 from connect.transforms.sides import SideTransformation, replace_null_key, struct_columns, struct_of
 from tidegate.kit.config import KeyType
 
@@ -53,11 +53,30 @@ class _SetSchemaMetadata(SideTransformation):
             return struct_of(
                 made, struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null), column
             ), made
-        return column.cast(made.arrow_type), made
+        return _stored(schema, column, made), made
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         rows = [row for row, there in enumerate(column.is_valid().to_pylist()) if there]
         raise DataError(f"Schema required for [{_PURPOSE}]", rows=rows)
+
+
+def _stored(schema: Schema, column: pa.Array, made: Schema) -> pa.Array:
+    """The column under a schema that may no longer, or not yet, be one of Connect's logical types."""
+    import decimal
+
+    import pyarrow as pa
+
+    if column.type == made.arrow_type:
+        return column
+    if schema.name == DECIMAL:
+        scale = decimal.Context(prec=100)
+        numbers = (None if v is None else int(v.scaleb(schema.scale, scale)) for v in column.to_pylist())
+        sized = ((n, n is not None and (n + (n < 0)).bit_length() // 8 + 1) for n in numbers)
+        return pa.array([None if n is None else n.to_bytes(size, "big", signed=True) for n, size in sized], pa.binary())
+    if made.name == DECIMAL:
+        raise DataError(f"a schema named {DECIMAL} needs a scale: cast the bytes in the source instead")
+    storage = "int64" if TIMESTAMP in (schema.name, made.name) else "int32"
+    return column.cast(schema.arrow_type).cast(storage).cast(made.arrow_type)
 
 
 class SetKeySchemaMetadata(_SetSchemaMetadata):

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 __all__ = [
     "SideTransformation",
     "copied_basics",
+    "java_name",
     "json_text",
     "map_texts",
-    "non_duplicate",
     "replace_null_key",
     "required_struct",
+    "some",
     "struct_columns",
     "struct_of",
     "with_default",
@@ -77,13 +78,9 @@ def replace_null_key() -> Any:
     )
 
 
-def non_duplicate(value: list[str]) -> str | None:
-    """A list with something in it, and nothing twice."""
-    if not value:
-        return "Configuration must not be empty. Valid values include: any non-empty value"
-    if len(set(value)) != len(value):
-        return "Configuration must not contain duplicate values."
-    return None
+def some(value: list[str]) -> str | None:
+    """A list with something in it."""
+    return None if value else "Configuration must not be empty. Valid values include: any non-empty value"
 
 
 def required_struct(schema: Schema, purpose: str) -> None:
@@ -164,6 +161,11 @@ def struct_of(schema: Schema, columns: Sequence[pa.Array], like: pa.Array | None
     )
 
 
+def java_name(value: Any) -> str:
+    """What Kafka Connect, which names classes, calls a value that JSON made."""
+    return _JAVA_NAMES[type(value)]
+
+
 def json_text(value: Any) -> str:
     """A value without schema as its JSON text."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -183,7 +185,7 @@ def map_texts(
             continue
         if not isinstance(value, dict):
             raise DataError(
-                f"Only Map objects supported in absence of schema for [{purpose}], found: {_JAVA_NAMES[type(value)]}",
+                f"Only Map objects supported in absence of schema for [{purpose}], found: {java_name(value)}",
                 rows=[row],
             )
         try:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from connect.api import DataError, Field, RecordBatch, Schema, Transformation, config, key
 from connect.transforms.sides import (
+    java_name,
     json_text,
-    non_duplicate,
     replace_null_key,
     required_struct,
+    some,
     struct_columns,
     struct_of,
 )
@@ -26,7 +27,7 @@ class ValueToKeyConfig:
 
     fields: list[str] = key(
         "fields",
-        check=non_duplicate,
+        check=some,
         importance="high",
         doc="Field names on the record value to extract as the record key.",
     )
@@ -48,7 +49,7 @@ class ValueToKey(Transformation):
         schema = batch.value_schema
         required_struct(schema, _PURPOSE)
         members: list[Field] = []
-        for name in self.config.fields:
+        for name in dict.fromkeys(self.config.fields):
             if name not in schema.field_names:
                 raise DataError(
                     f"Field does not exist: {name} (of topic {batch.topic}); there are: {', '.join(schema.field_names)}"
@@ -67,7 +68,7 @@ class ValueToKey(Transformation):
             value = json.loads(text)
             if not isinstance(value, dict):
                 raise DataError(
-                    f"Only Map objects supported in absence of schema for [{_PURPOSE}], found: {type(value).__name__}",
+                    f"Only Map objects supported in absence of schema for [{_PURPOSE}], found: {java_name(value)}",
                     rows=[row],
                 )
             keys.append(json_text({name: value.get(name) for name in self.config.fields}))

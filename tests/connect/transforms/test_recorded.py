@@ -1,0 +1,162 @@
+"""Kafka's transformations beside Kafka Connect's own: what those made of random records was recorded (see RecordTransforms.java)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema
+from connect.converters.json_schema import schema_from_json
+from connect.converters.json_text import reader_of
+from connect.headers import column_of
+from connect.plugins import load_plugins
+from tidegate.kit.config import parse
+from tidegate.kit.errors import ConfigError
+
+PLUGINS = load_plugins(entry_points=False)
+RECORDED = Path(__file__).with_name("recorded.jsonl.gz")
+
+
+def recorded() -> dict[str, list[dict[str, Any]]]:
+    found = defaultdict(list)
+    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            one = json.loads(line)
+            found[one["transform"].partition("$")[0]].append(one)
+    return found
+
+
+CASES = recorded()
+
+
+def read(envelope: Any) -> tuple[Schema | None, Any]:
+    """Schema and value of what JsonConverter wrote; nulls stay nulls."""
+    if envelope is None:
+        return None, None
+    if envelope["schema"] is None:
+        return None, envelope["payload"]
+    schema = schema_from_json(envelope["schema"])
+    payload = envelope["payload"]
+    value = None if payload is None else reader_of(schema, defaults=False)(payload)
+    return schema, pa.array([value], schema.arrow_type)[0].as_py(maps_as_pydicts="strict")
+
+
+def column(envelope: Any) -> tuple[pa.Array, Schema | None]:
+    schema, value = read(envelope)
+    if schema is None:
+        return pa.array([None if value is None else json.dumps(value)], pa.string()), None
+    if envelope["payload"] is not None and isinstance(value, dict):
+        value = reader_of(schema, defaults=False)(envelope["payload"])
+    return pa.array([value], schema.arrow_type), schema
+
+
+def batch(record: dict[str, Any]) -> RecordBatch:
+    (keys, key_schema), (values, value_schema) = column(record["key"]), column(record["value"])
+    headers = [Header(h["key"], *reversed(read(h["value"]))) for h in record["headers"]]
+    return RecordBatch(
+        record["topic"],
+        values,
+        value_schema,
+        keys=None if record["key"] is None else keys,
+        key_schema=key_schema,
+        headers=column_of([headers]),
+        timestamps_ms=pa.array([record.get("timestamp")], pa.int64()),
+        origin=Origin(record["topic"], record["partition"]),
+        offsets=pa.array([record["offset"]], pa.int64()),
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value that equals itself: NaN as text, dicts without order."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def differences(made: RecordBatch, expected: dict[str, Any]) -> Iterator[str]:
+    try:
+        (record,) = made.records()
+    except DataError as error:
+        assert "Python has no form of" in str(error)  # a year beyond 9999: in columns, not in Python
+        return
+    if record.topic != expected["topic"]:
+        yield f"topic {record.topic}, not {expected['topic']}"
+    for side in ("key", "value"):
+        if expected[side] is not None and "unwritable" in expected[side]:
+            continue
+        schema, value = read(expected[side])
+        if plain(getattr(record, side)) != plain(value):
+            yield f"{side} {getattr(record, side)!r}, not {value!r}"
+        # A record without a value has whatever schema its batch has.
+        if value is not None and repr(getattr(record, f"{side}_schema")) != repr(schema):
+            yield f"{side} schema {getattr(record, f'{side}_schema')}, not {schema}"
+    if len(record.headers) != len(expected["headers"]):
+        yield f"{len(record.headers)} headers, not {len(expected['headers'])}"
+    for header, other in zip(record.headers, expected["headers"], strict=False):
+        if other["value"] is not None and "unwritable" in other["value"]:
+            continue
+        schema, value = read(other["value"])
+        if (header.key, plain(header.value)) != (other["key"], plain(value)):
+            yield f"header {header}, not {other['key']} {value!r}"
+        if value is not None and repr(header.schema) != repr(schema):
+            yield f"header schema {header.schema}, not {schema}"
+
+
+def is_tombstone(case: dict[str, Any]) -> bool:
+    side = case["record"]["key" if case["transform"].endswith("$Key") else "value"]
+    return side is None or side["payload"] is None
+
+
+def texts(case: dict[str, Any]) -> Iterator[str]:
+    """What an error may say: Kafka Connect's words up to where it names a class or prints a record."""
+    yield re.split(r"(?<=found: )|(?<=class )|(?<=on record: )", case["message"] or "")[0]
+    if case["error"] == "NullPointerException":
+        yield "no field 'nope' for header"
+
+
+@pytest.mark.parametrize("transform", sorted(CASES))
+def test_it_makes_of_records_what_kafka_connect_does(transform: str) -> None:
+    wrong: list[str] = []
+    for number, case in enumerate(CASES[transform]):
+        plugin = PLUGINS.find(f"org.apache.kafka.connect.transforms.{case['transform']}", PluginType.TRANSFORMATION)
+        assert plugin is not None
+        loaded = plugin.load()
+        what = f"{number}: {case['config']} on {json.dumps(case['record'])}"
+        try:
+            transformation = loaded(parse(loaded.config_class, case["config"]))
+        except ConfigError as error:
+            if "refused" not in case:
+                wrong.append(f"{what} is refused: {error}")
+            continue
+        if "refused" in case:
+            wrong.append(f"{what} is not refused: {case['refused']}")
+            continue
+        try:
+            made = transformation.apply(batch(case["record"]))
+        except DataError as error:
+            if "message" not in case:
+                wrong.append(f"{what} fails: {error}")
+            elif not any(str(error).startswith(text) for text in texts(case)):
+                wrong.append(f"{what} fails with {error}, not {case['message']}")
+            continue
+        except Exception as error:
+            wrong.append(f"{what} breaks: {error!r}")
+            continue
+        if "made" not in case and is_tombstone(case):
+            continue  # with the schema of its batch or without one: nothing is there to look for fields
+        if "made" not in case and case["message"] != "Cannot list fields on non-struct type":
+            wrong.append(f"{what} does not fail with {case['error']}: {case['message']}")
+        elif "made" in case:
+            wrong += [f"{what}\n    {found}" for found in differences(made[0], case["made"])]
+    assert not wrong, f"{len(wrong)} of {len(CASES[transform])}\n" + "\n".join(wrong[:200])
