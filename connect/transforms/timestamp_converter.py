@@ -24,6 +24,7 @@ from connect.date_format import DateFormat, date_format
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
+    java_name,
     json_text,
     map_texts,
     replace_null_key,
@@ -210,7 +211,7 @@ class _TimestampConverter(SideTransformation):
         elif isinstance(value, int) and not isinstance(value, bool) and -_LONG <= value < _LONG:
             schema = Schema(SchemaType.INT64)
         else:
-            raise DataError(f"TimestampConverter does not support {type(value).__name__} objects as timestamps")
+            raise DataError(f"TimestampConverter does not support class {java_name(value)} objects as timestamps")
         made, target = self._converted(schema, pa.array([value], schema.arrow_type))
         if target.name == TIMESTAMP:
             return made.cast(pa.int64())[0].as_py()
