@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from registry.cluster.config import ClusterConfig
 from registry.compatibility import Level
 from registry.security.config import SecurityConfig
 from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of
@@ -10,7 +11,7 @@ __all__ = ["RegistryConfig"]
 
 
 @config
-class RegistryConfig(SecurityConfig):
+class RegistryConfig(SecurityConfig, ClusterConfig):
     """One registry server."""
 
     bootstrap_servers: str = key(
@@ -43,12 +44,6 @@ class RegistryConfig(SecurityConfig):
         type=KeyType.INT,
         check=at_least(1),
         doc="How long a write may wait for the schema log, in milliseconds.",
-    )
-    group_id: str = key(
-        "schema.registry.group.id",
-        default="schema-registry",
-        check=non_empty,
-        doc="The name of this registry among several; shown by /v1/metadata/id.",
     )
     compatibility_level: str = key(
         "schema.compatibility.level",

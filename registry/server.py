@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import socket
+import ssl
 from collections.abc import Mapping
 
+from broker.client import ClientConfig
 from registry.app import application
+from registry.cluster.election import Election
+from registry.cluster.forwarding import Forwarder
+from registry.cluster.identity import Identity
+from registry.cluster.replica import Replica
 from registry.config import RegistryConfig
 from registry.errors import StoreError, StoreMisconfigured
 from registry.log import KafkaLog
@@ -15,6 +23,7 @@ from registry.security.faces import Faces
 from registry.security.users import guards
 from registry.store import Store
 from tidegate.kit.logs import logger
+from tidegate.kit.tls import client_context
 
 __all__ = ["RegistryServer"]
 
@@ -32,9 +41,20 @@ class RegistryServer:
         self._metrics = RegistryMetrics()
         self._store: Store | None = None
         self._faces: Faces | None = None
+        self._election = Election(
+            ClientConfig(config.bootstrap_servers, {"client.id": "registry", **self._client_properties}),
+            config.group_id,
+            sticky=config.leader_sticky,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+        )
+        self._forwarder = Forwarder(_forwarding_tls(config))
 
     async def start(self) -> Mapping[str, str]:
-        """Returns when requests are answered. While the log cannot be reached it keeps trying, and says so once.
+        """Returns when requests are answered; the election may still go on then, and writes wait for it.
+
+        While the log cannot be reached it keeps trying, and says so once.
 
         Raises StoreMisconfigured where trying again cannot help, and ConfigError for keys whose files cannot be used.
         """
@@ -44,20 +64,32 @@ class RegistryServer:
         registry = Registry(
             self._store, self._metrics, default_level=config.default_level, mode_mutable=config.mode_mutability
         )
+        replica = functools.partial(
+            Replica,
+            outcome=self._election.outcome,
+            store=self._store,
+            forwarder=self._forwarder,
+            timeout_ms=config.timeout_ms,
+        )
         app = application(
             registry,
             self._metrics,
             cluster_id=source.cluster_id,
             group_id=config.group_id,
             guards=asked,
-            middleware=config.middleware(),
+            middleware=[*config.middleware(), replica],
             max_body_bytes=config.max_request_bytes,
         )
-        return await self._faces.start(app)
+        addresses = await self._faces.start(app)
+        # Others find this registry by its listener: it can be elected only now that its port is known.
+        await self._election.start(_identity(config, addresses), self._store.take_office)
+        return addresses
 
     async def stop(self) -> None:
         if self._faces is not None:
             await self._faces.stop()
+        await self._election.stop()
+        self._forwarder.close()
         if self._store is not None:
             await self._store.stop()
 
@@ -65,7 +97,7 @@ class RegistryServer:
         pause_s, said = _FIRST_RETRY_S, False
         while True:
             source = self._log()
-            store = Store(source, self._metrics, timeout_ms=self._config.timeout_ms)
+            store = Store(source, self._metrics, timeout_ms=self._config.timeout_ms, office=self._election)
             try:
                 await store.start()
                 return source, store
@@ -83,13 +115,37 @@ class RegistryServer:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LAST_RETRY_S)
 
+    @property
+    def _client_properties(self) -> dict[str, str]:
+        given = self._config.client_properties
+        return {name: value for name, value in given.items() if name not in _OWN_STORE_KEYS}
+
     def _log(self) -> KafkaLog:
         config = self._config
-        properties = {name: value for name, value in config.client_properties.items() if name not in _OWN_STORE_KEYS}
         return KafkaLog(
             config.bootstrap_servers,
-            properties,
+            self._client_properties,
             topic=config.topic,
+            group_id=config.group_id,
             replication_factor=config.replication_factor,
             timeout_ms=config.timeout_ms,
         )
+
+
+def _identity(config: RegistryConfig, addresses: Mapping[str, str]) -> Identity:
+    """Where other registries reach this one: the listener that is named for it, else the first of the scheme."""
+    listeners = dict(zip(config.listeners, addresses.values(), strict=True))
+    wanted = [one for one in listeners if one.name == config.inter_instance_listener.lower()] or [
+        one for one in listeners if one.scheme == config.inter_instance_protocol.lower()
+    ]
+    listener = (wanted or list(listeners))[0]
+    port = int(listeners[listener].rpartition(":")[2])
+    host = config.host_name or listener.host.strip("[]")
+    if host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    return Identity(host, port, listener.scheme, config.leader_eligible)
+
+
+def _forwarding_tls(config: RegistryConfig) -> ssl.SSLContext | None:
+    """How an https listener of another registry is reached: with this one's trust store, and its key store if any."""
+    return client_context(config) if any(one.scheme == "https" for one in config.listeners) else None

@@ -37,7 +37,9 @@ class State:
 
     # -- records in
 
-    def apply(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
+    def apply(
+        self, key_bytes: bytes | None, value_bytes: bytes | None, *, offset: int = -1, timestamp_ms: int | None = None
+    ) -> None:
         """Take in the next record. Raises InvalidRecord, and changes nothing then."""
         key = decode_key(key_bytes)
         value = decode_value(key, value_bytes)

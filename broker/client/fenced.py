@@ -91,7 +91,9 @@ class FencedWriter:
             self._producer = await self._until(began + allowed_s, self._plain_id, "claiming")
         self._sequence = 0
 
-    async def write(self, records: Sequence[tuple[bytes | None, bytes | None]]) -> int:
+    async def write(
+        self, records: Sequence[tuple[bytes | None, bytes | None]], *, timestamp_ms: int | None = None
+    ) -> int:
         """Append (key, value) pairs as one batch; returns the offset of the first, once all replicas in sync have it.
 
         Sends again until delivery.timeout.ms are over, then ClientTimeout: nobody knows whether it was written, and
@@ -105,7 +107,7 @@ class FencedWriter:
             raise MessageTooLarge(
                 f"{size} bytes for {self._where} are more than max.request.size={self._settings.max_request_size}"
             )
-        data = _encode(records).stamp(*self._producer, self._sequence, transactional=False)
+        data = _encode(records, timestamp_ms).stamp(*self._producer, self._sequence, transactional=False)
         deadline = time.monotonic() + self._settings.delivery_timeout_ms / 1000
         try:
             offset = await self._until(deadline, lambda: self._send(data), "writing to")
@@ -174,8 +176,8 @@ class FencedWriter:
         return int(offset)
 
 
-def _encode(records: Sequence[tuple[bytes | None, bytes | None]]) -> EncodedBatch:
+def _encode(records: Sequence[tuple[bytes | None, bytes | None]], timestamp_ms: int | None) -> EncodedBatch:
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, _UNLIMITED)
     for number, (key, value) in enumerate(records):
-        builder.append(number, None, key, value, [])
+        builder.append(number, timestamp_ms, key, value, [])
     return EncodedBatch(bytearray(builder.build()), len(records))

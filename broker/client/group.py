@@ -98,6 +98,7 @@ class GroupMember:
         self._instance_id = instance_id
         self._member_id = ""
         self._generation: Generation | None = None
+        self._heard = 0.0
         self._change = asyncio.Event()
         self._attend, self._attentive_until = asyncio.Event(), 0.0
         self._task: asyncio.Task[None] | None = None
@@ -106,6 +107,15 @@ class GroupMember:
     def generation(self) -> Generation | None:
         """The generation this member is part of; None while there is none."""
         return self._generation
+
+    @property
+    def in_session(self) -> bool:
+        """Whether this member is part of a generation and cannot have been put out of it for want of heartbeats.
+
+        Time that the process itself did not notice, because it was stopped, counts.
+        """
+        silent_s = time.monotonic() - self._heard
+        return self._generation is not None and silent_s * 1000 < self._session_timeout_ms
 
     async def start(self) -> None:
         """Connect and begin to join; ``on_generation`` says when the group has settled. Raises NotReachable."""
@@ -233,21 +243,22 @@ class GroupMember:
     async def _beat(self, generation: Generation) -> None:
         """Heartbeat until cancelled or out of the group; both a rebalance and a loss ask for a new join."""
         about = f"heartbeat in group {self._group_id}"
-        heard = time.monotonic()
+        self._heard = time.monotonic()
         while True:
             await self._pause()
+            asked = time.monotonic()
             request = HeartbeatRequest(self._group_id, generation.generation_id, generation.member_id)
             try:
                 async with asyncio.timeout(self._session_timeout_ms / 1000):
                     answer = await self._cluster.ask_coordinator(self._group_id, request, about=about)
                 check(answer.error_code, about)
-                heard = time.monotonic()
+                self._heard = asked
             except RebalanceInProgress:
-                heard = time.monotonic()
+                self._heard = asked
                 self._change.set()
             except (TidegateError, TimeoutError) as error:
                 lost = not isinstance(error, TimeoutError | ClientTimeout) and not getattr(error, "retriable", False)
-                if lost or (time.monotonic() - heard) * 1000 > self._session_timeout_ms:
+                if lost or (time.monotonic() - self._heard) * 1000 > self._session_timeout_ms:
                     log.info("lost the place in a group", group=self._group_id, error=str(error) or "no answer")
                     self._member_id = "" if isinstance(error, UnknownMemberId) else self._member_id
                     self._change.set()

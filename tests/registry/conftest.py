@@ -19,12 +19,14 @@ from tidegate.kit.http import Guard
 
 
 class MemoryLog:
-    """A log that keeps what it is given. ``failure`` makes appends fail, ``silent`` makes them wait for ever."""
+    """A log that keeps what it is given. ``failure`` makes appends fail, ``silent`` makes them wait for ever,
+    ``deaf`` makes questions for its end do so."""
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes | None, bytes | None]] = []
         self.failure: StoreError | None = None
-        self.silent = False
+        self.silent = self.deaf = False
+        self.claims = 0
         self._next = 0
         self._grown: asyncio.Event | None = None
 
@@ -32,24 +34,32 @@ class MemoryLog:
         self._next = 0
         self._grown = asyncio.Event()
 
-    async def append(self, key: bytes, value: bytes | None) -> int:
+    async def claim(self) -> None:
+        self.claims += 1
+
+    async def append(self, records: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> int:
         if self.failure is not None:
             raise self.failure
         if self.silent:
             await asyncio.Event().wait()
-        self.records.append((key, value))
+        self.records += records
         assert self._grown is not None
         self._grown.set()
-        return len(self.records) - 1
+        return len(self.records) - len(records)
 
-    async def read(self) -> Sequence[LogRecord]:
+    async def read(self) -> tuple[Sequence[LogRecord], int]:
         assert self._grown is not None
         while self._next >= len(self.records):
             self._grown.clear()
             await self._grown.wait()
         found = [LogRecord(n, *self.records[n]) for n in range(self._next, len(self.records))]
         self._next = len(self.records)
-        return found
+        return found, self._next
+
+    async def end(self) -> int:
+        if self.deaf:
+            await asyncio.Event().wait()
+        return len(self.records)
 
     async def stop(self) -> None:
         pass
@@ -70,7 +80,9 @@ def served(
         store = Store(log, metrics, timeout_ms=timeout_ms)
         await store.start()
         registry = Registry(store, metrics, default_level=Level.BACKWARD, mode_mutable=mode_mutable)
-        parts["app"] = application(registry, metrics, cluster_id="test-cluster", group_id="schema-registry", guards=guards)
+        parts["app"] = application(
+            registry, metrics, cluster_id="test-cluster", group_id="schema-registry", guards=guards
+        )
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await store.stop()
