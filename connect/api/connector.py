@@ -55,6 +55,7 @@ __all__ = [
     "SourceTaskContext",
     "Task",
     "TaskContext",
+    "TransactionContext",
 ]
 
 ConfigT = TypeVar("ConfigT")
@@ -112,9 +113,26 @@ class TaskContext(Protocol):
         ...
 
 
+class TransactionContext(Protocol):
+    """Where a source's transactions end, with ``transaction.boundary=connector`` (KIP-618). From the task's own thread."""
+
+    def commit(self, after: RecordBatch | None = None) -> None:
+        """Commit after a batch that ``poll`` is about to return; without one after all that it returns, or returned last."""
+        ...
+
+    def abort(self, after: RecordBatch | None = None) -> None:
+        """Likewise, but what the transaction holds is dropped. Its positions are committed all the same."""
+        ...
+
+
 class SourceTaskContext(TaskContext, Protocol):
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The position committed for a source partition, None where there is none."""
+        ...
+
+    @property
+    def transaction(self) -> TransactionContext | None:
+        """None unless the task is to say where its transactions end."""
         ...
 
 
@@ -204,6 +222,13 @@ class SinkTask(Task[ConfigT]):
         self.flush()
         return positions
 
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        """What ``put`` of these would do, a line each in the target's words: object names, DDL, statements.
+
+        Asked of a task that was not started. It may look at the target but changes nothing.
+        """
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
@@ -231,6 +256,10 @@ class JobTask(Task[ConfigT]):
         Raises when it failed; when ``context.stopping`` is set it should cancel the job and raise or return soon: a
         return then must mean that the job is done.
         """
+
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        """What a run over these records would do, as ``SinkTask.preview``."""
+        return ()
 
 
 class Connector(ABC, Generic[ConfigT]):
@@ -268,6 +297,20 @@ class Connector(ABC, Generic[ConfigT]):
 
 class SourceConnector(Connector[ConfigT]):
     """A connector whose tasks are SourceTasks."""
+
+    @classmethod
+    def exactly_once(cls, config: ConfigT) -> bool | None:
+        """Whether, so configured, each row is delivered once if every position is committed with its rows; None: unknown.
+
+        Asked where ``exactly.once.support=required``. True needs a source whose rows come again, the same and in the same
+        order, from a position, and tasks that never share a source partition.
+        """
+        return None
+
+    @classmethod
+    def defines_transactions(cls, config: ConfigT) -> bool:
+        """Whether its tasks use ``context.transaction``. Asked where ``transaction.boundary=connector``."""
+        return False
 
 
 class SinkConnector(Connector[ConfigT]):

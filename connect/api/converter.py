@@ -12,8 +12,9 @@ from connect.api.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from registry.rehearsal import Rehearsal
 
-__all__ = ["Converted", "Converter", "ConverterContext"]
+__all__ = ["Converted", "Converter", "ConverterContext", "HeaderConverter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,9 @@ class ConverterContext:
 
     is_key: bool
     connector: str = ""
+    rehearsals: list[Rehearsal] | None = None
+    """Where this is a list nothing may be written, to a schema registry neither; what would be registered goes here
+    (``registry.rehearsal``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +58,27 @@ class Converter(ABC):
 
         Raises as ``from_connect``.
         """
+
+    def close(self) -> None:
+        """Release what the converter holds."""
+
+
+class HeaderConverter(ABC):
+    """Made once for a task, used from its thread. A ``Converter`` may be named where one of these is asked for."""
+
+    config_class: ClassVar[type[Any]]
+
+    def __init__(self, config: Any, context: ConverterContext) -> None:
+        self.config = config
+        self.context = context
+
+    @abstractmethod
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The log's bytes for a value in the Python form of its schema (without one: as JSON has it). Raises DataError."""
+
+    @abstractmethod
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        """Schema and value of the log's bytes. Raises DataError."""
 
     def close(self) -> None:
         """Release what the converter holds."""

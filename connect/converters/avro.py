@@ -102,7 +102,7 @@ class AvroConverter(Converter):
         if self.config.url is None:
             side = "key" if context.is_key else "value"
             raise ConnectError(f"no schema registry: set {side}.converter.schema.registry.url, or the worker's")
-        self._client = RegistryClient.from_properties(
+        client = RegistryClient.from_properties(
             {
                 "schema.registry.url": self.config.url,
                 "basic.auth.user.info": self.config.user_info,
@@ -111,6 +111,11 @@ class AvroConverter(Converter):
                 "http.read.timeout.ms": self.config.timeout_ms,
             }
         )
+        if context.rehearsals is not None:
+            from registry.rehearsal import RehearsingClient
+
+            client = RehearsingClient.over(client, context.rehearsals)
+        self._client = client
         self._targets: dict[tuple[str, Schema], _Target] = {}
         self._sources: dict[int, _Source] = {}
 

@@ -13,7 +13,7 @@
 Needs pytest; nothing of the runtime, no broker.
 """
 
-from connect.testing.bench import Bench, BenchContext, RunningTask
+from connect.bench import Bench, BenchContext, RunningTask
 from connect.testing.sinks import SinkSuite
 from connect.testing.sources import SourceSuite
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -37,6 +37,10 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
         self._output.flush()
         if self.config.file is not None:
             os.fsync(self._output.fileno())
+
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        where = self.config.file or "standard output"
+        return [f"line to {where}: {text}" for batch in batches for text in _texts(batch).to_pylist()]
 
     def stop(self) -> None:
         if self.config.file is not None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 from connect.api import ConnectError, DataError, Problem, RecordBatch, SinkTask, TopicPartition
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import format_of
-from connectors.objects.store import Mark, Store
+from connectors.objects.store import Finished, Mark, Store
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
-    from connectors.objects.writer import PartitionWriter
+    from connectors.objects.writer import PartitionWriter, WriterParts
 
 __all__ = ["ObjectSinkTask", "store_problems"]
 
@@ -29,27 +29,31 @@ class ObjectSinkTask(SinkTask[ConfigT]):
     when they are whole."""
 
     def start(self) -> None:
+        self._staging = Path(tempfile.mkdtemp(prefix="tidegate-objects-"))
+        self._store = self.make_store()
+        self._parts = self._writer_parts(self._store, self._staging)
+        self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._marks: dict[TopicPartition, Mark] = {}
+
+    def _writer_parts(self, store: Store, staging: Path) -> WriterParts:
         from connectors.objects.partitioners import partitioner_of
         from connectors.objects.writer import WriterParts
 
-        self._staging = Path(tempfile.mkdtemp(prefix="tidegate-objects-"))
-        self._store = self.make_store()
-        self._parts = WriterParts(
+        return WriterParts(
             config=self.config,
             format=format_of(self.config.format_class, self.config.options),
             key_format=format_of(self.config.keys_format_class, self.config.options)
             if self.config.store_keys
             else None,
             partitioner=partitioner_of(self.config, self.now_ms),
-            store=self._store,
-            staging=self._staging,
+            store=store,
+            staging=staging,
             now_ms=self.now_ms,
         )
-        self._writers: dict[TopicPartition, PartitionWriter] = {}
-        self._marks: dict[TopicPartition, Mark] = {}
 
     @abstractmethod
-    def make_store(self) -> Store: ...
+    def make_store(self) -> Store:
+        """The store; it connects when it is first used."""
 
     def now_ms(self) -> int:
         """The clock of wall-clock rules."""
@@ -111,11 +115,40 @@ class ObjectSinkTask(SinkTask[ConfigT]):
                 safe[partition] = writer.committed
         return safe
 
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        """The names of the objects, as if all open files were committed after the last record."""
+        from connectors.objects.writer import PartitionWriter
+
+        store = self.make_store()
+        listing = _Listing(names_end_offset=store.names_end_offset)
+        store.close()
+        with tempfile.TemporaryDirectory(prefix="tidegate-preview-") as folder:
+            parts = self._writer_parts(listing, Path(folder))
+            writers: dict[TopicPartition, PartitionWriter] = {}
+            for batch in batches:
+                partition = _partition_of(batch)
+                writer = writers.setdefault(partition, PartitionWriter(parts, partition))
+                writer.put(batch.filter(batch.values.is_valid()))
+            for writer in writers.values():
+                writer.finish()
+        return [f"object {name} ({size:,} bytes)" for name, size in listing.objects]
+
     def stop(self) -> None:
         for writer in self._writers.values():
             writer.discard()
         self._store.close()
         shutil.rmtree(self._staging, ignore_errors=True)
+
+
+class _Listing(Store):
+    """Keeps nothing of what it is given but the name and the size."""
+
+    def __init__(self, *, names_end_offset: bool) -> None:
+        self.names_end_offset = names_end_offset
+        self.objects: list[tuple[str, int]] = []
+
+    def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
+        self.objects += [(finished.name, finished.path.stat().st_size) for finished in files]
 
 
 def _partition_of(batch: RecordBatch) -> TopicPartition:

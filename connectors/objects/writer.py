@@ -118,6 +118,10 @@ class PartitionWriter:
         if self._rotation.due:
             self._rotate()
 
+    def finish(self) -> None:
+        """Commit the open files as they are."""
+        self._rotate()
+
     def discard(self) -> None:
         """Forget what is not in the store; it will be delivered again."""
         for opened in self._open.values():

@@ -95,6 +95,11 @@ class ObjectSinkTask(_SalesforceSinkTask):
         super().start()
         self._ignored = re.compile(self.config.ignore_pattern)
 
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        self._ignored = re.compile(self.config.ignore_pattern)
+        for operation, _, fields in self._readable(batches):
+            yield f"{operation} {self.config.object_name}: {_shown(fields)}"
+
     def put(self, batches: Sequence[RecordBatch]) -> None:
         # Runs of one operation in the records' order, so that an update never overtakes the insert before it.
         for operation, run in groupby(self._readable(batches), key=lambda item: item[0]):
@@ -161,6 +166,10 @@ class EventSinkTask(_SalesforceSinkTask):
     def put(self, batches: Sequence[RecordBatch]) -> None:
         self._write(list(self._readable(batches)), self.client.create)
 
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        for _, fields in self._readable(batches):
+            yield f"publish {self.config.event}: {_shown(fields)}"
+
     def _readable(self, batches: Sequence[RecordBatch]) -> Iterator[tuple[Record, Mapping[str, Any]]]:
         for batch in batches:
             for record in batch.records():
@@ -183,6 +192,12 @@ class EventSink(SinkConnector[EventSinkConfig]):
     @classmethod
     def check(cls, config: EventSinkConfig) -> Iterable[Problem]:
         return check_login(config, config.event, "salesforce.platform.event.name")
+
+
+def _shown(fields: Mapping[str, Any]) -> str:
+    import json
+
+    return json.dumps({name: value for name, value in fields.items() if name != "attributes"}, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from connect.api import ConnectError, JobTask, OffsetRange, SinkConnector
+from connect.api import ConnectError, JobTask, OffsetRange, RecordBatch, SinkConnector
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.driver import Input, Job
@@ -29,6 +29,13 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         done = self._driver.run(self._job(inputs, ranges), self._tell)
         rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
         self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files")
+
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        rows = sum(len(batch) for batch in batches)
+        config = self.config
+        by = f", in folders by {', '.join(config.partition_by)}" if config.partition_by else ""
+        asked = f" of what the query makes of them ({config.sql})" if config.sql else ""
+        yield f"Spark job on {config.master}: {rows} rows to {config.format} files below {config.path}{by}{asked}"
 
     def _tell(self, said: Any) -> None:
         self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])

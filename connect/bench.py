@@ -33,6 +33,7 @@ class BenchContext(RunningSinkContext):
             errant_records=self,
         )
         self._offsets = offsets
+        self.transaction = None
         self.errant: list[tuple[Record, Exception]] = []
         self.progress_told: list[tuple[int, int | None]] = []
 
@@ -103,13 +104,20 @@ class Bench:
         finally:
             connector.stop()
 
+    def unstarted(self) -> Any:
+        """A task as the plan's first, not started."""
+        return self._made(self.plan()[0], 0)[0]
+
+    def _made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
+        cls = self.connector_class
+        context = BenchContext(properties, self._offsets, number)
+        return cls.task_class(parse(cls.task_config_class or cls.config_class, properties), context), context
+
     @contextmanager
     def task(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
         """A task from its start to its stop; the first of the plan unless its properties are given."""
-        cls = self.connector_class
         planned = dict(properties) if properties is not None else self.plan()[0]
-        context = BenchContext(planned, self._offsets, number)
-        task: Task[Any] = cls.task_class(parse(cls.task_config_class or cls.config_class, planned), context)
+        task, context = self._made(planned, number)
         task.start()
         try:
             yield RunningTask(task, context)

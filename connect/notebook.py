@@ -1,0 +1,134 @@
+"""Connectors in this process, without worker, log or registry: for notebooks, scripts and trying things out.
+
+    from connect.notebook import read, write
+
+    orders = read("JdbcSource", {"connection.url": "jdbc:sqlite:shop.db", "mode": "bulk", "topic.prefix": "shop_"}).to_pandas()
+    write("LocalFileSink", {"store.url": "out", "format.class": "ParquetFormat", "flush.size": "1000"}, orders, topic="orders")
+
+Configurations are those of a worker, as text; transforms are applied, converters are not, since nothing becomes bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from connect.api import (
+    ConnectError,
+    Connector,
+    Origin,
+    RecordBatch,
+    RowsConfig,
+    RowsTask,
+    SourceConnector,
+    TopicPartition,
+)
+from connect.bench import Bench
+from connect.connector_config import CommonConfig
+from connect.error_policy import ErrorPolicy
+from connect.plugins import load_plugins
+from connect.transforms.chain import TransformChain
+from tidegate.kit.config import parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["batches", "read", "write"]
+
+
+def read(
+    connector: str | type[Connector[Any]], config: Mapping[str, str], *, rows: int | None = None, timeout_s: float = 60
+) -> pa.Table:
+    """The values of what ``batches`` delivers as one table; columns that some records do not have are null there."""
+    import pyarrow as pa
+
+    tables = [batch.table() for batch in batches(connector, config, rows=rows, timeout_s=timeout_s)]
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+
+def batches(
+    connector: str | type[Connector[Any]], config: Mapping[str, str], *, rows: int | None = None, timeout_s: float = 60
+) -> list[RecordBatch]:
+    """What a source delivers that starts anew: the first ``rows`` rows, or all until a poll brings none.
+
+    Ends after ``timeout_s`` at the latest with what has come. Raises what the plugins raise.
+    """
+    plugins, bench = _bench(connector, config)
+    if not issubclass(bench.connector_class, SourceConnector):
+        raise ConnectError(f"{bench.connector_class.__name__} is a sink: use write")
+    common = parse(CommonConfig, bench.properties)
+    policy = ErrorPolicy(common, bench.name, 0, threading.Event())
+    chain = TransformChain.configured(plugins, common, bench.properties)
+    found: list[RecordBatch] = []
+    count, until = 0, time.monotonic() + timeout_s
+    for number, properties in enumerate(bench.plan()):
+        with bench.task(properties, number) as running:
+            while (rows is None or count < rows) and time.monotonic() < until:
+                polled = running.task.poll()
+                if not polled and (rows is None or number + 1 < len(bench.plan())):
+                    break
+                for batch in polled:
+                    part = batch if rows is None else batch.slice(0, rows - count)
+                    count += len(part)
+                    found += chain.apply(part, policy.guarded)
+    chain.close()
+    return found
+
+
+def write(
+    connector: str | type[Connector[Any]],
+    config: Mapping[str, str],
+    data: Any,
+    *,
+    topic: str = "rows",
+    partition: int = 0,
+) -> int:
+    """Put rows into a sink as if they were records of ``topic`` from offset 0 on, and make them safe; how many there were.
+
+    ``data``: dicts, a DataFrame or an Arrow table, as a ``RowsTask`` yields them. Raises what the sink raises; a record that it
+    would report to ``errors.*`` raises ConnectError.
+    """
+    import pyarrow as pa
+
+    plugins, bench = _bench(connector, {"topics": topic, **config})
+    common = parse(CommonConfig, bench.properties)
+    policy = ErrorPolicy(common, bench.name, 0, threading.Event())
+    chain = TransformChain.configured(plugins, common, bench.properties)
+    place = TopicPartition(topic, partition)
+    now, done = time.time_ns() // 1_000_000, 0
+    with bench.sink(place) as running:
+        for batch in _rows_of(data, topic):
+            offsets = pa.array(range(done, done + len(batch)), pa.int64())
+            stamps = pa.array([now] * len(batch), pa.int64())
+            given = batch.replace(
+                offsets=offsets, timestamps_ms=stamps, origin=Origin(*place), source_partition=None, source_offset=None
+            )
+            done += len(batch)
+            running.task.put(chain.apply(given, policy.guarded))
+            if running.context.errant:
+                record, error = running.context.errant[0]
+                raise ConnectError(f"the sink refused record {record.offset}: {error}") from error
+        running.task.pre_commit({place: done})
+        running.task.close([place])
+    chain.close()
+    return done
+
+
+def _bench(connector: str | type[Connector[Any]], config: Mapping[str, str]) -> tuple[Any, Bench]:
+    plugins = load_plugins()
+    loaded = plugins.connector(connector).load() if isinstance(connector, str) else connector
+    return plugins, Bench(loaded, {name: str(value) for name, value in config.items()})
+
+
+def _rows_of(data: Any, topic: str) -> list[RecordBatch]:
+    class Given(RowsTask[RowsConfig]):
+        def rows(self, offset: Mapping[str, Any] | None) -> Any:
+            return iter([data])
+
+    class Source(SourceConnector[RowsConfig]):
+        config_class, task_class = RowsConfig, Given
+
+    with Bench(Source, {"topic": topic}).task() as running:
+        return list(running.task.poll())

@@ -1,0 +1,176 @@
+"""What a connector would do, seen without its doing it: its own plugin, transforms and converters, a log that is only read.
+
+Nothing is written: no topic, no offset, no schema, nothing in the target. What a source acknowledges upstream by being
+read (a queue) cannot be taken back, though; such a source says so in its docs.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.api import ConnectError, Converter, RecordBatch, SinkTask, SourceConnector, SourceTask
+from connect.assembly import converter
+from connect.bench import Bench
+from connect.clients import worker_client
+from connect.config import WorkerConfig
+from connect.connector_config import CommonConfig, SinkConfig
+from connect.error_policy import ErrorPolicy, Failure
+from connect.plugins import PluginRegistry
+from connect.providers import resolved
+from connect.sink_pipeline import SinkPipeline
+from connect.transforms.chain import TransformChain
+from tidegate.kit.config import parse
+
+if TYPE_CHECKING:
+    from broker.client import FetchedBatches
+    from registry.rehearsal import Rehearsal
+
+__all__ = ["Preview", "preview"]
+
+_NO_REGISTRY: Final = "http://127.0.0.1:9"
+"""Where no registry listens: it counts as an empty one."""
+
+
+@dataclass(slots=True)
+class Preview:
+    """``batches``: as a source would send them (after its transforms), or as a sink's task would be given them.
+
+    ``left_out``: what could not be handled, and where; in truth it goes where ``errors.*`` says, or fails the task.
+    ``schemas``: what a source would look up or register. ``actions``: what a sink would do, a line each.
+    """
+
+    batches: list[RecordBatch] = field(default_factory=list)
+    left_out: list[Failure] = field(default_factory=list)
+    schemas: list[Rehearsal] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return sum(len(batch) for batch in self.batches)
+
+
+def preview(
+    plugins: PluginRegistry,
+    worker: Mapping[str, str],
+    config: Mapping[str, str],
+    *,
+    rows: int = 10,
+    timeout_s: float = 30,
+) -> Preview:
+    """The first ``rows`` rows of a connector, or those that came within the time.
+
+    A source starts as if it had never run; a sink reads its topics from their beginnings. ``worker`` gives the default
+    converters, ``schema.registry.url`` and, for a sink, ``bootstrap.servers``. Raises ConfigError and what the plugins raise.
+    """
+    worker = {"bootstrap.servers": "127.0.0.1:9092", **worker}
+    worker.setdefault("schema.registry.url", parse(WorkerConfig, worker).schema_registry_url or _NO_REGISTRY)
+    config = resolved(worker, config)
+    connector = plugins.connector(config.get("connector.class", "")).load()
+    common = parse(CommonConfig, config)
+    found = Preview()
+    tolerant = parse(CommonConfig, {**config, "errors.tolerance": "all", "errors.log.enable": "false"})
+    policy = ErrorPolicy(tolerant, common.name, 0, threading.Event(), on_tolerated=found.left_out.append)
+    chain = TransformChain.configured(plugins, common, config)
+    keys, values = (
+        converter(plugins, worker, config, is_key=is_key, connector=common.name, rehearsals=found.schemas)
+        for is_key in (True, False)
+    )
+    try:
+        if issubclass(connector, SourceConnector):
+            _of_source(found, Bench(connector, config), chain, policy, (keys, values), rows, timeout_s)
+        else:
+            pipeline = SinkPipeline(chain, keys, values, policy)
+            _of_sink(found, Bench(connector, config), worker, pipeline, rows)
+    finally:
+        for part in (chain, keys, values):
+            part.close()
+    return found
+
+
+def _of_source(
+    found: Preview,
+    bench: Bench,
+    chain: TransformChain,
+    policy: ErrorPolicy,
+    converters: tuple[Converter, Converter],
+    rows: int,
+    timeout_s: float,
+) -> None:
+    for number, properties in enumerate(bench.plan()):
+        with bench.task(properties, number) as running:
+            task: SourceTask[Any] = running.task
+            limit = threading.Timer(timeout_s, running.context.stopping.set)
+            limit.daemon = True
+            limit.start()
+            while found.rows < rows and not running.context.stopping.is_set():
+                for batch in task.poll():
+                    for part in chain.apply(batch.slice(0, rows - found.rows), policy.guarded):
+                        _converted(part, policy, converters)
+                        found.batches.append(part)
+                    if found.rows >= rows:
+                        break
+            limit.cancel()
+        if found.rows >= rows:
+            return
+
+
+def _converted(batch: RecordBatch, policy: ErrorPolicy, converters: tuple[Converter, Converter]) -> None:
+    """Have the converters make bytes of a batch, for the errors and the schemas that come of it."""
+    keys, values = converters
+
+    def of_keys(part: RecordBatch) -> Sequence[Any]:
+        assert part.keys is not None
+        return [keys.from_connect(part.topic, part.key_schema, part.keys)]
+
+    def of_values(part: RecordBatch) -> Sequence[Any]:
+        return [values.from_connect(part.topic, part.value_schema, part.values)]
+
+    if batch.keys is not None:
+        policy.guarded("KEY_CONVERTER", type(keys).__name__, batch, of_keys)
+    policy.guarded("VALUE_CONVERTER", type(values).__name__, batch, of_values)
+
+
+def _of_sink(found: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:
+    sink = parse(SinkConfig, bench.properties)
+    fetched = _fetched(worker, sink, rows)
+    if not fetched:
+        raise ConnectError(f"there are no records to show in {', '.join(sink.topics) or sink.topics_regex}")
+    for batch in pipeline.receive(fetched):
+        if found.rows < rows:
+            found.batches.append(batch.slice(0, rows - found.rows))
+    task: SinkTask[Any] = bench.unstarted()
+    found.actions = list(task.preview(found.batches))
+
+
+def _fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[FetchedBatches]:
+    """The first records of the sink's topics, from outside of its group."""
+    from broker.client import TopicPartition
+    from broker.client.blocking import Admin, BatchConsumer
+
+    config = worker_client(worker, "consumer").with_properties({"auto.offset.reset": "earliest"})
+    with Admin(config) as admin:
+        there = admin.list_topics()
+        wanted = [name for name in there if name in sink.topics]
+        if sink.topics_regex:
+            wanted += [name for name in there if re.fullmatch(sink.topics_regex, name)]
+        missing = [name for name in sink.topics if name not in there]
+        if missing:
+            raise ConnectError(f"there is no topic {', '.join(missing)}")
+        described = admin.describe_topics(wanted)
+        partitions = [TopicPartition(name, p.partition) for name in wanted for p in described[name].partitions]
+        ends, starts = admin.end_offsets(partitions), admin.beginning_offsets(partitions)
+    left = {partition for partition in partitions if starts[partition] < ends[partition]}
+    found: list[FetchedBatches] = []
+    count = 0
+    with BatchConsumer(config) as consumer:
+        consumer.assign(sorted(left))
+        while left and count < rows:
+            for part in consumer.fetch():
+                found.append(part)
+                count += len(part.columns())
+            left = {partition for partition in left if consumer.position(partition) < ends[partition]}
+    return sorted(found, key=lambda part: (part.topic, part.partition))

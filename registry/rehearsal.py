@@ -1,0 +1,96 @@
+"""A registry client that writes nothing: it reads what there is, and keeps in memory what it would have registered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from registry.client import (
+    Incompatible,
+    NotFound,
+    ParsedSchema,
+    Reference,
+    RegisteredSchema,
+    RegistryClient,
+    Unavailable,
+)
+
+__all__ = ["Rehearsal", "RehearsingClient"]
+
+_LAST_ID: Final = 2**31 - 1
+"""Made-up ids count down from here, far from those that a registry gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What ``register`` was asked for. ``schema_id`` is the registry's where it has the schema already, else None."""
+
+    subject: str
+    text: str
+    schema_id: int | None
+
+
+class RehearsingClient(RegistryClient):
+    """For previews. A registry that cannot be reached counts as an empty one; ``rehearsed`` tells what was asked for."""
+
+    @classmethod
+    def over(cls, client: RegistryClient, rehearsed: list[Rehearsal]) -> Self:
+        """A rehearsing client of the same registry with the same settings; the given one is not to be used any more."""
+        made = cls.__new__(cls)
+        made.__dict__.update(client.__dict__)
+        made._attempts = 1
+        made.rehearsed = rehearsed
+        made._made_up = {}
+        return made
+
+    rehearsed: list[Rehearsal]
+    _made_up: dict[int, ParsedSchema]
+
+    def register(
+        self,
+        subject: str,
+        schema: ParsedSchema | str,
+        *,
+        references: Sequence[Reference] = (),
+        normalize: bool = False,
+        schema_type: str = "AVRO",
+    ) -> int:
+        """The id that the registry has for it, else one that is made up. Raises Incompatible as the registry would."""
+        more: dict[str, Any] = {"references": references, "schema_type": schema_type}
+        text = schema if isinstance(schema, str) else schema.canonical
+        try:
+            known = super().id_of(subject, schema, normalize=normalize, **more)
+        except (NotFound, Unavailable):
+            pass
+        else:
+            self.rehearsed.append(Rehearsal(subject, text, known))
+            return known
+        try:
+            problems = super().problems(subject, schema, version=None, **more)
+        except (NotFound, Unavailable):
+            problems = []
+        if problems:
+            raise Incompatible(f"Schema being registered is incompatible with an earlier schema: {problems}", 409)
+        parsed = self._parsed(schema_type, schema, references) if isinstance(schema, str) else schema
+        schema_id = next((i for i, known_schema in self._made_up.items() if known_schema == parsed), None)
+        if schema_id is None:
+            schema_id = _LAST_ID - len(self._made_up)
+            self._made_up[schema_id] = parsed
+        self.rehearsed.append(Rehearsal(subject, text, None))
+        return schema_id
+
+    def any_schema(self, schema_id: int, subject: str | None = None) -> ParsedSchema:
+        if schema_id in self._made_up:
+            return self._made_up[schema_id]
+        return super().any_schema(schema_id, subject)
+
+    def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
+        try:
+            return super().version(subject, version)
+        except (NotFound, Unavailable):
+            made = [one for one in self.rehearsed if one.subject == subject and one.schema_id is None]
+            if version != "latest" or not made:
+                raise
+            parsed = next(iter(self._made_up))
+            return RegisteredSchema(subject, 1, parsed, made[-1].text)

@@ -1,0 +1,92 @@
+"""A preview shows what a connector would do, through its real transforms and converters, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from broker.client import ClientConfig, NewTopic
+from broker.client.blocking import Admin, BatchProducer
+from connect.plugins import load_plugins
+from connect.preview import preview
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="module")
+def plugins():
+    return load_plugins()
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as shop:
+        shop.execute("create table orders (id integer primary key, country text)")
+        shop.executemany("insert into orders values (?, ?)", [(n, "de") for n in range(1, 30)])
+    return {
+        "name": "shop",
+        "connector.class": "JdbcSource",
+        "connection.url": f"jdbc:sqlite:{path}",
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "topic.prefix": "shop_",
+    }
+
+
+def test_a_source_is_shown_as_it_would_send(plugins, source):
+    chain = {
+        "transforms": "key,route",
+        "transforms.key.type": "org.apache.kafka.connect.transforms.ValueToKey",
+        "transforms.key.fields": "id",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": "shop_(.*)",
+        "transforms.route.replacement": "$1",
+    }
+    seen = preview(plugins, {}, {**source, **chain}, rows=3)
+    records = [record for batch in seen.batches for record in batch.records()]
+    assert [(r.topic, r.key, r.value["id"]) for r in records] == [("orders", {"id": n}, n) for n in (1, 2, 3)]
+    assert {(s.subject, s.schema_id) for s in seen.schemas} == {("orders-key", None), ("orders-value", None)}
+    assert json.loads(seen.schemas[-1].text)["type"] == "record"
+
+
+def test_what_a_converter_cannot_do_is_shown_and_not_raised(plugins, source):
+    chain = {
+        "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+        "transforms": "one",
+        "transforms.one.type": "org.apache.kafka.connect.transforms.ExtractField$Value",
+        "transforms.one.field": "country",
+    }
+    seen = preview(plugins, {}, {**source, **chain}, rows=2)
+    assert [failure.stage for failure in seen.left_out] == ["VALUE_CONVERTER"] * 2
+
+
+def test_a_sink_is_shown_what_it_would_store(plugins, tidegate_broker, tmp_path):
+    config = ClientConfig(tidegate_broker.bootstrap_servers)
+    with Admin(config) as admin, BatchProducer(config) as producer:
+        admin.create_topics([NewTopic("preview-orders", 2, 1)])
+        for n in range(20):
+            value = json.dumps({"id": n, "country": "de" if n % 2 else "fr"}).encode()
+            producer.send("preview-orders", None, value, partition=n % 2)
+        producer.flush()
+    sink = {
+        "name": "out",
+        "connector.class": "tidegate.local.LocalSinkConnector",
+        "topics": "preview-orders",
+        "store.url": str(tmp_path / "out"),
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "100",
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    seen = preview(plugins, {"bootstrap.servers": tidegate_broker.bootstrap_servers}, sink, rows=15)
+    assert seen.rows == 15
+    assert [action.split(" (")[0] for action in seen.actions] == [
+        f"object topics/preview-orders/partition={n}/preview-orders+{n}+0000000000.json" for n in (0, 1)
+    ]
+    assert not (tmp_path / "out").exists()
+    with Admin(config) as admin:
+        assert not [group for group in admin.list_groups() if group.group_id == "connect-out"]
