@@ -10,7 +10,7 @@ from typing import Any, Final
 from connect.api import Converter, ConverterContext, PluginType, Task
 from connect.clients import ClientLoop, TaskClients, worker_client
 from connect.config import WorkerConfig
-from connect.connector_config import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties, topic_groups
+from connect.connector_config import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties
 from connect.context import RunningSinkContext, RunningSourceContext, RunningTaskContext
 from connect.control import TaskControl
 from connect.dead_letters import DeadLetters, Reporter
@@ -18,11 +18,12 @@ from connect.error_policy import ErrorPolicy, Failure
 from connect.errors import UnknownPlugin
 from connect.job_runner import GroupOffsets, JobRunner
 from connect.plugins import PluginRegistry
-from connect.senders import DeadLetterSender, KafkaOffsets, KafkaSender, TopicRules
+from connect.senders import DeadLetterSender
 from connect.sink_consumer import KafkaSinkConsumer
 from connect.sink_pipeline import SinkPipeline
 from connect.sink_runner import SinkRunner
-from connect.source_offsets import SubmittedBatches
+from connect.source_ends import SourceEnds
+from connect.source_offsets import OffsetKeys, SourcePosition
 from connect.source_pipeline import InFlight, SourcePipeline
 from connect.source_runner import SourceRunner
 from connect.stores.offsets import canonical
@@ -52,6 +53,9 @@ class TaskParts:
     on_paused: Callable[[bool], None]
     on_topic: Callable[[str], None]
     on_progress: Callable[[dict[str, Any]], None]
+    ask_worker: Callable[[str], Any]
+    """Ask the worker: "fence" (end what forerunners of the connector's tasks can write), "confirm" (the task is still to run
+    as it was set up; raises where not), "offsets" (the connector's positions in the worker's topic)."""
 
     @property
     def clients(self) -> TaskClients:
@@ -107,34 +111,35 @@ def _chain(parts: TaskParts, config: CommonConfig, made: ExitStack) -> Transform
 def source_runner(parts: TaskParts) -> SourceRunner:
     """A source's runner with its clients connected. Raises Stopped; what was made before an error is closed."""
     worker, config = parse(WorkerConfig, parts.worker), parse(SourceConfig, parts.config)
-    known = [(entry["partition"], entry["offset"]) for entry in parts.offsets]
-    context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
-    task: Any = parts.task_class(parts.task_config, context)
+    policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
     with ExitStack() as made:
-        loop = ClientLoop(parts.control.stopping)
-        groups = topic_groups(parts.config, config.topic_creation_groups)
-        rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
-        offsets = KafkaOffsets(loop, parts.clients.offsets_producer(), worker.offset_topic)
-        sender = KafkaSender(loop, parts.clients, rules)
-        for client in (offsets, sender):
-            made.callback(client.close)
-            client.start()
         keys, values = _converters(parts, made)
         chain = _chain(parts, config, made)
-        policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
+        ends = SourceEnds(parts, worker, config, made)
+        positions = ends.connected()
+        known = [(entry["partition"], entry["offset"]) for entry in positions]
+        context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
+        task: Any = parts.task_class(parts.task_config, context)
         in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
         pipeline = SourcePipeline(
             chain,
             keys,
             values,
             policy=policy,
-            sender=sender,
+            sender=ends.sender,
             in_flight=in_flight,
-            compression=sender.compression,
-            max_batch_bytes=sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
+            compression=ends.sender.compression,
+            max_batch_bytes=ends.sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
             on_topic=parts.on_topic,
         )
-        stored = {canonical(entry["partition"]): entry["key"] for entry in parts.offsets}
+
+        def on_committed(safe: Sequence[SourcePosition]) -> None:
+            for partition, offset in safe:
+                context.remember(partition, offset)
+            with parts.control.calling("committed"):
+                task.committed(safe)
+
+        offset_keys = OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
         return SourceRunner(
             task,
             context,
@@ -142,10 +147,8 @@ def source_runner(parts: TaskParts) -> SourceRunner:
             pipeline=pipeline,
             in_flight=in_flight,
             policy=policy,
-            submitted=SubmittedBatches(parts.connector, stored),
-            offsets=offsets,
-            flush_interval_ms=worker.offset_flush_interval_ms,
-            flush_timeout_ms=worker.offset_flush_timeout_ms,
+            delivery=ends.delivery(context, offset_keys, on_committed),
+            merge=config.transaction_boundary.lower() != "connector",
             on_paused=parts.on_paused,
             close=made.pop_all().close,
         )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from connect.config import client_properties
+from connect.config import WorkerConfig, client_properties
 from connect.connector_config import override_properties
 from connect.control import Stopped
+from connect.exactly_once import transactional_id
+from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig
 
-__all__ = ["ClientLoop", "TaskClients", "worker_client"]
+__all__ = ["ClientLoop", "TaskClients", "patiently", "worker_client"]
 
 log = logger(__name__)
 T = TypeVar("T")
@@ -67,20 +70,25 @@ class ClientLoop:
                     raise RetriableError("the log did not answer before the task had to stop")
 
     def patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]], about: str) -> T:
-        """What ``attempt`` comes to, tried again for as long as its error says that this can help: a cluster that is away
-        comes back. Raises Stopped when the task is to stop."""
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                return self.run(attempt())
-            except TidegateError as error:
-                if not error.retriable:
-                    raise
-                if not self._stopping.is_set():
-                    log.warning("the log cannot be used; trying again", about=about, error=str(error))
-            if self._stopping.wait(pause_s):
-                raise Stopped
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        """What ``attempt`` comes to; see ``patiently``."""
+        return patiently(lambda: self.run(attempt()), self._stopping, about)
+
+
+def patiently(attempt: Callable[[], T], stopping: threading.Event, about: str) -> T:
+    """What ``attempt`` gives, tried again for as long as its error says that this can help: a cluster that is away comes
+    back. Raises Stopped when the task is to stop."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return attempt()
+        except TidegateError as error:
+            if not error.retriable:
+                raise
+            if not stopping.is_set():
+                log.warning("not possible now; trying again", about=about, error=str(error))
+        if stopping.wait(pause_s):
+            raise Stopped
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def worker_client(worker: Mapping[str, str], kind: str = "admin") -> ClientConfig:
@@ -108,15 +116,38 @@ class TaskClients:
         settings = {**fixed, **client_properties(self._worker, kind, overrides)}
         return ClientConfig(settings.pop("bootstrap.servers", self._worker["bootstrap.servers"]), settings)
 
+    def _at_producers_cluster(self, kind: str, fixed: Mapping[str, str]) -> ClientConfig:
+        return dataclasses.replace(
+            self._config(kind, fixed), bootstrap_servers=self._config("producer", {}).bootstrap_servers
+        )
+
     def producer(self) -> ClientConfig:
         """Of a source's records; it tries for ever, since a broker that is away comes back."""
         own = {"client.id": f"connector-producer-{self._connector}-{self._task}"}
         return self._config("producer", own | {"acks": "all", "delivery.timeout.ms": _FOR_EVER_MS})
 
+    def transactional_producer(self) -> ClientConfig:
+        """Of a source's records and offsets together; a second one of the same task ends what the first one can do."""
+        name = transactional_id(parse(WorkerConfig, self._worker).group_id, self._connector, self._task)
+        return self.producer().with_properties({"transactional.id": name, "enable.idempotence": "true"})
+
     def offsets_producer(self) -> ClientConfig:
-        """Of a source's offsets, in the worker's cluster whatever the connector overrides."""
+        """Of a source's offsets in the worker's topic, in the worker's cluster whatever the connector overrides."""
         own = {"client.id": f"connector-offsets-{self._connector}-{self._task}", "acks": "all"}
         return worker_client(self._worker, "producer").with_properties(own)
+
+    def own_offsets_producer(self) -> ClientConfig:
+        """Of a source's offsets in a topic of its own, in the cluster of its records."""
+        return self.producer().with_properties({"client.id": f"connector-offsets-{self._connector}-{self._task}"})
+
+    def own_offsets_consumer(self) -> ClientConfig:
+        """Reads such a topic, without what a transaction that was not committed left there."""
+        own = {"client.id": f"connector-offsets-{self._connector}-{self._task}"}
+        return self._at_producers_cluster("consumer", own).with_properties({"isolation.level": "read_committed"})
+
+    def own_offsets_admin(self) -> ClientConfig:
+        """Creates such a topic."""
+        return self._at_producers_cluster("admin", {"client.id": f"connector-offsets-{self._connector}-{self._task}"})
 
     def dead_letter_producer(self) -> ClientConfig:
         own = {"client.id": f"connector-dlq-producer-{self._connector}-{self._task}"}

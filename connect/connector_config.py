@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tidegate.kit.config import KeyType, at_least, config, family, key, one_of, valid_regex
+from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of, valid_regex
 from tidegate.kit.errors import Problem
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "topic_groups",
 ]
 
-_COMMON, _ERRORS = "Common", "Error Handling"
+_COMMON, _ERRORS, _EXACTLY_ONCE = "Common", "Error Handling", "Exactly Once Support"
 
 
 def _plain_name(value: str) -> str | None:
@@ -213,6 +213,55 @@ class CommonConfig:
         group=_COMMON,
         display_name="Task isolation",
     )
+    task_restart_max: int = key(
+        "task.restart.max",
+        default=0,
+        type=KeyType.INT,
+        check=at_least(-1),
+        doc="How many times a task that failed is started again by itself, -1 for ever. It counts anew once the task has "
+        "run for task.restart.backoff.max.ms. Kafka Connect leaves such a task FAILED, as 0 does.",
+        importance="low",
+        group=_COMMON,
+        display_name="Task restarts",
+    )
+    task_restart_backoff_ms: int = key(
+        "task.restart.backoff.ms",
+        default=1_000,
+        check=at_least(0),
+        doc="Milliseconds before the first of these restarts; twice as many before each one after it.",
+        importance="low",
+        group=_COMMON,
+        display_name="Task restart backoff",
+    )
+    task_restart_backoff_max_ms: int = key(
+        "task.restart.backoff.max.ms",
+        default=60_000,
+        check=at_least(0),
+        doc="The longest such time in milliseconds.",
+        importance="low",
+        group=_COMMON,
+        display_name="Longest task restart backoff",
+    )
+    task_hang_timeout_ms: int = key(
+        "task.hang.timeout.ms",
+        default=300_000,
+        check=at_least(0),
+        doc="Milliseconds after which one call of a task (poll, put, flush ...) counts as hanging: where the task is then "
+        "is shown in its status, and task.hang.action done. 0 never.",
+        importance="low",
+        group=_COMMON,
+        display_name="Task hang timeout",
+    )
+    task_hang_action: str = key(
+        "task.hang.action",
+        default="show",
+        check=one_of("show", "fail"),
+        doc="'show': a hanging task goes on, with its trace in the status. 'fail': its host process is drained, killed and "
+        "replaced, and the task is FAILED (and started again as task.restart.max says).",
+        importance="low",
+        group=_COMMON,
+        display_name="Task hang action",
+    )
     producer_override: dict[str, str] = family("producer.override.", doc="Settings of the producers of this connector.")
     consumer_override: dict[str, str] = family("consumer.override.", doc="Settings of the consumers of this connector.")
     admin_override: dict[str, str] = family("admin.override.", doc="Settings of the admin clients of this connector.")
@@ -236,19 +285,45 @@ class SourceConfig(CommonConfig):
         "exactly.once.support",
         default="requested",
         check=one_of("requested", "required", ignore_case=True),
-        doc="'required' fails validation where exactly-once delivery cannot be had.",
-        group="Exactly Once Support",
+        doc="'required' lets the connector be checked beforehand: without exactly-once delivery it is refused. "
+        "'requested' takes what worker and connector can do.",
+        group=_EXACTLY_ONCE,
         width="SHORT",
         display_name="Exactly once support",
     )
-
-    def problems(self) -> Iterable[Problem]:
-        if self.exactly_once.lower() == "required":
-            yield Problem(
-                "exactly.once.support",
-                "Invalid value required for configuration exactly.once.support: this worker does not have "
-                "exactly-once support for source connectors enabled; use requested",
-            )
+    transaction_boundary: str = key(
+        "transaction.boundary",
+        default="poll",
+        check=one_of("poll", "interval", "connector", ignore_case=True),
+        doc="With exactly-once sources: where a transaction ends. 'poll': with what each poll brought; 'interval': after "
+        "transaction.boundary.interval.ms; 'connector': where the connector says, if it can.",
+        group=_EXACTLY_ONCE,
+        width="SHORT",
+        display_name="Transaction Boundary",
+    )
+    transaction_interval_ms: int | None = key(
+        "transaction.boundary.interval.ms",
+        default=None,
+        type=KeyType.LONG,
+        check=at_least(0),
+        importance="low",
+        doc="Milliseconds from one commit to the next with transaction.boundary=interval; the worker's "
+        "offset.flush.interval.ms unless given.",
+        group=_EXACTLY_ONCE,
+        width="SHORT",
+        display_name="Transaction boundary interval",
+    )
+    offsets_topic: str | None = key(
+        "offsets.storage.topic",
+        default=None,
+        check=non_empty,
+        importance="low",
+        doc="A topic of its own for this connector's offsets, on the cluster that its records go to; created if missing. "
+        "The worker's offset topic gets them too. Unless given, the worker's alone.",
+        group="offsets.topic",
+        width="LONG",
+        display_name="Offsets topic",
+    )
 
 
 @config

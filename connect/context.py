@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connect.api import ConnectError, ErrantRecordReporter, TopicPartition
+from connect.api import ConnectError, ErrantRecordReporter, TopicPartition, TransactionContext
 from connect.stores.offsets import canonical
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class RunningSourceContext(RunningTaskContext):
     ) -> None:
         super().__init__(*args, **more)
         self._offsets = {canonical(partition): offset for partition, offset in offsets}
+        self.transaction: TransactionContext | None = None
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self._offsets.get(canonical(partition))

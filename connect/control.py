@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 __all__ = ["Runner", "Stopped", "TaskControl"]
@@ -19,6 +22,22 @@ class TaskControl:
         self.stopping = threading.Event()
         self._paused = paused
         self._changed = threading.Condition()
+        self._call: tuple[str, float] | None = None
+
+    @contextmanager
+    def calling(self, name: str) -> Iterator[None]:
+        """Around each call of the plugin's own code: so that one that does not return is noticed (``running_call``)."""
+        self._call = (name, time.monotonic())
+        try:
+            yield
+        finally:
+            self._call = None
+
+    @property
+    def running_call(self) -> tuple[str, float] | None:
+        """The call of the task that is running, and for how many seconds it has been; from any thread."""
+        call = self._call
+        return None if call is None else (call[0], time.monotonic() - call[1])
 
     @property
     def paused(self) -> bool:

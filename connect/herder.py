@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from connect.api import Plugin, PluginType
+from connect.api import ConnectError, Plugin, PluginType
 from connect.errors import HostDied
 from connect.plugins import CONNECTORS, PluginRegistry
 from connect.stores import ConfigStore, OffsetStore, State, Status, StatusStore, TargetState
@@ -314,6 +314,20 @@ class Herder:
     async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
         found = await self.offsets.read(connector)
         return [{"partition": one.partition, "offset": one.offset, "key": one.key} for one in found]
+
+    async def fence(self, connector: str) -> None:
+        """Alone, this worker has stopped or killed all earlier tasks before it starts new ones."""
+
+    async def confirm(self, task: TaskId) -> None:
+        """Raises ConnectError where the connector's tasks have been planned anew since this one was started."""
+        running = self._running.get(task[0])
+        stored = self.configs.connectors.get(task[0])
+        wanted = dict(enumerate(stored.tasks or [])) if stored is not None else {}
+        if stored is None or running is None or running.tasks.get(task[1]) != (stored.config, wanted.get(task[1])):
+            raise ConnectError(
+                f"Cannot start source task {task[0]}-{task[1]} with exactly-once support as the connector has already "
+                "generated a new set of task configs"
+            )
 
     def _write(self, work: Coroutine[Any, Any, None]) -> None:
         """A status that need not be waited for; those of one task stay in order, since each is sent at once."""

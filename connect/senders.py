@@ -7,19 +7,24 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+from connect.api import ConnectError
 from connect.clients import ClientLoop, TaskClients
 from connect.connector_config import TopicGroup
 from connect.stores.values import encoded
 from connect.topics import create_topic
 from tidegate.kit.config import parse
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from broker.client import Ack, ClientConfig, EncodedBatch, NewTopic
+    from broker.client import Ack, BatchProducer, ClientConfig, EncodedBatch, NewTopic
+
+__all__ = ["DeadLetterSender", "KafkaOffsets", "KafkaSender", "TopicRules", "TransactionalSender"]
+
+log = logger(__name__)
 
 _LAST_WORDS_S: Final = 1.0
 """How long a producer that is closed waits for what was not acknowledged yet: its task has waited before."""
-
-__all__ = ["DeadLetterSender", "KafkaOffsets", "KafkaSender", "TopicRules"]
 
 
 class TopicRules:
@@ -43,12 +48,14 @@ class TopicRules:
 class KafkaSender:
     """The Sender of a source task."""
 
-    def __init__(self, loop: ClientLoop, clients: TaskClients, rules: TopicRules) -> None:
+    def __init__(
+        self, loop: ClientLoop, clients: TaskClients, rules: TopicRules, producer: ClientConfig | None = None
+    ) -> None:
         from broker.client import Admin, BatchProducer
 
         self._loop, self._rules = loop, rules
         self._counts: dict[str, int] = {}
-        config = clients.producer()
+        config = producer or clients.producer()
         settings = config.producer()
         self.compression, self.max_request_bytes = settings.compression_type, settings.max_request_size
         self._admin, self._producer = Admin(clients.admin()), BatchProducer(config)
@@ -81,13 +88,94 @@ class KafkaSender:
         self._loop.run(self._admin.stop())
 
 
-class KafkaOffsets:
-    """The OffsetWriter of a source task."""
+class TransactionalSender(KafkaSender):
+    """The Sender of an exactly-once source, and its Transactions: positions go to ``offset_topic`` with the records.
 
-    def __init__(self, loop: ClientLoop, config: ClientConfig, topic: str) -> None:
+    ``start`` leaves the producer alone, since that fences the task's forerunner: ``take_over`` does it.
+    """
+
+    def __init__(
+        self,
+        loop: ClientLoop,
+        clients: TaskClients,
+        rules: TopicRules,
+        offset_topic: str,
+        copy: KafkaOffsets | None = None,
+    ) -> None:
+        super().__init__(loop, clients, rules, clients.transactional_producer())
+        self._offset_topic, self._copy = offset_topic, copy
+        self._open = False
+
+    def start(self) -> None:
+        self._loop.patiently(self._admin.start, "starting a source's admin client")
+
+    def take_over(self) -> None:
+        """From here on no other producer of this task can write or commit. Waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._producer.start, "starting a source's transactional producer")
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    def partition_count(self, topic: str) -> int:
+        if topic == self._offset_topic:
+            raise ConnectError(
+                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled: "
+                f"{topic} is this one's"
+            )
+        return super().partition_count(topic)
+
+    def send_batch(self, topic: str, partition: int, batch: EncodedBatch) -> Future[Ack]:
+        self._begin()
+        return super().send_batch(topic, partition, batch)
+
+    def _begin(self) -> None:
+        if not self._open:
+            self._loop.run(self._producer.begin_transaction())
+            self._open = True
+
+    def commit(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
+        """Raises ConnectError where the transaction cannot be committed: its outcome is then for the next task to find."""
+        self._begin()
+        try:
+            self._loop.run(self._commit(offsets))
+        except TidegateError as error:
+            raise ConnectError(f"{_REASONS.get(type(error).__name__, _NOT_COMMITTED)}: {error}") from error
+        self._open = False
+        if self._copy is not None:
+            self._copy.write_copy(offsets)
+
+    async def _commit(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
+        await _written(self._producer, self._offset_topic, offsets)
+        await self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        self._open = False
+        self._loop.run(self._producer.abort_transaction())
+
+
+async def _written(
+    producer: BatchProducer, topic: str, offsets: Mapping[bytes, Mapping[str, Any]]
+) -> list[asyncio.Future[Ack]]:
+    return [await producer.enqueue(topic, key, encoded(dict(value))) for key, value in offsets.items()]
+
+
+_NOT_COMMITTED: Final = "offsets and records could not be committed"
+_EXPIRED: Final = (
+    "records could not be written before their transaction expired, or another task took this one's place. If it was the "
+    "time: raise producer.override.transaction.timeout.ms, lower transaction.boundary.interval.ms, or use "
+    "transaction.boundary=poll"
+)
+_REASONS: Final = {"InvalidProducerEpoch": _EXPIRED, "ProducerFenced": _EXPIRED}
+
+
+class KafkaOffsets:
+    """The OffsetWriter of a source task. Where ``copy`` is given, positions go there too, as well as that can be done."""
+
+    def __init__(self, loop: ClientLoop, config: ClientConfig, topic: str, copy: KafkaOffsets | None = None) -> None:
         from broker.client import BatchProducer
 
-        self._loop, self._topic = loop, topic
+        self._loop, self._topic, self._copy = loop, topic, copy
         self._producer = BatchProducer(config)
 
     def start(self) -> None:
@@ -96,10 +184,18 @@ class KafkaOffsets:
 
     def write(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
         self._loop.run(self._write(offsets))
+        if self._copy is not None:
+            self._copy.write_copy(offsets)
+
+    def write_copy(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
+        """Write what another topic has already; a failure is only logged."""
+        try:
+            self._loop.run(self._write(offsets))
+        except TidegateError as error:
+            log.warning("the worker's offset topic did not take a copy", topic=self._topic, error=str(error))
 
     async def _write(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
-        sent = [await self._producer.enqueue(self._topic, key, encoded(dict(value))) for key, value in offsets.items()]
-        for future in sent:
+        for future in await _written(self._producer, self._topic, offsets):
             await future
 
     def close(self) -> None:

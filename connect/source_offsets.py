@@ -11,18 +11,31 @@ from typing import Any
 from connect.api import ConnectError
 from connect.stores.offsets import canonical, offset_key
 
-__all__ = ["SourcePosition", "SubmittedBatches"]
+__all__ = ["OffsetKeys", "SourcePosition", "SubmittedBatches", "checked"]
 
 SourcePosition = tuple[dict[str, Any], dict[str, Any]]
 """A source partition and the offset in it."""
 
 
-class SubmittedBatches:
-    """The batches sent so far, per source partition in their order. ``keys`` are the record keys that are in the offset
-    topic already, by canonical partition."""
+class OffsetKeys:
+    """The keys of a connector's positions. ``keys`` are those in the offset topic already, by canonical partition: who
+    overwrites a position uses the bytes that are there, so that compaction keeps one of them."""
 
     def __init__(self, connector: str, keys: Mapping[str, str]) -> None:
         self._connector, self._keys = connector, dict(keys)
+
+    def key(self, partition: Mapping[str, Any]) -> bytes:
+        name = canonical(partition)
+        if name not in self._keys:
+            self._keys[name] = offset_key(self._connector, partition)
+        return self._keys[name].encode()
+
+
+class SubmittedBatches:
+    """The batches sent so far, per source partition in their order."""
+
+    def __init__(self, keys: OffsetKeys) -> None:
+        self.keys = keys
         self._waiting: dict[str, deque[tuple[SourcePosition, Sequence[Future[Any]]]]] = {}
 
     def add(
@@ -31,9 +44,9 @@ class SubmittedBatches:
         """Note a batch; one without a position counts as part of the next one that has one."""
         if partition is None:
             return
-        name = canonical(_checked(partition))
+        name = canonical(checked(partition))
         waiting = self._waiting.setdefault(name, deque())
-        waiting.append(((dict(partition), dict(_checked(offset) if offset is not None else {})), futures))
+        waiting.append(((dict(partition), dict(checked(offset) if offset is not None else {})), futures))
 
     def take_safe(self) -> list[SourcePosition]:
         """The newest safe position of each partition that has a new one; forgets what it covers."""
@@ -58,19 +71,12 @@ class SubmittedBatches:
             if not future.done()
         ]
 
-    def key(self, partition: Mapping[str, Any]) -> bytes:
-        """The key of a position's record: the one that is there, so that compaction keeps one of them."""
-        name = canonical(partition)
-        if name not in self._keys:
-            self._keys[name] = offset_key(self._connector, partition)
-        return self._keys[name].encode()
-
 
 def _succeeded(future: Future[Any]) -> bool:
     return not future.cancelled() and future.exception() is None
 
 
-def _checked(position: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked(position: Mapping[str, Any]) -> Mapping[str, Any]:
     """Raises ConnectError for what Kafka Connect does not let into its offset topic."""
     for name, value in position.items():
         if not isinstance(name, str) or not (value is None or isinstance(value, str | bool | int | float)):

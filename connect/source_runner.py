@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import wait
-from contextlib import suppress
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from connect.api import RetriableConnectError, SourceTask
+from connect.api import RecordBatch, RetriableConnectError, SourceTask
 from connect.context import RunningSourceContext
 from connect.control import Stopped, TaskControl
+from connect.deliveries import Delivery
 from connect.error_policy import ErrorPolicy
 from connect.merging import merged
-from connect.source_offsets import SourcePosition, SubmittedBatches
 from connect.source_pipeline import InFlight, SourcePipeline
-from connect.stores.offsets import canonical
-from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
-__all__ = ["OffsetWriter", "SourceRunner"]
+__all__ = ["SourceRunner"]
 
 log = logger(__name__)
 
@@ -28,14 +23,8 @@ _IDLE_S: Final = 0.05
 _RETRY_S: Final = 1.0
 
 
-class OffsetWriter(Protocol):
-    def write(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
-        """Write positions by record key; returns when the log has them."""
-        ...
-
-
 class SourceRunner:
-    """One task from ``start`` to ``stop``. ``on_state`` hears True when it is paused and False when it runs."""
+    """One task from ``start`` to ``stop``. ``on_paused`` hears True when it is paused and False when it runs."""
 
     def __init__(
         self,
@@ -46,36 +35,32 @@ class SourceRunner:
         pipeline: SourcePipeline,
         in_flight: InFlight,
         policy: ErrorPolicy,
-        submitted: SubmittedBatches,
-        offsets: OffsetWriter,
-        flush_interval_ms: int,
-        flush_timeout_ms: int,
+        delivery: Delivery,
+        merge: bool = True,
         on_paused: Callable[[bool], None],
         close: Callable[[], None],
     ) -> None:
+        """``merge`` says whether small batches of a poll may travel as one."""
         self._task, self._context, self._control = task, context, control
         self._pipeline, self._in_flight, self._policy = pipeline, in_flight, policy
-        self._submitted, self._offsets = submitted, offsets
-        self._flush_interval_s, self._flush_timeout_s = flush_interval_ms / 1000, flush_timeout_ms / 1000
+        self._delivery, self._merge = delivery, merge
         self._on_paused, self._close = on_paused, close
-        self._uncommitted: dict[str, SourcePosition] = {}
-        self._polled_records = self._polled_batches = self._commits = 0
-        self._next_commit = time.monotonic() + self._flush_interval_s
+        self._polled_records = self._polled_batches = 0
 
     def run(self) -> None:
         try:
-            self._task.start()
+            with self._control.calling("start"):
+                self._task.start()
             try:
                 self._loop()
             except BaseException:
-                # What was sent before counts all the same; but the first failure is the one to show.
-                with suppress(TidegateError):
-                    self._finish()
+                self._delivery.abandon()
                 raise
-            self._finish()
+            self._delivery.finish()
         finally:
             try:
-                self._task.stop()
+                with self._control.calling("stop"):
+                    self._task.stop()
             finally:
                 self._close()
 
@@ -84,24 +69,26 @@ class SourceRunner:
 
     def _loop(self) -> None:
         self._on_paused(self._control.paused)
+        self._delivery.begin()
         while not self._control.stopping.is_set():
             if self._control.paused:
-                self._finish()
+                self._delivery.finish()
                 self._on_paused(True)
                 while self._control.paused and not self._control.stopping.is_set():
                     self._control.wait_while_paused(1)
                 self._on_paused(False)
+                self._delivery.begin()
                 continue
             try:
                 self._step()
             except Stopped:
+                self._delivery.torn()
                 return
-            if time.monotonic() >= self._next_commit:
-                self.commit()
+            self._delivery.polled()
 
     def _step(self) -> None:
         try:
-            batches = self._policy.retried(self._task.poll)
+            batches = self._policy.retried(self._poll)
         except RetriableConnectError as error:
             log.warning("poll will be repeated", connector=self._context.connector, error=str(error))
             self._control.stopping.wait(_RETRY_S)
@@ -110,43 +97,20 @@ class SourceRunner:
             self._in_flight.check()
             self._control.stopping.wait(_IDLE_S)
             return
-        for batch in merged(batches):
+        for batch in merged(batches) if self._merge else batches:
             self._polled_batches += 1
             self._polled_records += len(batch)
-            self._submitted.add(batch.source_partition, batch.source_offset, self._pipeline.send(batch))
+            self._delivery.sent(batch, self._pipeline.send(batch))
 
-    def commit(self) -> None:
-        """Write the positions that are safe, then tell the task."""
-        self._next_commit = time.monotonic() + self._flush_interval_s
-        self._uncommitted |= {
-            canonical(partition): (partition, offset) for partition, offset in self._submitted.take_safe()
-        }
-        if not self._uncommitted:
-            return
-        safe = list(self._uncommitted.values())
-        try:
-            self._offsets.write({self._submitted.key(partition): offset for partition, offset in safe})
-        except TidegateError as error:
-            if not error.retriable:
-                raise
-            log.warning("offsets will be committed later", connector=self._context.connector, error=str(error))
-            return
-        self._uncommitted.clear()
-        self._commits += 1
-        for partition, offset in safe:
-            self._context.remember(partition, offset)
-        self._task.committed(safe)
-
-    def _finish(self) -> None:
-        """Wait for what was sent, within the time, and commit it."""
-        wait(self._submitted.pending, timeout=self._flush_timeout_s)
-        self.commit()
+    def _poll(self) -> Sequence[RecordBatch]:
+        with self._control.calling("poll"):
+            return self._task.poll()
 
     def statistics(self) -> dict[str, Any]:
         return {
             "source-record-poll-total": self._polled_records,
             "source-record-write-total": self._pipeline.written_records,
-            "offset-commit-total": self._commits,
+            "offset-commit-total": self._delivery.commits,
             "total-record-failures": self._policy.failures,
             "total-records-skipped": self._policy.skipped,
             "total-retries": self._policy.retries,

@@ -23,6 +23,7 @@ from connect.connector_config import (
     topic_groups,
 )
 from connect.errors import BadRequest
+from connect.exactly_once import enabled_in, preflight_problems
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, key, keys_of, parse, validate
 from tidegate.kit.errors import Problem, TidegateError
@@ -152,6 +153,10 @@ def validate_connector(
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
     _add_overrides(infos, given)
+    if connector is not None and plugin.type is PluginType.SOURCE and not infos.errors:
+        source, own = parse(SourceConfig, given), parse(connector.config_class, given)
+        for problem in preflight_problems(connector, source, own, enabled=enabled_in(worker or {})):
+            infos.blame(problem)
     if check and connector is not None and not infos.errors:
         for problem in _check_outside(connector, given):
             infos.blame(problem)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Protocol
 
-from connect.errors import HostDied
+from connect.errors import HostDied, NotFound
 from connect.hosts.process import HostProcess
 from tidegate.kit.logs import logger
 
@@ -35,7 +35,15 @@ class WorkerListener(Protocol):
         ...
 
     async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
-        """The committed positions of a source, for a connector that asks."""
+        """The committed positions of a source, for a connector or task that asks."""
+        ...
+
+    async def fence(self, connector: str) -> None:
+        """End what producers of earlier tasks of an exactly-once source can write, if they may still be about."""
+        ...
+
+    async def confirm(self, task: TaskId) -> None:
+        """Returns if a task is still to run here as it was started, by the newest configuration; raises ConnectError where not."""
         ...
 
 
@@ -228,7 +236,15 @@ class Worker:
         answers: dict[str, Callable[..., Awaitable[Any]]] = {}
         if self.listener is not None:
             answers["offsets"] = self.listener.offsets_of
+        if name in ("fence", "confirm"):
+            return await self._preflight(name, (values["connector"], values["task"]), values["attempt"])
         return await answers[name](**values)
+
+    async def _preflight(self, step: str, task: TaskId, attempt: int) -> None:
+        """What an exactly-once source asks before it may write. Raises NotFound where it is not to run any more."""
+        if self.listener is None or self._current.get(task) != attempt:
+            raise NotFound(f"task {task[1]} of {task[0]} is not to run any more")
+        await (self.listener.fence(task[0]) if step == "fence" else self.listener.confirm(task))
 
     def _hear(self, name: str, values: dict[str, Any]) -> None:
         if self.listener is None:

@@ -1,4 +1,5 @@
-"""Questions and changes to any Kafka: topics, configs, offsets; groups are in ``groups_admin``."""
+"""Questions and changes to any Kafka: topics, configs, offsets; groups are in ``groups_admin``, transactions in
+``transactions_admin``."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ from broker.client.descriptions import (
     TopicDescription,
 )
 from broker.client.errors import ClientTimeout
-from broker.client.groups_admin import GroupsAdmin
 from broker.client.requests import IncrementalAlterConfigsRequest, TopicMetadataRequest
+from broker.client.transactions_admin import TransactionsAdmin
 from broker.errors import LeaderNotAvailable, TopicAlreadyExists, UnknownTopicOrPartition
 
 __all__ = ["Admin"]
@@ -41,7 +42,7 @@ _LATEST, _EARLIEST = -1, -2
 _Condition = Callable[[Sequence[str]], Awaitable[bool]]
 
 
-class Admin(GroupsAdmin):
+class Admin(TransactionsAdmin):
     """Asks and changes a cluster. As a context manager it starts and stops itself; calls may run at the same time.
 
     Every call tries again for request.timeout.ms where that can help, then raises; errors name the topic or group.

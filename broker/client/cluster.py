@@ -91,13 +91,16 @@ class Cluster:
         except (library.KafkaError, TimeoutError) as error:
             raise translated(error, about) from error
 
-    async def ask_coordinator(self, group_id: str, request: Request[Any], *, about: str = "") -> Any:
-        """One request to the coordinator of a group, over a connection of its own, so that fetches do not delay it."""
+    async def ask_coordinator(
+        self, name: str, request: Request[Any], *, about: str = "", kind: int = CoordinationType.GROUP
+    ) -> Any:
+        """One request to the coordinator of a group, or of a transactional id where ``kind`` says so, over a connection of
+        its own, so that fetches do not delay it."""
         client = self._running
         if client.get_random_node() is None:
             raise NotReachable(f"{about}: no broker is in the metadata")
         try:
-            node = await client.coordinator_lookup(CoordinationType.GROUP, group_id)
+            node = await client.coordinator_lookup(kind, name)
             return await client.send(node, request, group=ConnectionGroup.COORDINATION)
         except (library.KafkaError, TimeoutError) as error:
             raise translated(error, about) from error

@@ -20,7 +20,7 @@ from connect.api.connector import (
     TaskContext,
     TransactionContext,
 )
-from connect.api.converter import Converted, Converter, ConverterContext
+from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.errors import ConnectError, DataError, RetriableConnectError
 from connect.api.hookspecs import hookimpl
 from connect.api.plugins import Plugin, PluginType
@@ -46,6 +46,7 @@ __all__ = [
     "ErrantRecordReporter",
     "Field",
     "Header",
+    "HeaderConverter",
     "JobTask",
     "OffsetRange",
     "Origin",

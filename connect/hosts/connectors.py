@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from connect.api import ConnectError, Connector
+from connect.clients import patiently
 from connect.connector_config import CommonConfig
 from connect.stores.offsets import canonical
 from tidegate.kit.config import parse
@@ -34,6 +36,7 @@ class HostedConnector:
         self._name, self._properties, self._link = name, dict(properties), link
         self._placeholders = {key: text for key, text in stored.items() if properties[key] != text}
         self._common = parse(CommonConfig, properties)
+        self._stopping = threading.Event()
         self._connector = cls(parse(cls.config_class, properties), self._properties, self)
 
     @property
@@ -44,7 +47,10 @@ class HostedConnector:
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The position committed for a source partition (ConnectorContext)."""
         wanted = canonical(partition)
-        for stored in self._link.call("offsets", connector=self._name):
+        stored_offsets = patiently(
+            lambda: self._link.call("offsets", connector=self._name), self._stopping, f"offsets of {self._name}"
+        )
+        for stored in stored_offsets:
             if canonical(stored["partition"]) == wanted:
                 found: Mapping[str, Any] = stored["offset"]
                 return found
@@ -73,4 +79,5 @@ class HostedConnector:
         return [task | {key: text for key, text in self._placeholders.items() if key in task} for task in planned]
 
     def stop(self) -> None:
+        self._stopping.set()
         self._connector.stop()

@@ -2,7 +2,7 @@
 
 {"call": NAME, "id": N, "with": {...}}        asks for an answer; both ends may ask
 {"id": N, "result": ...}                      the answer
-{"id": N, "error": TEXT, "status": HTTP}      the answer when it went wrong
+{"id": N, "error": TEXT, "status": HTTP, "retriable": BOOL}   the answer when it went wrong
 {"event": NAME, "with": {...}}                news, unanswered
 """
 
@@ -35,13 +35,15 @@ def line_of(message: Mapping[str, Any]) -> bytes:
 def error_message(error: BaseException) -> dict[str, Any]:
     """The error part of an answer."""
     if isinstance(error, TidegateError):
-        return {"error": str(error), "status": error.http_status}
+        return {"error": str(error), "status": error.http_status, "retriable": error.retriable}
     return {"error": f"{type(error).__name__}: {error}", "status": 500}
 
 
 def raised(message: Mapping[str, Any]) -> RemoteError:
     """The error that an answer carries."""
-    return RemoteError(str(message["error"]), int(message.get("status", 500)))
+    error = RemoteError(str(message["error"]), int(message.get("status", 500)))
+    error.retriable = bool(message.get("retriable", False))  # type: ignore[misc]
+    return error
 
 
 class ThreadedLink:

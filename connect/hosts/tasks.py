@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.api import JobTask, SourceTask
 from connect.api.plugins import Plugin
 from connect.assembly import TaskParts, job_runner, sink_runner, source_runner
+from connect.clients import patiently
 from connect.control import Runner, Stopped, TaskControl
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import parse
@@ -118,10 +119,20 @@ class HostedTask:
             on_paused=lambda paused: self._tell("PAUSED" if paused else "RUNNING"),
             on_topic=lambda topic: self._event("topic", topic=topic),
             on_progress=lambda progress: self._event("progress", progress=progress),
+            ask_worker=self._ask,
         )
         if issubclass(cls.task_class, SourceTask):
             return source_runner(parts)
         return job_runner(parts) if issubclass(cls.task_class, JobTask) else sink_runner(parts)
+
+    def _ask(self, question: str) -> Any:
+        """Put a question about this task to the worker; asked again while the answer says that this can help."""
+        setup = self._setup
+        values: dict[str, Any] = {"connector": setup.connector}
+        if question != "offsets":
+            values |= {"task": setup.task, "attempt": setup.attempt}
+        about = f"{question} for {setup.connector}-{setup.task}"
+        return patiently(lambda: self._link.call(question, **values), self._control.stopping, about)
 
     def _tell(self, state: str, trace: str | None = None) -> None:
         self._event("task_state", attempt=self._setup.attempt, state=state, trace=trace)

@@ -13,7 +13,7 @@ from connect.stores.values import decoded, encoded
 if TYPE_CHECKING:
     from broker.client import KafkaRecord, NewTopic
 
-__all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key"]
+__all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key", "parsed_offset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +69,25 @@ class OffsetStore:
         await self._topic.write(key.encode(), None if offset is None else encoded(dict(offset)))
 
     def _apply(self, record: KafkaRecord) -> None:
-        text = (record.key or b"").decode("utf-8", "replace")
-        try:
-            connector, partition = json.loads(text)
-        except (ValueError, TypeError):
+        parsed = parsed_offset(record, self._topic.name)
+        if parsed is None:
             return
-        if not isinstance(connector, str) or not isinstance(partition, dict):
-            return
+        connector, partition, position = parsed
         known = self._offsets.setdefault(connector, {})
-        offset = decoded(record.value, self._topic.name, text)
-        if offset is None:
+        if position is None:
             known.pop(canonical(partition), None)
         else:
-            known[canonical(partition)] = SourceOffset(partition, offset, text)
+            known[canonical(partition)] = position
+
+
+def parsed_offset(record: KafkaRecord, topic: str) -> tuple[str, dict[str, Any], SourceOffset | None] | None:
+    """Connector, source partition and position (None where it is forgotten) of a record; None for what is no position."""
+    text = (record.key or b"").decode("utf-8", "replace")
+    try:
+        connector, partition = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    if not isinstance(connector, str) or not isinstance(partition, dict):
+        return None
+    offset = decoded(record.value, topic, text)
+    return connector, partition, None if offset is None else SourceOffset(partition, offset, text)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from connect.api import MAX_BATCH_BYTES, RecordBatch, SourceConnector
-from connect.source_offsets import SubmittedBatches
+from connect.source_offsets import OffsetKeys, SubmittedBatches
 from connect.testing.bench import Bench
 from tidegate.kit.config import validate
 
@@ -107,7 +107,7 @@ def check_batch(batch: RecordBatch) -> None:
     assert batch.nbytes <= MAX_BATCH_BYTES or len(batch) == 1, f"a batch of {batch.nbytes} bytes"
     if batch.source_partition is not None:
         assert batch.source_offset is not None, "a source partition without an offset"
-        SubmittedBatches("suite", {}).add(batch.source_partition, batch.source_offset, [])
+        SubmittedBatches(OffsetKeys("suite", {})).add(batch.source_partition, batch.source_offset, [])
         assert json.loads(json.dumps(dict(batch.source_offset))) == batch.source_offset
 
 

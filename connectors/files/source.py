@@ -73,3 +73,7 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
 
     config_class = FileStreamSourceConfig
     task_class = FileStreamSourceTask
+
+    @classmethod
+    def exactly_once(cls, config: FileStreamSourceConfig) -> bool:
+        return config.file is not None  # standard input cannot be read again

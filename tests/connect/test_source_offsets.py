@@ -3,7 +3,7 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import ConnectError
-from connect.source_offsets import SubmittedBatches
+from connect.source_offsets import OffsetKeys, SubmittedBatches
 
 
 def sent(count=1):
@@ -11,7 +11,7 @@ def sent(count=1):
 
 
 def test_a_position_is_safe_when_all_before_it_is():
-    submitted = SubmittedBatches("c", {})
+    submitted = SubmittedBatches(OffsetKeys("c", {}))
     first, second, third = sent(2), sent(), sent()
     for n, futures in enumerate((first, second, third)):
         submitted.add({"p": 1}, {"n": n}, futures)
@@ -24,14 +24,14 @@ def test_a_position_is_safe_when_all_before_it_is():
 
 
 def test_partitions_do_not_wait_for_each_other():
-    submitted = SubmittedBatches("c", {})
+    submitted = SubmittedBatches(OffsetKeys("c", {}))
     submitted.add({"p": 1}, {"n": 1}, sent())
     submitted.add({"p": 2}, {"n": 2}, [])
     assert submitted.take_safe() == [({"p": 2}, {"n": 2})]
 
 
 def test_what_failed_is_never_safe():
-    submitted = SubmittedBatches("c", {})
+    submitted = SubmittedBatches(OffsetKeys("c", {}))
     (future,) = sent()
     submitted.add({"p": 1}, {"n": 1}, [future])
     submitted.add({"p": 1}, {"n": 2}, [])
@@ -40,11 +40,11 @@ def test_what_failed_is_never_safe():
 
 
 def test_a_key_that_is_in_the_topic_is_written_again_byte_for_byte():
-    submitted = SubmittedBatches("c", {'{"a":1,"b":2}': '["c",{"b":2,"a":1}]'})
-    assert submitted.key({"a": 1, "b": 2}) == b'["c",{"b":2,"a":1}]'
-    assert submitted.key({"x": "é"}) == '["c",{"x":"é"}]'.encode()
+    keys = OffsetKeys("c", {'{"a":1,"b":2}': '["c",{"b":2,"a":1}]'})
+    assert keys.key({"a": 1, "b": 2}) == b'["c",{"b":2,"a":1}]'
+    assert keys.key({"x": "é"}) == '["c",{"x":"é"}]'.encode()
 
 
 def test_positions_hold_scalars_only():
     with pytest.raises(ConnectError, match="'n'"):
-        SubmittedBatches("c", {}).add({"p": 1}, {"n": [1]}, [])
+        SubmittedBatches(OffsetKeys("c", {})).add({"p": 1}, {"n": [1]}, [])

@@ -20,6 +20,7 @@ class FakeContext:
 
     name = connector = "under-test"
     task = 0
+    transaction = None
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = dict(properties or {})

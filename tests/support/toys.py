@@ -39,6 +39,10 @@ class NumbersConfig:
     refuse: bool = key("refuse", default=False, doc="Whether the check finds a problem.")
     keyed: bool = key("keyed", default=False, doc="Whether each row has its number as key.")
     pause_ms: int = key("pause.ms", default=0, doc="A rest after each batch.")
+    commit_every: int = key(
+        "commit.every", default=0, doc="With transaction.boundary=connector: numbers in a transaction, each third dropped."
+    )
+    own_commits: bool = key("own.commits", default=True, doc="Whether the check says that the task ends transactions.")
     hang: bool = key("hang", default=False, doc="Whether poll never returns.")
 
 
@@ -60,6 +64,9 @@ class NumbersTask(SourceTask[NumbersConfig]):
         self.context.progress(stop, self.config.total)
         self.context.stopping.wait(self.config.pause_ms / 1000)
         numbers = pa.array(range(first, stop), pa.int64())
+        if self.context.transaction is not None and stop % self.config.commit_every == 0:
+            dropped = stop // self.config.commit_every % 3 == 0
+            (self.context.transaction.abort if dropped else self.context.transaction.commit)()
         texts = pa.array([f"number {n}" for n in range(first, stop)])
         return [
             RecordBatch(
@@ -82,6 +89,14 @@ def _sleep() -> None:
 
 class NumbersConnector(SourceConnector[NumbersConfig]):
     config_class, task_class = NumbersConfig, NumbersTask
+
+    @classmethod
+    def exactly_once(cls, config: NumbersConfig) -> bool:
+        return not config.hang
+
+    @classmethod
+    def defines_transactions(cls, config: NumbersConfig) -> bool:
+        return config.own_commits
 
     @classmethod
     def check(cls, config: NumbersConfig) -> Iterable[Problem]:

@@ -99,3 +99,6 @@ class Admin:
 
     def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
         call(self._real.delete_groups(group_ids, missing_ok=missing_ok))
+
+    def fence_producers(self, transactional_ids: Iterable[str]) -> None:
+        call(self._real.fence_producers(transactional_ids))

@@ -1,0 +1,127 @@
+"""A bench to run connectors and tasks on without a worker: their calls in the order of the contract, offsets kept at hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from connect.api import Connector, Record, RecordBatch, Task, TopicPartition
+from connect.context import RunningSinkContext
+from connect.stores.offsets import canonical
+from tidegate.kit.config import parse
+
+__all__ = ["Bench", "BenchContext", "RunningTask"]
+
+
+class BenchContext(RunningSinkContext):
+    """The context of any task on the bench. ``errant`` has what the task reported."""
+
+    def __init__(self, properties: Mapping[str, str], offsets: Mapping[str, Mapping[str, Any]], number: int) -> None:
+        from broker.client import ClientConfig
+
+        super().__init__(
+            "bench",
+            number,
+            properties,
+            stopping=threading.Event(),
+            kafka=ClientConfig(properties.get("bootstrap.servers", "127.0.0.1:9092")),
+            registry_url=properties.get("schema.registry.url"),
+            errant_records=self,
+        )
+        self._offsets = offsets
+        self.transaction = None
+        self.errant: list[tuple[Record, Exception]] = []
+        self.progress_told: list[tuple[int, int | None]] = []
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._offsets.get(canonical(partition))
+
+    def report(self, record: Record, error: Exception) -> None:
+        self.errant.append((record, error))
+
+    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
+        self.progress_told.append((done, total))
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A started task and its context."""
+
+    task: Any
+    context: BenchContext
+
+    def poll_rows(self, rows: int, timeout_s: float = 30) -> list[RecordBatch]:
+        """Poll until at least so many rows have come; raises AssertionError after the time."""
+        found: list[RecordBatch] = []
+        deadline = time.monotonic() + timeout_s
+        while sum(len(batch) for batch in found) < rows:
+            found.extend(self.task.poll())
+            got = sum(len(batch) for batch in found)
+            assert time.monotonic() < deadline, f"{got} rows within {timeout_s:g} s, expected {rows}"
+        return found
+
+
+class Bench:
+    """One connector class and its offsets, which outlive tasks as they do in a worker."""
+
+    def __init__(self, connector_class: type[Connector[Any]], properties: Mapping[str, str]) -> None:
+        self.connector_class = connector_class
+        self.properties = {"name": "bench", "connector.class": connector_class.__name__, **properties}
+        self._offsets: dict[str, Mapping[str, Any]] = {}
+        self.reconfigurations = 0
+
+    @property
+    def name(self) -> str:
+        """The connector's name (ConnectorContext)."""
+        return "bench"
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The position committed for a source partition (ConnectorContext)."""
+        return self._offsets.get(canonical(partition))
+
+    def request_task_reconfiguration(self) -> None:
+        """Counted (ConnectorContext)."""
+        self.reconfigurations += 1
+
+    def commit(self, batches: Sequence[RecordBatch]) -> None:
+        """Take the positions of these batches as committed."""
+        for batch in batches:
+            if batch.source_partition is not None and batch.source_offset is not None:
+                self._offsets[canonical(batch.source_partition)] = dict(batch.source_offset)
+
+    def plan(self, max_tasks: int = 1) -> list[dict[str, str]]:
+        """What the connector plans: started, asked, stopped."""
+        connector = self.connector_class(
+            parse(self.connector_class.config_class, self.properties), self.properties, self
+        )
+        connector.start()
+        try:
+            return [dict(task) for task in connector.task_properties(max_tasks)]
+        finally:
+            connector.stop()
+
+    @contextmanager
+    def task(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
+        """A task from its start to its stop; the first of the plan unless its properties are given."""
+        cls = self.connector_class
+        planned = dict(properties) if properties is not None else self.plan()[0]
+        context = BenchContext(planned, self._offsets, number)
+        task: Task[Any] = cls.task_class(parse(cls.task_config_class or cls.config_class, planned), context)
+        task.start()
+        try:
+            yield RunningTask(task, context)
+        finally:
+            context.stopping.set()
+            task.stop()
+
+    @contextmanager
+    def sink(self, *partitions: TopicPartition) -> Iterator[RunningTask]:
+        """A sink task with its partitions opened."""
+        with self.task() as running:
+            running.context.assigned = frozenset(partitions)
+            running.task.open(list(partitions))
+            yield running

@@ -1,0 +1,229 @@
+"""Exactly-once sources: what is committed is committed once, with its positions, whoever is killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from concurrent.futures import Future
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from broker.client import ClientConfig
+from broker.client.blocking import Admin, BatchConsumer
+from connect.api import ConnectError, RecordBatch, Schema, SchemaType
+from connect.connector_config import SourceConfig
+from connect.deliveries import ExactlyOnce
+from connect.exactly_once import (
+    BoundaryRequests,
+    ConnectorBoundary,
+    IntervalBoundary,
+    PollBoundary,
+    preflight_problems,
+    transactional_ids,
+)
+from connect.source_offsets import OffsetKeys
+from tests.servers.process import wait_until
+from tests.support.toys import NumbersConfig, NumbersConnector
+from tests.support.worker import ConnectWorker
+from tidegate.kit.config import parse
+
+NUMBERS = "org.toys.NumbersConnector"
+
+
+def batch(n: int) -> RecordBatch:
+    rows, offset = pa.array([b"x"]), {"n": n}
+    return RecordBatch("t", rows, Schema(SchemaType.BYTES), source_partition={"p": 1}, source_offset=offset)
+
+
+class Log:
+    """Transactions, remembered as what was done to them."""
+
+    def __init__(self):
+        self.done, self.is_open = [], False
+
+    def send(self):
+        self.is_open = True
+        return [Future()]
+
+    def commit(self, offsets):
+        self.done.append({key.decode(): value for key, value in offsets.items()})
+        self.is_open = False
+
+    def abort(self):
+        self.done.append("aborted")
+        self.is_open = False
+
+
+@pytest.fixture
+def log():
+    return Log()
+
+
+def delivery(log, boundary):
+    committed = []
+    return ExactlyOnce(OffsetKeys("c", {}), log, boundary, committed.extend), committed
+
+
+def position(n):
+    return {'["c",{"p":1}]': {"n": n}}
+
+
+def test_each_poll_is_a_transaction(log):
+    delivering, committed = delivery(log, PollBoundary())
+    delivering.begin()
+    delivering.polled()
+    assert log.done == []
+    for n in (1, 2):
+        delivering.sent(batch(n), log.send())
+    delivering.polled()
+    delivering.finish()
+    assert log.done == [position(2)] and committed == [({"p": 1}, {"n": 2})] and delivering.commits == 1
+
+
+def test_an_interval_holds_several_polls(log):
+    now = [0.0]
+    delivering, _ = delivery(log, IntervalBoundary(5000, lambda: now[0]))
+    delivering.begin()
+    for n, at in enumerate((1, 4.9, 5, 6)):
+        now[0] = at
+        delivering.sent(batch(n), log.send())
+        delivering.polled()
+    assert log.done == [position(2)]
+    delivering.finish()
+    assert log.done == [position(2), position(3)]
+
+
+def test_a_source_ends_its_transactions_itself(log):
+    requests = BoundaryRequests()
+    delivering, _ = delivery(log, ConnectorBoundary(requests))
+    first, second, third = batch(1), batch(2), batch(3)
+    requests.commit(first)
+    requests.abort(third)
+    with pytest.raises(ConnectError, match="not both"):
+        requests.commit(third)
+    for one in (first, second, third):
+        delivering.sent(one, log.send())
+    delivering.polled()
+    assert log.done == [position(1), "aborted", position(3)]
+    delivering.sent(batch(4), log.send())
+    delivering.finish()
+    assert log.done[3:] == [], "what no one asked to commit is not"
+    requests.commit()
+    delivering.polled()
+    assert log.done[3:] == [position(4)]
+
+
+def test_a_torn_batch_takes_its_transaction_along(log):
+    delivering, _ = delivery(log, PollBoundary())
+    delivering.sent(batch(1), log.send())
+    delivering.torn()
+    delivering.finish()
+    assert log.done == ["aborted"]
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "enabled", "said"),
+    [
+        ({}, {}, False, []),
+        ({"exactly.once.support": "required"}, {}, False, ["exactly-once source support enabled"]),
+        ({"exactly.once.support": "REQUIRED"}, {}, True, []),
+        ({"exactly.once.support": "required"}, {"hang": "true"}, True, ["does not support exactly-once semantics"]),
+        ({"transaction.boundary": "connector"}, {}, True, []),
+        ({"transaction.boundary": "connector"}, {"own.commits": "false"}, True, ["connector-defined transaction"]),
+    ],
+)
+def test_what_cannot_be_had_is_said_beforehand(given, own, enabled, said):
+    source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, **given})
+    config = parse(NumbersConfig, {"topic": "t", **own})
+    found = [problem.message for problem in preflight_problems(NumbersConnector, source, config, enabled=enabled)]
+    assert len(found) == len(said) and all(text in message for text, message in zip(said, found, strict=True))
+
+
+def test_a_connector_that_does_not_say_is_refused_where_it_is_required():
+    class Silent(NumbersConnector):
+        @classmethod
+        def exactly_once(cls, config):
+            return None
+
+    source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, "exactly.once.support": "required"})
+    (problem,) = preflight_problems(Silent, source, parse(NumbersConfig, {"topic": "t"}), enabled=True)
+    assert "preflight validation" in problem.message
+
+
+@pytest.fixture(scope="module")
+def worker(tidegate_broker, tmp_path_factory):
+    made = ConnectWorker(
+        tmp_path_factory.mktemp("eos"),
+        tidegate_broker.bootstrap_servers,
+        {"exactly.once.source.support": "enabled", "consumer.auto.offset.reset": "earliest"},
+        name=f"w{uuid.uuid4().hex[:8]}",
+    )
+    made.start()
+    yield made
+    made.stop()
+
+
+def committed_records(worker, topic):
+    """Everything in a topic that was committed, in order."""
+    config = ClientConfig(worker.properties["bootstrap.servers"], {"isolation.level": "read_committed"})
+    with Admin(config) as admin, BatchConsumer(config) as consumer:
+        partitions = [(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        found = []
+        while fetched := consumer.fetch(max_wait_ms=700):
+            found += [record for part in fetched for record in part.records()]
+    return found
+
+
+def numbers_in(worker, topic):
+    return [json.loads(record.value)["n"] for record in committed_records(worker, topic)]
+
+
+def offset_of(worker, name):
+    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return found[0]["offset"]["n"] if found else 0
+
+
+def test_numbers_come_once_though_hosts_and_the_worker_are_killed(worker):
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    worker.create(name, connector_class=NUMBERS, topic=name, total="1500", batch="10", pause_ms="5",
+                  exactly_once_support="required")  # fmt: skip
+    for mark in (200, 600):
+        wait_until(lambda mark=mark: offset_of(worker, name) > mark, "the source in mid-work")
+        for host in psutil.Process(worker.process.pid).children():
+            host.kill()
+    wait_until(lambda: offset_of(worker, name) > 900, "the source in mid-work")
+    worker.kill()
+    worker.start()
+    wait_until(lambda: offset_of(worker, name) == 1500, "the source at its end")
+    assert Counter(numbers_in(worker, name)) == Counter(range(1500))
+
+
+def test_a_source_drops_what_it_aborts_and_goes_on_behind_it(worker):
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    worker.create(name, connector_class=NUMBERS, topic=name, total="90", batch="10", transaction_boundary="connector",
+                  commit_every="10")  # fmt: skip
+    wait_until(lambda: offset_of(worker, name) == 90, "the source at its end")
+    assert numbers_in(worker, name) == [n for n in range(90) if n // 10 % 3 != 2]
+
+
+def test_offsets_in_a_topic_of_the_connector_are_gone_on_from(worker):
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    config = {"connector_class": NUMBERS, "topic": name, "total": "50", "batch": "10", "offsets_storage_topic": f"{name}-o"}
+    worker.create(name, **config)
+    wait_until(lambda: offset_of(worker, name) == 50, "the copy of the positions in the worker's topic")
+    own = committed_records(worker, f"{name}-o")
+    assert {record.key for record in own} == {json.dumps([name, {"numbers": name}], separators=(",", ":")).encode()}
+    assert json.loads(own[-1].value) == {"n": 50}
+    stored = worker.ask("GET", f"/connectors/{name}/config")
+    worker.ask("PUT", f"/connectors/{name}/config", {**stored, "total": "80"}, expect=200)
+    wait_until(lambda: offset_of(worker, name) == 80, "what came after")
+    assert numbers_in(worker, name) == list(range(80))
+
+
+def test_names_of_producers_are_the_original_s():
+    assert transactional_ids("g", "c", 2) == ["g-c-0", "g-c-1"]
