@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import Converter, ConverterContext, PluginType, Task
 from connect.clients import ClientLoop, TaskClients, worker_client
@@ -29,6 +29,9 @@ from connect.source_runner import SourceRunner
 from connect.stores.offsets import canonical
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
+
+if TYPE_CHECKING:
+    from registry.rehearsal import Rehearsal
 
 __all__ = ["TaskParts", "converter", "job_runner", "sink_runner", "source_runner"]
 
@@ -74,7 +77,13 @@ class TaskParts:
 
 
 def converter(
-    plugins: PluginRegistry, worker: Mapping[str, str], config: Mapping[str, str], *, is_key: bool, connector: str
+    plugins: PluginRegistry,
+    worker: Mapping[str, str],
+    config: Mapping[str, str],
+    *,
+    is_key: bool,
+    connector: str,
+    rehearsals: list[Rehearsal] | None = None,
 ) -> Converter:
     """The converter of keys or of values: the connector's own, else the worker's, each with the keys beside it."""
     name = "key.converter" if is_key else "value.converter"
@@ -88,7 +97,7 @@ def converter(
     if settings.schema_registry_url is not None:
         values.setdefault("schema.registry.url", settings.schema_registry_url)
     loaded = plugin.load()
-    made: Converter = loaded(parse(loaded.config_class, values), ConverterContext(is_key, connector))
+    made: Converter = loaded(parse(loaded.config_class, values), ConverterContext(is_key, connector, rehearsals))
     return made
 
 

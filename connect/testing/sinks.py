@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from connect.api import Origin, Record, RecordBatch, Schema, SchemaType, SinkConnector, TopicPartition
-from connect.testing.bench import Bench, RunningTask
+from connect.bench import Bench, RunningTask
 from tidegate.kit.config import validate
 
 __all__ = ["SinkSuite"]
