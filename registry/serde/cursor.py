@@ -16,7 +16,7 @@ import pyarrow as pa
 from registry.serde.errors import CorruptRecord
 from registry.serde.walk import Budget
 
-__all__ = ["Bytes", "Cursor", "Ints", "Mask", "packed", "spread_bits"]
+__all__ = ["Bytes", "Cursor", "Ints", "Mask", "Words", "gather", "packed", "spread_bits", "words_at"]
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -45,6 +45,27 @@ def packed(mask: Mask | None) -> pa.Buffer | None:
 def spread_bits(mask: Mask) -> pa.Array:
     """For each row its rank among the chosen ones, null where it is not chosen: what ``take`` puts back in place."""
     return pa.array(np.maximum(np.cumsum(mask) - 1, 0), mask=~mask)
+
+
+def gather(data: Bytes, position: Ints, width: int) -> npt.NDArray[np.void]:
+    """``width`` bytes from each position, which must be there."""
+    if len(data) < width:
+        data = np.concatenate([data, np.zeros(width - len(data), np.uint8)])
+    # Numpy copies items of any width from any place, when told that the items overlap.
+    items = np.ndarray((len(data) - width + 1,), f"V{width}", buffer=data, strides=(1,))
+    gathered: npt.NDArray[np.void] = items[position]
+    return gathered
+
+
+def words_at(data: Bytes, position: Ints) -> Words:
+    """The eight bytes from each position on, the first one lowest, and zeros after the end of the data."""
+    last = len(data) - 8
+    if last >= 0 and (not len(position) or int(position.max()) <= last):
+        return gather(data, position, 8).view(np.uint64)
+    over = np.maximum(position - max(last, 0), 0)
+    words: Words = gather(data, position - over, 8).view(np.uint64)
+    words >>= (over << 3).view(np.uint64)
+    return words
 
 
 class Cursor:
@@ -93,24 +114,9 @@ class Cursor:
     def _step(self, by: int | Ints) -> None:
         self.position = self.position + (by if self.present is None else by * self.present)
 
-    def gather(self, position: Ints, width: int) -> npt.NDArray[np.void]:
-        """``width`` bytes from each position; the data must have that many from the lowest on, or there is zero fill."""
-        if len(self.data) < width:
-            self.data = np.concatenate([self.data, np.zeros(width - len(self.data), np.uint8)])
-        # Numpy copies items of any width from any place, when told that the items overlap.
-        items = np.ndarray((len(self.data) - width + 1,), f"V{width}", buffer=self.data, strides=(1,))
-        gathered: npt.NDArray[np.void] = items[position]
-        return gathered
-
     def words(self, position: Ints) -> Words:
         """The eight bytes from each position on, the first one lowest, and zeros after the end of all data."""
-        last = len(self.data) - 8
-        if last >= 0 and (not len(position) or int(position.max()) <= last):
-            return self.gather(position, 8).view(np.uint64)
-        over = np.maximum(position - max(last, 0), 0)
-        words: Words = self.gather(position - over, 8).view(np.uint64)
-        words >>= (over << 3).view(np.uint64)
-        return words
+        return words_at(self.data, position)
 
     def take(self, width: int, path: str) -> npt.NDArray[np.void]:
         """The next ``width`` bytes of each row."""
@@ -118,7 +124,7 @@ class Cursor:
         position = self.position
         if self.present is not None:
             position = np.minimum(position, max(len(self.data) - width, 0))
-        taken = self.gather(position, width)
+        taken = gather(self.data, position, width)
         self._step(width)
         return taken
 

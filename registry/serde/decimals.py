@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from registry.serde.cursor import Cursor, Ints
-from registry.serde.errors import CorruptRecord
+from registry.serde.casts import plain_values
+from registry.serde.cursor import Bytes, Cursor, Ints, Mask, gather
+from registry.serde.errors import CorruptRecord, UnencodableValue
+from registry.serde.pieces import Long, Piece, Short, fixed, masked, varints
 
-__all__ = ["read_decimal", "read_fixed_decimal"]
+__all__ = ["decimal_pieces", "fixed_decimal_pieces", "read_decimal", "read_fixed_decimal"]
 
 
 def read_decimal(cursor: Cursor, arrow: pa.DataType, path: str) -> pa.Array:
@@ -53,7 +55,7 @@ def _wide(cursor: Cursor, start: Ints, lengths: Ints, arrow: pa.DataType, path: 
     """Decimals of any length, right-aligned in a matrix as wide as the type."""
     width = arrow.bit_width // 8
     end, shown = start + lengths, np.minimum(lengths, width)
-    taken = cursor.gather(np.maximum(end - width, 0), width).view(np.uint8).reshape(-1, width)
+    taken = gather(cursor.data, np.maximum(end - width, 0), width).view(np.uint8).reshape(-1, width)
     inside = np.arange(width) >= (width - shown).reshape(-1, 1)
     sign = cursor.data.take(start, mode="clip") >= 0x80
     sign &= lengths > 0
@@ -82,3 +84,73 @@ def _first_invalid(made: pa.Array) -> int:
         except pa.ArrowInvalid:
             return at
     raise AssertionError("every value is valid")
+
+
+def decimal_pieces(column: pa.Array, present: Mask | None) -> list[Piece]:
+    """Decimals as the fewest bytes that keep the sign, as Java's BigInteger writes them."""
+    numbers = _numbers(column, present)
+    if numbers is None:
+        return _wide_pieces(column, present)
+    magnitude = numbers ^ (numbers >> 63)
+    lengths = np.ones(len(numbers), np.int64)
+    most = (int(magnitude.max()).bit_length() if len(magnitude) else 0) // 8 + 1
+    for place in range(1, most):
+        lengths += magnitude >= 1 << (8 * place - 1)
+    words = (numbers << (64 - (lengths << 3))).byteswap().view(np.uint64)
+    return [*varints(lengths, present), masked(Short(words, lengths, 1, most), present)]
+
+
+def _numbers(column: pa.Array, present: Mask | None) -> Ints | None:
+    """The unscaled values, if 64 bits hold every one."""
+    words = plain_values(column, np.int64, column.type.bit_width // 64)
+    low: Ints = np.ascontiguousarray(words[:, 0])
+    fits = (words[:, 1:] == (low >> 63).reshape(-1, 1)).all(axis=1)
+    if present is not None:
+        fits |= ~present
+    return low if fits.all() else None
+
+
+def _big_endian(column: pa.Array) -> Bytes:
+    """Unscaled values as two's complement, highest byte first."""
+    return plain_values(column, np.uint8, column.type.bit_width // 8)[:, ::-1]
+
+
+def _wide_pieces(column: pa.Array, present: Mask | None) -> list[Piece]:
+    data = _big_endian(column)
+    width = data.shape[1]
+    negative = data[:, :1] >= 0x80
+    meaningful = data != np.where(negative, np.uint8(0xFF), np.uint8(0))
+    first = np.where(meaningful.any(axis=1), meaningful.argmax(axis=1), width - 1)
+    # The byte kept first must show the sign; where its top bit says otherwise, one sign byte more is needed.
+    shown = data[np.arange(len(data)), first] >= 0x80
+    first = first - ((shown != negative[:, 0]) & (first > 0))
+    kept = np.arange(width) >= first.reshape(-1, 1)
+    lengths = (width - first).astype(np.int64)
+    offsets = np.zeros(len(data) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return [*varints(lengths, present), Long(offsets, pa.py_buffer(data[kept]), present)]
+
+
+def fixed_decimal_pieces(column: pa.Array, size: int, present: Mask | None, path: str) -> list[Piece]:
+    numbers = _numbers(column, present)
+    if numbers is not None and size <= 8:
+        over = numbers >> (8 * size - 1)
+        _check_fits((over == 0) | (over == -1), present, size, path)
+        words = (numbers << (64 - 8 * size)).byteswap().view(np.uint64)
+        return [masked(Short(words, size, size, size), present)]
+    data = _big_endian(column)
+    width = data.shape[1]
+    sign = np.where(data[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    if size >= width:
+        filled = np.broadcast_to(sign, (len(data), size - width))
+        return fixed(np.concatenate([filled, data], axis=1), present)
+    cut, kept = data[:, : width - size], data[:, width - size :]
+    _check_fits((cut == sign).all(axis=1) & ((kept[:, 0] >= 0x80) == (sign[:, 0] == 0xFF)), present, size, path)
+    return fixed(kept, present)
+
+
+def _check_fits(good: Mask, present: Mask | None, size: int, path: str) -> None:
+    if present is not None:
+        good = good | ~present
+    if not good.all():
+        raise UnencodableValue(f"the decimal needs more than {size} bytes", row=int(good.argmin()), path=path)

@@ -1,0 +1,59 @@
+"""Columns in the Arrow types of their schema, and the plain values in their buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from registry.serde.errors import UnencodableValue
+
+__all__ = ["cast", "plain_values"]
+
+
+def plain_values(column: pa.Array, kind: type[np.generic], width: int = 1) -> npt.NDArray[Any]:
+    """What a column of fixed width holds, ``width`` items a row: one dimension for one item, else a matrix.
+
+    Where the column is null, whatever lies there.
+    """
+    buffer, rows = column.buffers()[1], len(column)
+    count = rows * width
+    if buffer is None or not count:
+        plain = np.zeros(count, kind)
+    else:
+        plain = np.frombuffer(buffer, kind, count, column.offset * width * np.dtype(kind).itemsize)
+    return plain if width == 1 else plain.reshape(rows, width)
+
+
+def cast(column: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    """The column in the type of its schema, if no value changes by that."""
+    if column.type == wanted:
+        return column
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_timestamp(wanted) and not pa.types.is_timestamp(column.type):
+            raise pa.ArrowInvalid(f"{column.type} is no timestamp")
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        row = _first_failing(column, wanted)
+        raise UnencodableValue(f"{column.type} does not fit {wanted}: {error}", row=row, path=path) from error
+
+
+def _first_failing(column: pa.Array, wanted: pa.DataType) -> int | None:
+    """The row whose value cannot be cast, by halving; None where no value could."""
+    low, high = 0, len(column)
+    try:
+        column.slice(0, 0).cast(wanted)
+    except pa.ArrowException:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            column.slice(low, middle - low).cast(wanted)
+            low = middle
+        except pa.ArrowException:
+            high = middle
+    return low
