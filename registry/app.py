@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 from registry.metrics import RegistryMetrics
 from registry.registry import Registry
 from registry.routes import all_routes
-from registry.routes.requests import render_error
+from registry.routes.dispatch import render_error
 from tidegate.kit.http import Guard, Middleware, face
 
 __all__ = ["application"]

@@ -1,6 +1,7 @@
 """What can go wrong in the registry, with Confluent's error codes.
 
 RegistryError
+├── InvalidBody         400     the body of a request is not what it should be
 ├── NotFound            404xx   nothing of that name, version or id
 ├── Incompatible        40901   the schema breaks its subject's compatibility level
 ├── Unprocessable       422xx   the request has to change: schema, version, level, mode, references
@@ -15,9 +16,13 @@ from tidegate.kit.errors import TidegateError
 
 __all__ = [
     "ConfigNotConfigured",
+    "ContextNotEmpty",
     "Incompatible",
+    "InvalidBody",
     "InvalidCompatibilityLevel",
+    "InvalidContext",
     "InvalidMode",
+    "InvalidRuleSet",
     "InvalidSchema",
     "InvalidSubject",
     "InvalidVersion",
@@ -47,6 +52,21 @@ class RegistryError(TidegateError):
     error_code: ClassVar[int] = 500
 
 
+class InvalidBody(RegistryError):
+    """The body of a request is JSON, but a member of it has the wrong type."""
+
+    http_status = 400
+    error_code = 400
+
+
+class InvalidContext(RegistryError):
+    http_status = 400
+    error_code = 400
+
+    def __init__(self, context: str) -> None:
+        super().__init__(f"Context name '{context}' cannot contain a colon")
+
+
 class NotFound(RegistryError):
     http_status = 404
     error_code = 404
@@ -69,15 +89,16 @@ class VersionNotFound(NotFound):
 class SchemaNotFound(NotFound):
     error_code = 40403
 
-    def __init__(self, schema_id: int | None = None) -> None:
-        super().__init__("Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+    def __init__(self, which: int | str | None = None) -> None:
+        """``which`` is an id or a guid."""
+        super().__init__("Schema not found" if which is None else f"Schema {which} not found")
 
 
 class SubjectSoftDeleted(NotFound):
     error_code = 40404
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently")
+        super().__init__(f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently")
 
 
 class SubjectNotSoftDeleted(NotFound):
@@ -92,7 +113,7 @@ class VersionSoftDeleted(NotFound):
 
     def __init__(self, subject: str, version: int) -> None:
         super().__init__(
-            f"Subject '{subject}' Version {version} was soft deleted. Set permanent=true to delete permanently"
+            f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently"
         )
 
 
@@ -155,9 +176,9 @@ class InvalidVersion(Unprocessable):
 class InvalidCompatibilityLevel(Unprocessable):
     error_code = 42203
 
-    def __init__(self, level: object) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"Invalid compatibility level '{level}'. Valid values are none, backward, forward, full, "
+            "Invalid compatibility level. Valid values are none, backward, forward, full, "
             "backward_transitive, forward_transitive, and full_transitive"
         )
 
@@ -165,8 +186,10 @@ class InvalidCompatibilityLevel(Unprocessable):
 class InvalidMode(Unprocessable):
     error_code = 42204
 
-    def __init__(self, mode: object) -> None:
-        super().__init__(f"Invalid mode '{mode}'. Valid values are READWRITE, READONLY, READONLY_OVERRIDE and IMPORT.")
+    def __init__(
+        self, message: str = "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD."
+    ) -> None:
+        super().__init__(message)
 
 
 class OperationNotPermitted(Unprocessable):
@@ -177,18 +200,30 @@ class ReferenceExists(Unprocessable):
     error_code = 42206
 
     def __init__(self, subject: str, version: int) -> None:
-        super().__init__(f"One or more references exist to the schema {{subject={subject},version={version}}}.")
+        key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+        super().__init__(f"One or more references exist to the schema {key}.")
 
 
 class InvalidSubject(Unprocessable):
     error_code = 42208
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"The specified subject '{subject}' is not a valid subject name.")
+        super().__init__(f"The specified subject '{subject}' is not a valid.")
 
 
 class SchemaTooLarge(Unprocessable):
     error_code = 42209
+
+
+class InvalidRuleSet(Unprocessable):
+    error_code = 42210
+
+
+class ContextNotEmpty(Unprocessable):
+    error_code = 42211
+
+    def __init__(self, context: str) -> None:
+        super().__init__(f"The specified context '{context}' is not empty.")
 
 
 class StoreError(RegistryError):

@@ -5,16 +5,21 @@ Keys are compact JSON in a fixed order of members (keytype, subject, version, ma
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
-from registry.formats.avro.text import write_json
+from registry import contracts
+from registry.errors import InvalidBody
+from registry.formats.json_text import write_json
 from registry.formats.parsed import Reference
 
 __all__ = [
+    "TENANT",
     "InvalidRecord",
     "KeyType",
     "RecordKey",
@@ -24,6 +29,10 @@ __all__ = [
     "encode_key",
     "encode_value",
 ]
+
+
+TENANT: Final = "default"
+"""The tenant that CONTEXT records name; registries of one's own have no other."""
 
 
 class InvalidRecord(ValueError):
@@ -44,16 +53,23 @@ class KeyType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """What a record is about. ``subject`` None is the global config or mode; ``version`` belongs to SCHEMA keys."""
+    """What a record is about. ``subject`` None is the global config or mode; ``version`` belongs to SCHEMA keys.
+
+    ``context`` belongs to CONTEXT keys.
+    """
 
     type: KeyType
     subject: str | None = None
     version: int | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A schema registered under a subject. ``metadata`` and ``rule_set`` are kept as their JSON."""
+    """A schema registered under a subject. ``metadata`` and ``rule_set`` are JSON text in the order of ``contracts``.
+
+    ``timestamp_ms`` is the time of the record it was read from, None before it was written.
+    """
 
     subject: str
     version: int
@@ -64,36 +80,51 @@ class SchemaVersion:
     metadata: str | None = None
     rule_set: str | None = None
     deleted: bool = False
+    timestamp_ms: int | None = None
 
     @property
-    def fingerprint(self) -> tuple[object, ...]:
-        """Equal for the same schema under any subject: these share an id."""
-        return (self.schema_type, self.schema, self.references, self.metadata, self.rule_set)
+    def fingerprint(self) -> bytes:
+        """Equal for the same schema under any subject: these share an id. The hash behind ``guid``, and the type."""
+        digest = self._digest()
+        return digest if self.schema_type == "AVRO" else digest + self.schema_type.encode()
 
-    def as_json(self, *, schema_type: bool = True) -> dict[str, Any]:
-        """Confluent's members in Confluent's order, without what is empty."""
-        return {
+    @property
+    def guid(self) -> str:
+        """Confluent's name for a schema in every context and registry: a hash of text, references, metadata and rules."""
+        return str(UUID(bytes=self._digest()))
+
+    def _digest(self) -> bytes:
+        # Java turns half surrogate pairs into "?".
+        hashed = hashlib.md5(self.schema.encode(errors="replace"), usedforsecurity=False)
+        for reference in self.references:
+            hashed.update(f"{reference.name}{reference.subject}".encode(errors="replace"))
+            hashed.update(reference.version.to_bytes(4, "big", signed=True))
+        if self.metadata is not None or self.rule_set is not None:
+            for text in contracts.hashed(self.metadata, self.rule_set):
+                hashed.update(text.encode(errors="replace"))
+        return hashed.digest()
+
+    def as_record(self) -> dict[str, Any]:
+        """Confluent's members of a record in Confluent's order, without what is empty."""
+        value: dict[str, Any] = {
             "subject": self.subject,
             "version": self.version,
             "id": self.id,
-            **self.definition_as_json(schema_type=schema_type),
+            "schemaType": self.schema_type,
         }
-
-    def definition_as_json(self, *, schema_type: bool = True) -> dict[str, Any]:
-        """The schema itself, without where it is registered."""
-        value: dict[str, Any] = {"schemaType": self.schema_type} if schema_type else {}
         if self.references:
             value["references"] = [reference.as_json() for reference in self.references]
         if self.metadata is not None:
             value["metadata"] = json.loads(self.metadata)
         if self.rule_set is not None:
             value["ruleSet"] = json.loads(self.rule_set)
-        value["schema"] = self.schema
-        return value
+        return {**value, "schema": self.schema, "deleted": self.deleted}
 
 
 def encode_key(key: RecordKey) -> bytes:
     value: dict[str, Any] = {"keytype": key.type.value}
+    if key.context is not None:
+        value |= {"tenant": TENANT, "context": key.context}
     if key.subject is not None:
         value["subject"] = key.subject
     if key.version is not None:
@@ -104,7 +135,7 @@ def encode_key(key: RecordKey) -> bytes:
 
 def encode_value(value: SchemaVersion | Mapping[str, Any]) -> bytes:
     if isinstance(value, SchemaVersion):
-        return write_json({**value.as_json(), "deleted": value.deleted}).encode()
+        return write_json(value.as_record()).encode()
     return write_json(value).encode()
 
 
@@ -125,20 +156,26 @@ def decode_key(data: bytes | None) -> RecordKey:
         if subject is None or not _is_int(version):
             raise InvalidRecord("a SCHEMA key needs a subject and a version")
         return RecordKey(type_, subject, version)
+    if type_ is KeyType.CONTEXT:
+        if not isinstance(value.get("context"), str):
+            raise InvalidRecord("a CONTEXT key needs a context")
+        return RecordKey(type_, context=value["context"])
     if type_ is KeyType.DELETE_SUBJECT and subject is None:
         raise InvalidRecord(f"a {type_.value} key needs a subject")
     return RecordKey(type_, subject)
 
 
-def decode_value(key: RecordKey, data: bytes | None) -> SchemaVersion | dict[str, Any] | None:
+def decode_value(
+    key: RecordKey, data: bytes | None, timestamp_ms: int | None = None
+) -> SchemaVersion | dict[str, Any] | None:
     """Read the value that belongs to ``key``; None is a deletion, as is Karapace's empty value. Raises InvalidRecord."""
     if not data or data == b"null":
         return None
     value = _object(data, "value")
-    return _schema_version(key, value) if key.type is KeyType.SCHEMA else value
+    return _schema_version(key, value, timestamp_ms) if key.type is KeyType.SCHEMA else value
 
 
-def _schema_version(key: RecordKey, value: dict[str, Any]) -> SchemaVersion:
+def _schema_version(key: RecordKey, value: dict[str, Any], timestamp_ms: int | None) -> SchemaVersion:
     schema_id, schema = value.get("id"), value.get("schema")
     if not _is_int(schema_id) or not isinstance(schema, str):
         raise InvalidRecord("a schema record needs an id and a schema")
@@ -154,14 +191,18 @@ def _schema_version(key: RecordKey, value: dict[str, Any]) -> SchemaVersion:
         schema=schema,
         schema_type=str(value.get("schemaType") or "AVRO"),
         references=tuple(references),
-        metadata=_kept(value.get("metadata")),
-        rule_set=_kept(value.get("ruleSet")),
+        metadata=_contract(contracts.read_metadata, value.get("metadata")),
+        rule_set=_contract(contracts.read_rule_set, value.get("ruleSet")),
         deleted=value.get("deleted") is True,
+        timestamp_ms=timestamp_ms,
     )
 
 
-def _kept(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, separators=(",", ":"))
+def _contract(read: Callable[[object], str | None], value: object) -> str | None:
+    try:
+        return read(value)
+    except InvalidBody:
+        return None  # the schema is worth more than what was wrongly noted beside it
 
 
 def _is_int(value: object) -> bool:

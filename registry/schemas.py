@@ -17,6 +17,7 @@ from registry.subjects import context_of, within
 __all__ = ["Definition", "Schemas"]
 
 _MAX_REFERENCES: Final = 1000
+_MAX_DEPTH: Final = 200
 _KEPT: Final = 1000
 _MAX_KEPT_TEXT: Final = 20_000
 
@@ -75,26 +76,30 @@ class Schemas:
     def _resolve(self, subject: str, references: Iterable[Reference]) -> dict[str, str]:
         """The texts that ``references`` stand for, by their names, each once and after those it needs itself."""
         texts: dict[str, str] = {}
-        self._collect(context_of(subject), references, texts)
+        self._collect(subject, references, texts, set())
         return texts
 
-    def _collect(self, context: str, references: Iterable[Reference], texts: dict[str, str]) -> None:
+    def _collect(
+        self, parent: str, references: Iterable[Reference], texts: dict[str, str], open_: set[tuple[str, int]]
+    ) -> None:
         for reference in references:
             if reference.name in texts:
                 continue
-            version = self._version(context, reference)
-            if len(texts) >= _MAX_REFERENCES:
+            version = self.referenced(parent, reference)
+            place = (version.subject, version.version)
+            if len(texts) >= _MAX_REFERENCES or len(open_) >= _MAX_DEPTH:
                 raise InvalidSchema(f"The schema needs more than {_MAX_REFERENCES} other schemas")
-            self._collect(context_of(version.subject), version.references, texts)
+            if place in open_:  # an import can bring schemas that refer to one another
+                raise InvalidSchema(f"The schema in {place[0]}, version {place[1]}, refers to itself")
+            self._collect(version.subject, version.references, texts, open_ | {place})
             texts[reference.name] = version.schema
 
-    def referenced(self, subject: str, reference: Reference) -> SchemaVersion:
-        """The version that a reference of a schema under ``subject`` means; raises InvalidSchema."""
-        return self._version(context_of(subject), reference)
+    def referenced(self, parent: str, reference: Reference) -> SchemaVersion:
+        """The version that a reference of a schema under ``parent`` means; raises InvalidSchema.
 
-    def _version(self, context: str, reference: Reference) -> SchemaVersion:
-        """Version -1 is the latest; a soft-deleted version still serves."""
-        subject = within(context, reference.subject)
+        Version -1 is the latest; a soft-deleted version still serves.
+        """
+        subject = within(parent, reference.subject)
         if reference.version == -1:
             found = next(reversed(self._state.versions(subject)), None)
         else:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from registry.formats import SCHEMA_TYPES
 from registry.records import (
     InvalidRecord,
     KeyType,
@@ -16,7 +17,7 @@ from registry.records import (
     decode_value,
     encode_key,
 )
-from registry.subjects import context_of, within
+from registry.subjects import DEFAULT_CONTEXT, context_of, within
 
 __all__ = ["State"]
 
@@ -25,15 +26,17 @@ class State:
     """Subjects, ids, settings. ``apply`` is the only way to change it, so that every registry on the topic agrees."""
 
     def __init__(self) -> None:
+        self.revision = 0
+        """Grows with every record: what was answered at one revision is still true at the same one."""
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
         self._subjects: dict[str, dict[int, SchemaVersion]] = {}
         self._by_id: dict[str, dict[int, set[tuple[str, int]]]] = defaultdict(dict)
-        self._ids: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
+        self._ids: dict[str, dict[bytes, int]] = defaultdict(dict)
         self._max_id: dict[str, int] = defaultdict(int)
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = defaultdict(set)
         self._foreign_keys: dict[RecordKey, set[bytes]] = defaultdict(set)
-        self._contexts: set[str] = {"."}
+        self._contexts: set[str] = set()
 
     # -- records in
 
@@ -42,7 +45,8 @@ class State:
     ) -> None:
         """Take in the next record. Raises InvalidRecord, and changes nothing then."""
         key = decode_key(key_bytes)
-        value = decode_value(key, value_bytes)
+        value = decode_value(key, value_bytes, timestamp_ms)
+        self.revision += 1
         if key_bytes is not None and key.type is not KeyType.OTHER:
             self._note_bytes(key, key_bytes, value is None)
         match key.type:
@@ -57,6 +61,11 @@ class State:
             case KeyType.MODE:
                 mode = value.get("mode") if isinstance(value, dict) else None
                 _put(self.modes, key.subject, mode if isinstance(mode, str) else None)
+            case KeyType.CONTEXT if key.context is not None:
+                if value is None:
+                    self._contexts.discard(key.context)
+                else:
+                    self._contexts.add(key.context)
 
     def _note_bytes(self, key: RecordKey, key_bytes: bytes, deleted: bool) -> None:
         if key_bytes != encode_key(key):
@@ -77,12 +86,13 @@ class State:
         versions[version.version] = version
         if list(versions)[-1] != max(versions):
             self._subjects[version.subject] = dict(sorted(versions.items()))
-        self._contexts.add(context)
+        if context != DEFAULT_CONTEXT:
+            self._contexts.add(context)
         self._by_id[context].setdefault(version.id, set()).add((version.subject, version.version))
         self._ids[context].setdefault(version.fingerprint, version.id)
         self._max_id[context] = max(self._max_id[context], version.id)
         for reference in version.references:
-            self._referrers[within(context, reference.subject), reference.version].add(
+            self._referrers[within(version.subject, reference.subject), reference.version].add(
                 (version.subject, version.version)
             )
 
@@ -101,7 +111,7 @@ class State:
             if self._ids[context].get(version.fingerprint) == version.id:
                 del self._ids[context][version.fingerprint]
         for reference in version.references:
-            self._referrers[within(context, reference.subject), reference.version].discard((subject, number))
+            self._referrers[within(subject, reference.subject), reference.version].discard((subject, number))
 
     def _soft_delete(self, subject: str, up_to: object) -> None:
         if not isinstance(up_to, int):
@@ -136,17 +146,28 @@ class State:
     def max_id(self, context: str) -> int:
         return self._max_id[context]
 
-    def id_of(self, context: str, fingerprint: tuple[object, ...]) -> int | None:
+    def id_of(self, context: str, fingerprint: bytes) -> int | None:
         """The id under which this very schema is known in a context, in whatever subject."""
         return self._ids[context].get(fingerprint)
+
+    def id_of_guid(self, context: str, guid: bytes) -> int | None:
+        """The id that a schema has in a context by its guid, of whatever type it is."""
+        ids = self._ids[context]
+        return next((ids[key] for kind in SCHEMA_TYPES if (key := _with_type(guid, kind)) in ids), None)
 
     def by_id(self, context: str, schema_id: int) -> list[SchemaVersion]:
         """Every version with this id, by subject and number."""
         places = sorted(self._by_id[context].get(schema_id, ()))
         return [self._subjects[subject][number] for subject, number in places]
 
+    def under(self, subject: str, schema_id: int) -> list[SchemaVersion]:
+        """The versions of one subject with this id, oldest first."""
+        numbers = [number for name, number in self._by_id[context_of(subject)].get(schema_id, ()) if name == subject]
+        return [self._subjects[subject][number] for number in sorted(numbers)]
+
     def contexts(self) -> list[str]:
-        return sorted(self._contexts)
+        """The default context, then the others by name."""
+        return [DEFAULT_CONTEXT, *sorted(self._contexts)]
 
     def referrers(self, subject: str, number: int) -> list[SchemaVersion]:
         """The versions that refer to this one, by subject and number; a soft-deleted one still refers."""
@@ -155,6 +176,11 @@ class State:
     def all_versions(self, subjects: Iterable[str] | None = None) -> Iterator[SchemaVersion]:
         for subject in self.subjects() if subjects is None else subjects:
             yield from self._subjects[subject].values()
+
+
+def _with_type(guid: bytes, schema_type: str) -> bytes:
+    """See ``SchemaVersion.fingerprint``."""
+    return guid if schema_type == "AVRO" else guid + schema_type.encode()
 
 
 def _put(table: dict[str | None, Any], subject: str | None, value: Any) -> None:

@@ -1,21 +1,29 @@
-"""The REST face: one module per resource, all of it in the list ``all_routes``."""
+"""The REST face: one module per resource, all of it in the list ``ENDPOINTS``."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from starlette.routing import BaseRoute
 
 from registry.registry import Registry
 from registry.routes import compatibility, config, mode, schemas, server, subjects
+from registry.routes.dispatch import Dispatcher
+from registry.routes.endpoint import Endpoint
 
-__all__ = ["all_routes"]
+__all__ = ["ENDPOINTS", "all_routes"]
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    *server.endpoints("", ""),
+    *schemas.ENDPOINTS,
+    *compatibility.ENDPOINTS,
+    *config.ENDPOINTS,
+    *mode.ENDPOINTS,
+    *subjects.ENDPOINTS,
+)
+"""Every operation, in the order of the documentation."""
 
 
 def all_routes(registry: Registry, cluster_id: str, group_id: str) -> list[BaseRoute]:
-    return [
-        *server.routes(cluster_id, group_id),
-        *schemas.routes(registry),
-        *compatibility.routes(registry),
-        *config.routes(registry),
-        *mode.routes(registry),
-        *subjects.routes(registry),
-    ]
+    about = {(each.method, each.path): each for each in server.endpoints(cluster_id, group_id)}
+    return [Dispatcher(registry, [about.get((each.method, each.path), each) for each in ENDPOINTS])]

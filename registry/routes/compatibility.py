@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from typing import Any, Final
 
 from registry.errors import InvalidSchema
-from registry.registry import Registry
-from registry.routes.requests import answer, definition, flag, read_object, subject_of, version_of
+from registry.routes import answers
+from registry.routes.bodies import definition
+from registry.routes.call import Call
+from registry.routes.endpoint import NORMALIZE, VERBOSE, Endpoint
 
-__all__ = ["routes"]
+__all__ = ["ENDPOINTS"]
 
 
-def routes(registry: Registry) -> list[BaseRoute]:
-    async def check(request: Request) -> Response:
-        """Against one version, or against all where the path names none; reasons only when ``verbose``."""
-        number = version_of(request) if "version" in request.path_params else None
-        wanted, verbose = definition(await read_object(request)), flag(request, "verbose")
-        try:
-            messages = registry.check(subject_of(request), wanted, number, normalize=flag(request, "normalize"))
-        except InvalidSchema as error:
-            if not verbose:
-                raise
-            messages = [error.message]
-        return answer({"is_compatible": not messages, **({"messages": messages} if verbose else {})})
+def test_version_compatibility(call: Call) -> Any:
+    """Hold a schema against one version of the subject, by the level in force; reasons only when ``verbose``."""
+    return _check(call, call.version)
 
-    path = "/compatibility/subjects/{subject:path}/versions"
-    return [
-        Route(path + "/{version}", check, methods=["POST"]),
-        Route(path, check, methods=["POST"]),
-    ]
+
+def test_subject_compatibility(call: Call) -> Any:
+    """Hold a schema against the versions that a registration would, by the level in force."""
+    return _check(call, None)
+
+
+def _check(call: Call, number: int | None) -> Any:
+    wanted, verbose = definition(call.json()), call.flag(VERBOSE)
+    try:
+        problems = call.registry.check(call.subject, wanted, number, normalize=call.flag(NORMALIZE))
+    except InvalidSchema as error:
+        if not verbose:
+            raise
+        problems = [error.message]
+    return answers.compatibility(problems, verbose=verbose)
+
+
+_VERSIONS: Final = "/compatibility/subjects/{subject}/versions"
+_REQUEST: Final = "RegisterSchemaRequest"
+_ANSWER: Final = "CompatibilityCheckResponse"
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        _VERSIONS + "/{version}",
+        test_version_compatibility,
+        _ANSWER,
+        (NORMALIZE, VERBOSE),
+        body=_REQUEST,
+        cached=True,
+    ),
+    Endpoint("POST", _VERSIONS, test_subject_compatibility, _ANSWER, (NORMALIZE, VERBOSE), body=_REQUEST, cached=True),
+)

@@ -1,50 +1,67 @@
-"""``/config``: compatibility levels and what else is set for a subject or for all."""
+"""``/config``: compatibility levels and what else is set for a subject, a context or all."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from typing import Any, Final
 
 from registry.errors import ConfigNotConfigured
-from registry.registry import Registry
-from registry.routes.requests import answer, flag, read_object, subject_of
-from registry.settings import read_config
+from registry.routes.call import Call
+from registry.routes.endpoint import DEFAULT_TO_GLOBAL, Endpoint
+from registry.settings import SETTINGS, read_config
 
-__all__ = ["routes"]
-
-
-def routes(registry: Registry) -> list[BaseRoute]:
-    async def show(request: Request) -> Response:
-        subject = _place(request)
-        if flag(request, "defaultToGlobal"):
-            return answer(registry.settings.config_in_scope(subject))
-        found = registry.settings.config(subject)
-        if found is None:
-            raise ConfigNotConfigured(str(subject))
-        return answer(found)
-
-    async def update(request: Request) -> Response:
-        changed = await registry.set_config(_place(request), read_config(await read_object(request)))
-        return answer(_as_request(changed))
-
-    async def delete(request: Request) -> Response:
-        return answer(await registry.delete_config(_place(request)))
-
-    return [
-        Route(path, handler, methods=[method])
-        for path in ("/config", "/config/{subject:path}")
-        for handler, method in ((show, "GET"), (update, "PUT"), (delete, "DELETE"))
-    ]
+__all__ = ["ENDPOINTS"]
 
 
-def _place(request: Request) -> str | None:
-    """The subject of the path; None, the global config, without one and for the default context's name."""
-    return subject_of(request) or None if "subject" in request.path_params else None
+def get_subject_config(call: Call) -> Any:
+    """The config of a subject or context."""
+    place = call.place or None
+    if call.flag(DEFAULT_TO_GLOBAL):
+        return call.registry.settings.config_in_scope(place)
+    found = call.registry.settings.config(place)
+    if found is None:
+        raise ConfigNotConfigured(call.place)
+    return found
+
+
+def get_global_config(call: Call) -> Any:
+    """The global config."""
+    scope = call.flag(DEFAULT_TO_GLOBAL)
+    return call.registry.settings.config_in_scope(None) if scope else call.registry.settings.config(None)
+
+
+async def update_subject_config(call: Call) -> Any:
+    """Change the config of a subject or context; what is not named stays, null takes away. The answer is all that is set."""
+    return _as_request(await call.registry.set_config(call.place or None, read_config(call.json())))
+
+
+async def update_global_config(call: Call) -> Any:
+    """Change the global config; what is not named stays, null takes away. The answer is all that is set."""
+    return _as_request(await call.registry.set_config(None, read_config(call.json())))
+
+
+async def delete_subject_config(call: Call) -> Any:
+    """Take the config of a subject or context away; the answer is what it was."""
+    return await call.registry.delete_config(call.place or None)
+
+
+async def delete_global_config(call: Call) -> Any:
+    """Go back to the server's default; the answer is what was set."""
+    return await call.registry.delete_config(None)
 
 
 def _as_request(config: dict[str, Any]) -> dict[str, Any]:
     """A config in the words of a request, where the level is called ``compatibility``."""
-    return {"compatibility" if name == "compatibilityLevel" else name: value for name, value in config.items()}
+    return {setting.name: config[setting.key] for setting in SETTINGS if setting.key in config}
+
+
+_SUBJECT: Final = "/config/{subject}"
+_REQUEST: Final = "ConfigUpdateRequest"
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/config", get_global_config, "Config", (DEFAULT_TO_GLOBAL,), cached=True),
+    Endpoint("PUT", "/config", update_global_config, _REQUEST, body=_REQUEST),
+    Endpoint("DELETE", "/config", delete_global_config, "Config"),
+    Endpoint("GET", _SUBJECT, get_subject_config, "Config", (DEFAULT_TO_GLOBAL,), cached=True),
+    Endpoint("PUT", _SUBJECT, update_subject_config, _REQUEST, body=_REQUEST),
+    Endpoint("DELETE", _SUBJECT, delete_subject_config, "Config"),
+)

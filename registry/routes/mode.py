@@ -2,45 +2,76 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from typing import Any, Final
 
-from registry.errors import ModeNotConfigured
-from registry.registry import Registry
-from registry.routes.requests import answer, flag, read_object, subject_of
+from registry.errors import InvalidMode, ModeNotConfigured
+from registry.routes.call import Call
+from registry.routes.endpoint import DEFAULT_TO_GLOBAL, FORCE, RECURSIVE, Endpoint
 from registry.settings import Mode, read_mode
+from registry.subjects import GLOBAL
 
-__all__ = ["routes"]
-
-
-def routes(registry: Registry) -> list[BaseRoute]:
-    async def show(request: Request) -> Response:
-        subject = _place(request)
-        in_scope = flag(request, "defaultToGlobal")
-        mode = registry.settings.mode_in_scope(subject) if in_scope else registry.settings.mode(subject)
-        if mode is None:
-            raise ModeNotConfigured(str(subject))
-        return _answer(mode)
-
-    async def update(request: Request) -> Response:
-        mode = read_mode((await read_object(request)).get("mode"))
-        await registry.set_mode(_place(request), mode, force=flag(request, "force"))
-        return _answer(mode)
-
-    async def delete(request: Request) -> Response:
-        return _answer(await registry.delete_mode(_place(request), recursive=flag(request, "recursive")))
-
-    return [
-        Route(path, handler, methods=[method])
-        for path in ("/mode", "/mode/{subject:path}")
-        for handler, method in ((show, "GET"), (update, "PUT"), (delete, "DELETE"))
-    ]
+__all__ = ["ENDPOINTS"]
 
 
-def _answer(mode: Mode | None) -> Response:
-    return answer({} if mode is None else {"mode": mode.value})
+def get_mode(call: Call) -> Any:
+    """The mode of a subject or context."""
+    return _shown(call, call.place or None)
 
 
-def _place(request: Request) -> str | None:
-    return subject_of(request) or None if "subject" in request.path_params else None
+def get_top_level_mode(call: Call) -> Any:
+    """The global mode."""
+    return _shown(call, None)
+
+
+def _shown(call: Call, place: str | None) -> Any:
+    settings = call.registry.settings
+    mode = settings.mode_in_scope(place) if call.flag(DEFAULT_TO_GLOBAL) else settings.mode(place)
+    if mode is None:
+        raise ModeNotConfigured(str(place))
+    return {"mode": mode.value}
+
+
+async def update_subject_mode(call: Call) -> Any:
+    """Set the mode of a subject or context."""
+    return await _update(call, call.place or None)
+
+
+async def update_top_level_mode(call: Call) -> Any:
+    """Set the global mode."""
+    return await _update(call, None)
+
+
+async def _update(call: Call, place: str | None) -> Any:
+    given = call.json().get("mode")
+    mode = read_mode(given)
+    if mode is Mode.FORWARD and place != GLOBAL:
+        raise InvalidMode("Forward mode only supported on global level")
+    await call.registry.set_mode(place, mode, force=call.flag(FORCE))
+    return {} if mode is None else {"mode": given}
+
+
+async def delete_subject_mode(call: Call) -> Any:
+    """Take the mode of a subject or context away; the answer is what it was."""
+    return _was(await call.registry.delete_mode(call.place or None, recursive=call.flag(RECURSIVE)))
+
+
+async def delete_global_mode(call: Call) -> Any:
+    """Go back to READWRITE; the answer is what was set."""
+    return _was(await call.registry.delete_mode(None, recursive=call.flag(RECURSIVE)))
+
+
+def _was(mode: Mode | None) -> Any:
+    return {} if mode is None else {"mode": mode.value}
+
+
+_SUBJECT: Final = "/mode/{subject}"
+_REQUEST: Final = "ModeUpdateRequest"
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/mode", get_top_level_mode, "Mode", (DEFAULT_TO_GLOBAL,), cached=True),
+    Endpoint("PUT", "/mode", update_top_level_mode, _REQUEST, (FORCE,), body=_REQUEST),
+    Endpoint("DELETE", "/mode", delete_global_mode, "Mode", (RECURSIVE,)),
+    Endpoint("GET", _SUBJECT, get_mode, "Mode", (DEFAULT_TO_GLOBAL,), cached=True),
+    Endpoint("PUT", _SUBJECT, update_subject_mode, _REQUEST, (FORCE,), body=_REQUEST),
+    Endpoint("DELETE", _SUBJECT, delete_subject_mode, "Mode", (RECURSIVE,)),
+)

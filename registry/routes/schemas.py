@@ -1,84 +1,161 @@
-"""``/schemas`` and ``/contexts``: what is registered, by id or as a list."""
+"""``/schemas`` and ``/contexts``: what is registered, by id, by guid or as a list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
-
-from registry.errors import SchemaNotFound
 from registry.formats import SCHEMA_TYPES
 from registry.records import SchemaVersion
-from registry.registry import Registry
-from registry.routes.requests import answer, flag, page
-from registry.subjects import context_of, normalize
+from registry.routes import answers
+from registry.routes.call import Call
+from registry.routes.dispatch import SchemaText
+from registry.routes.endpoint import (
+    ALIASES,
+    CONTEXT_PREFIX,
+    DELETED,
+    FETCH_MAX_ID,
+    FIND_TAGS,
+    FORMAT,
+    LATEST_ONLY,
+    LIMIT,
+    OFFSET,
+    REFERENCE_FORMAT,
+    RULE_TYPE,
+    SUBJECT,
+    SUBJECT_PREFIX,
+    Endpoint,
+)
+from registry.subjects import bare_context, context_of, normalize
+from registry.tags import found_tags
 
-__all__ = ["routes"]
+__all__ = ["ENDPOINTS"]
 
-_DEFAULT_LIMIT: Final = 1000
-
-
-def routes(registry: Registry) -> list[BaseRoute]:
-    resource = _Schemas(registry)
-    return [
-        Route("/schemas", resource.all, methods=["GET"]),
-        Route("/schemas/types", resource.types, methods=["GET"]),
-        Route("/schemas/ids/{id}", resource.by_id, methods=["GET"]),
-        Route("/schemas/ids/{id}/schema", resource.text_by_id, methods=["GET"]),
-        Route("/schemas/ids/{id}/subjects", resource.subjects_by_id, methods=["GET"]),
-        Route("/schemas/ids/{id}/versions", resource.versions_by_id, methods=["GET"]),
-        Route("/contexts", resource.contexts, methods=["GET"]),
-    ]
+_MOST: Final = 1000
 
 
-class _Schemas:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+def get_schemas(call: Call) -> Any:
+    """Versions by subject and number, a thousand at most."""
+    found = call.registry.listed(
+        call.prefix(SUBJECT_PREFIX, ""),
+        deleted=call.flag(DELETED),
+        latest_only=call.flag(LATEST_ONLY),
+        rule_type=call.text(RULE_TYPE),
+        aliases=call.flag(ALIASES),
+    )
+    if (may_read := call.may_read) is not None:
+        found = (each for each in found if may_read(each[0].subject))
+    offset, limit = max(call.number(OFFSET), 0), call.number(LIMIT)
+    shown = islice(found, offset, offset + (limit if 0 < limit <= _MOST else _MOST))
+    return [answers.listed(version, aliases) for version, aliases in shown]
 
-    async def types(self, _: Request) -> Response:
-        return answer(list(SCHEMA_TYPES))
 
-    async def contexts(self, request: Request) -> Response:
-        return answer(page(request, self._registry.state.contexts()))
+def get_schema_types(_: Call) -> Any:
+    """The types of schemas that may be registered."""
+    return list(SCHEMA_TYPES)
 
-    async def all(self, request: Request) -> Response:
-        versions = list(self._matching(request))
-        return answer([version.as_json() for version in page(request, versions, _DEFAULT_LIMIT)])
 
-    def _matching(self, request: Request) -> Iterator[SchemaVersion]:
-        deleted = flag(request, "deleted")
-        prefix = request.query_params.get("subjectPrefix", ":*:")
-        for subject in self._registry.subjects(prefix, deleted=deleted):
-            found = self._registry.versions(subject, deleted=deleted)
-            yield from found[-1:] if flag(request, "latestOnly") else found
+def get_schema(call: Call) -> Any:
+    """The schema with an id."""
+    found = call.registry.by_id(call.id, call.subject_query(SUBJECT))
+    return answers.by_id(
+        found,
+        text=_formatted(call, found),
+        qualified=call.text(REFERENCE_FORMAT) == "qualified",
+        tags=found_tags(found.schema_type, found.schema, call.texts(FIND_TAGS)),
+        max_id=call.registry.state.max_id(context_of(found.subject)) if call.flag(FETCH_MAX_ID) else None,
+    )
 
-    async def by_id(self, request: Request) -> Response:
-        found = self._found(request)[0]
-        value = found.definition_as_json()
-        if flag(request, "fetchMaxId"):
-            value["maxId"] = self._registry.state.max_id(context_of(found.subject))
-        return answer(value)
 
-    async def text_by_id(self, request: Request) -> Response:
-        return Response(self._found(request)[0].schema, media_type="application/vnd.schemaregistry.v1+json")
+def get_only_schema_by_id(call: Call) -> Any:
+    """The text of the schema with an id."""
+    found = call.registry.by_id(call.id, call.subject_query(SUBJECT))
+    return SchemaText(_formatted(call, found) or found.schema)
 
-    async def subjects_by_id(self, request: Request) -> Response:
-        names = sorted({version.subject for version in self._live(request)})
-        return answer(page(request, names))
 
-    async def versions_by_id(self, request: Request) -> Response:
-        places = [{"subject": version.subject, "version": version.version} for version in self._live(request)]
-        return answer(page(request, places))
+def get_all_subjects_by_id(call: Call) -> Any:
+    """The subjects that have a version with the id."""
+    found = call.registry.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED))
+    return call.page(call.shown(sorted({version.subject for version in found})))
 
-    def _live(self, request: Request) -> list[SchemaVersion]:
-        return [version for version in self._found(request) if flag(request, "deleted") or not version.deleted]
 
-    def _found(self, request: Request) -> list[SchemaVersion]:
-        text = request.path_params["id"]
-        if not text.isascii() or not text.isdigit() or len(text) > 10:
-            raise SchemaNotFound(text)
-        subject = request.query_params.get("subject")
-        return self._registry.by_id(int(text), normalize(subject) if subject else None)
+def get_all_versions_by_id(call: Call) -> Any:
+    """The versions that have the id, with their subjects."""
+    found = call.registry.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED))
+    shown = set(call.shown([version.subject for version in found]))
+    return call.page([{"subject": each.subject, "version": each.version} for each in found if each.subject in shown])
+
+
+def get_schema_by_guid(call: Call) -> Any:
+    """The schema with a guid, in whatever context it is."""
+    found = call.registry.by_guid(call.params["guid"])
+    return answers.by_id(found, text=_formatted(call, found), place=False)
+
+
+def get_all_ids_by_guid(call: Call) -> Any:
+    """The contexts that have the schema with a guid, and its id in each."""
+    return [{"context": context, "id": schema_id} for context, schema_id in call.registry.ids_of(call.params["guid"])]
+
+
+def list_contexts(call: Call) -> Any:
+    """The contexts, the default one first."""
+    prefix = call.text(CONTEXT_PREFIX)
+    found = [context for context in call.registry.state.contexts() if context.startswith(prefix)]
+    if call.may_read is not None:
+        names = [name for name in call.registry.subjects(":*:", deleted=True) if call.may_read(name)]
+        known = {".", *(context_of(name) for name in names)}
+        found = [context for context in found if context in known]
+    return call.page(found)
+
+
+async def delete_context(call: Call) -> Any:
+    """Forget a context without subjects."""
+    name = call.params["context"]
+    await call.registry.delete_context(
+        normalize(name if name.startswith(":") else bare_context("." + name.lstrip(".")))
+    )
+
+
+def _formatted(call: Call, found: SchemaVersion) -> str | None:
+    form = call.text(FORMAT).strip()
+    return call.registry.schemas.stored(found).formatted(form) if form else None
+
+
+_ID: Final = "/schemas/ids/{id}"
+_GUID: Final = "/schemas/guids/{guid}"
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/schemas",
+        get_schemas,
+        "list[ExtendedSchema]",
+        (SUBJECT_PREFIX, ALIASES, DELETED, LATEST_ONLY, RULE_TYPE, OFFSET, LIMIT),
+        cached=True,
+    ),
+    Endpoint("GET", "/schemas/types", get_schema_types, "list[string]", cached=True),
+    Endpoint(
+        "GET",
+        _ID,
+        get_schema,
+        "SchemaString",
+        (SUBJECT, FORMAT, REFERENCE_FORMAT, FIND_TAGS, FETCH_MAX_ID),
+        cached=True,
+    ),
+    Endpoint("GET", _ID + "/schema", get_only_schema_by_id, "text", (SUBJECT, FORMAT), cached=True),
+    Endpoint(
+        "GET", _ID + "/subjects", get_all_subjects_by_id, "list[string]", (SUBJECT, DELETED, OFFSET, LIMIT), cached=True
+    ),
+    Endpoint(
+        "GET",
+        _ID + "/versions",
+        get_all_versions_by_id,
+        "list[SubjectVersion]",
+        (SUBJECT, DELETED, OFFSET, LIMIT),
+        cached=True,
+    ),
+    Endpoint("GET", _GUID, get_schema_by_guid, "SchemaString", (FORMAT,), cached=True),
+    Endpoint("GET", _GUID + "/ids", get_all_ids_by_guid, "list[ContextId]", cached=True),
+    Endpoint("GET", "/contexts", list_contexts, "list[string]", (OFFSET, LIMIT, CONTEXT_PREFIX), cached=True),
+    Endpoint("DELETE", "/contexts/{context}", delete_context, "none"),
+)

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from collections.abc import Sequence
+from typing import Any, Final
 
-from registry.routes.requests import answer
+from registry.routes.call import Call
+from registry.routes.endpoint import Endpoint
 
-__all__ = ["routes"]
+__all__ = ["CONFLUENT_VERSION", "endpoints"]
+
+CONFLUENT_VERSION: Final = "8.5.0"
+"""The release of Confluent's registry whose API this is; clients ask for it to know what they may send."""
 
 
-def routes(cluster_id: str, group_id: str) -> list[BaseRoute]:
-    async def root(_: Request) -> Response:
-        return answer({})
+def endpoints(cluster_id: str, group_id: str) -> Sequence[Endpoint]:
+    """``cluster_id`` is the Kafka cluster's, ``group_id`` names the registries that share a log."""
 
-    async def metadata_id(_: Request) -> Response:
+    def get_root_resource(_: Call) -> Any:
+        """Nothing: whether the server answers."""
+        return {}
+
+    def post_root_resource(_: Call) -> Any:
+        """Nothing: whether the server answers."""
+        return {}
+
+    def get_cluster_id(_: Call) -> Any:
+        """Which Kafka cluster and which registry this is."""
         clusters = {"kafka-cluster": cluster_id, "schema-registry-cluster": group_id}
-        return answer({"scope": {"path": [], "clusters": clusters}})
+        return {"scope": {"path": [], "clusters": clusters}}
 
-    return [
-        Route("/", root, methods=["GET", "POST"]),
-        Route("/v1/metadata/id", metadata_id, methods=["GET"]),
-    ]
+    def get_schema_registry_server_version(_: Call) -> Any:
+        """The release of Confluent's registry whose API this is."""
+        return {"version": CONFLUENT_VERSION, "commitId": "tidegate"}
+
+    def get_schema_registry_server_deployment(_: Call) -> Any:
+        """What is said of the deployment: nothing."""
+        return {"attributes": []}
+
+    metadata = "/v1/metadata"
+    return (
+        Endpoint("GET", "/", get_root_resource, "object", cached=True),
+        Endpoint("POST", "/", post_root_resource, "object", cached=True),
+        Endpoint("GET", metadata + "/id", get_cluster_id, "ServerClusterId", cached=True),
+        Endpoint(
+            "GET",
+            metadata + "/version",
+            get_schema_registry_server_version,
+            "SchemaRegistryServerVersion",
+            cached=True,
+        ),
+        Endpoint(
+            "GET",
+            metadata + "/deployment",
+            get_schema_registry_server_deployment,
+            "SchemaRegistryDeployment",
+            cached=True,
+        ),
+    )

@@ -2,95 +2,181 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from typing import Any, Final
 
-from registry.registry import Registry
-from registry.routes.requests import (
-    answer,
-    definition,
-    flag,
-    optional_int,
-    page,
-    read_object,
-    subject_of,
-    version_of,
+from registry.catalog import LATEST
+from registry.errors import InvalidSubject
+from registry.records import SchemaVersion
+from registry.routes import answers
+from registry.routes.bodies import definition, new_schema, tag_change
+from registry.routes.call import Call
+from registry.routes.dispatch import SchemaText
+from registry.routes.endpoint import (
+    DELETED,
+    DELETED_AS_NEGATIVE,
+    DELETED_ONLY,
+    FIND_TAGS,
+    FORCE,
+    FORMAT,
+    KEY,
+    LIMIT,
+    NORMALIZE,
+    OFFSET,
+    PERMANENT,
+    REFERENCE_FORMAT,
+    SUBJECT_PREFIX,
+    VALUE,
+    Endpoint,
 )
+from registry.subjects import ANY_CONTEXT, is_valid
+from registry.tags import found_tags
 
-__all__ = ["routes"]
-
-
-def routes(registry: Registry) -> list[BaseRoute]:
-    resource = _Subjects(registry)
-    versions = "/subjects/{subject:path}/versions"
-    # A subject may hold slashes, so the longer paths come first.
-    return [
-        Route("/subjects", resource.all, methods=["GET"]),
-        Route(versions + "/{version}/schema", resource.schema_text, methods=["GET"]),
-        Route(versions + "/{version}/referencedby", resource.referenced_by, methods=["GET"]),
-        Route(versions + "/{version}", resource.version, methods=["GET"]),
-        Route(versions + "/{version}", resource.delete_version, methods=["DELETE"]),
-        Route(versions, resource.versions, methods=["GET"]),
-        Route(versions, resource.register, methods=["POST"]),
-        Route("/subjects/{subject:path}", resource.lookup, methods=["POST"]),
-        Route("/subjects/{subject:path}", resource.delete, methods=["DELETE"]),
-    ]
+__all__ = ["ENDPOINTS"]
 
 
-class _Subjects:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+def list_subjects(call: Call) -> Any:
+    """The names of subjects, sorted."""
+    prefix, only = call.prefix(SUBJECT_PREFIX, ANY_CONTEXT), call.flag(DELETED_ONLY)
+    return call.page(call.shown(call.registry.subjects(prefix, deleted=call.flag(DELETED), deleted_only=only)))
 
-    async def all(self, request: Request) -> Response:
-        prefix = request.query_params.get("subjectPrefix", ":*:")
-        deleted, only = flag(request, "deleted"), flag(request, "deletedOnly")
-        return answer(page(request, self._registry.subjects(prefix, deleted=deleted, deleted_only=only)))
 
-    async def versions(self, request: Request) -> Response:
-        negative = flag(request, "deletedAsNegative")
-        found = self._registry.versions(
-            subject_of(request), deleted=flag(request, "deleted") or negative, deleted_only=flag(request, "deletedOnly")
-        )
-        numbers = [-version.version if negative and version.deleted else version.version for version in found]
-        return answer(page(request, numbers))
+def look_up_schema_under_subject(call: Call) -> Any:
+    """Where a schema is registered under the subject."""
+    wanted = definition(call.json())
+    found = call.registry.lookup(call.subject, wanted, normalize=call.flag(NORMALIZE), deleted=call.flag(DELETED))
+    return answers.version(found, text=_formatted(call, found), history=False)
 
-    async def version(self, request: Request) -> Response:
-        found = self._registry.version(subject_of(request), version_of(request), deleted=flag(request, "deleted"))
-        return answer(found.as_json())
 
-    async def schema_text(self, request: Request) -> Response:
-        found = self._registry.version(subject_of(request), version_of(request), deleted=flag(request, "deleted"))
-        return Response(found.schema, media_type="application/vnd.schemaregistry.v1+json")
+async def delete_subject(call: Call) -> Any:
+    """Delete every version of a subject, softly first, for good the second time; the answer is their numbers."""
+    return await call.registry.delete_subject(call.subject, permanent=call.flag(PERMANENT))
 
-    async def referenced_by(self, request: Request) -> Response:
-        ids = self._registry.referenced_by(subject_of(request), version_of(request), deleted=flag(request, "deleted"))
-        return answer(page(request, ids))
 
-    async def register(self, request: Request) -> Response:
-        body = await read_object(request)
-        registered = await self._registry.register(
-            subject_of(request),
-            definition(body),
-            schema_id=optional_int(body, "id"),
-            version=optional_int(body, "version") or None,
-            normalize=flag(request, "normalize"),
-            force=flag(request, "force"),
-        )
-        return answer({"id": registered.id})
+def get_latest_with_metadata(call: Call) -> Any:
+    """The newest version whose metadata has these properties."""
+    properties = dict(zip(call.texts(KEY), call.texts(VALUE), strict=False))
+    found = call.registry.latest_with(call.subject, properties, deleted=call.flag(DELETED))
+    return answers.version(found, text=_formatted(call, found))
 
-    async def lookup(self, request: Request) -> Response:
-        wanted = definition(await read_object(request))
-        normalize, deleted = flag(request, "normalize"), flag(request, "deleted")
-        return answer(
-            self._registry.lookup(subject_of(request), wanted, normalize=normalize, deleted=deleted).as_json()
-        )
 
-    async def delete_version(self, request: Request) -> Response:
-        permanent = flag(request, "permanent")
-        return answer(
-            await self._registry.delete_version(subject_of(request), version_of(request), permanent=permanent)
-        )
+def get_all_versions(call: Call) -> Any:
+    """The numbers of a subject's versions, oldest first."""
+    negative, only = call.flag(DELETED_AS_NEGATIVE), call.flag(DELETED_ONLY)
+    found = call.registry.versions(call.subject, deleted=call.flag(DELETED), deleted_only=only)
+    if negative:
+        found = call.registry.state.versions(call.subject, deleted=True)
+    return call.page([-each.version if negative and each.deleted else each.version for each in found])
 
-    async def delete(self, request: Request) -> Response:
-        return answer(await self._registry.delete_subject(subject_of(request), permanent=flag(request, "permanent")))
+
+async def register_schema(call: Call) -> Any:
+    """Register a schema under the subject; the same schema again gives the same id."""
+    found = await call.registry.register(
+        call.subject, new_schema(call.json()), normalize=call.flag(NORMALIZE), force=call.flag(FORCE)
+    )
+    return answers.registered(found, _formatted(call, found))
+
+
+def get_schema_by_version(call: Call) -> Any:
+    """One version of the subject."""
+    found = _version(call)
+    return answers.version(
+        found,
+        text=_formatted(call, found),
+        qualified=call.text(REFERENCE_FORMAT) == "qualified",
+        tags=found_tags(found.schema_type, found.schema, call.texts(FIND_TAGS)),
+    )
+
+
+def get_version_schema_only(call: Call) -> Any:
+    """The text of one version."""
+    found = _version(call)
+    return SchemaText(_formatted(call, found) or found.schema)
+
+
+async def delete_schema_version(call: Call) -> Any:
+    """Delete one version, softly first, for good the second time; the answer is its number."""
+    return await call.registry.delete_version(call.subject, call.version, permanent=call.flag(PERMANENT))
+
+
+def get_referenced_by(call: Call) -> Any:
+    """Ids of the schemas that refer to a version."""
+    found = call.registry.version(call.subject, call.version, deleted=True)
+    return call.page(call.registry.referenced_by(found, deleted=call.flag(DELETED)), 1000)
+
+
+async def modify_tags(call: Call) -> Any:
+    """Register a version that differs from this one in tags, metadata or rules."""
+    if not is_valid(call.subject, for_settings=False):
+        raise InvalidSubject(call.subject)
+    found = call.registry.version(call.subject, call.version)
+    change = tag_change(call.json())
+    return answers.registered(await call.registry.change_tags(call.subject, found, change))
+
+
+def _version(call: Call) -> SchemaVersion:
+    number = call.version
+    return call.registry.version(call.subject, number, deleted=call.flag(DELETED) and number != LATEST)
+
+
+def _formatted(call: Call, found: SchemaVersion) -> str | None:
+    form = call.text(FORMAT).strip()
+    return call.registry.schemas.stored(found).formatted(form) if form else None
+
+
+_SUBJECT: Final = "/subjects/{subject}"
+_VERSION: Final = _SUBJECT + "/versions/{version}"
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/subjects",
+        list_subjects,
+        "list[string]",
+        (SUBJECT_PREFIX, DELETED, DELETED_ONLY, OFFSET, LIMIT),
+        cached=True,
+    ),
+    Endpoint(
+        "POST",
+        _SUBJECT,
+        look_up_schema_under_subject,
+        "Schema",
+        (NORMALIZE, FORMAT, DELETED),
+        body="RegisterSchemaRequest",
+        cached=True,
+    ),
+    Endpoint("DELETE", _SUBJECT, delete_subject, "list[integer]", (PERMANENT,)),
+    Endpoint(
+        "GET", _SUBJECT + "/metadata", get_latest_with_metadata, "Schema", (KEY, VALUE, FORMAT, DELETED), cached=True
+    ),
+    Endpoint(
+        "GET",
+        _SUBJECT + "/versions",
+        get_all_versions,
+        "list[integer]",
+        (DELETED, DELETED_ONLY, DELETED_AS_NEGATIVE, OFFSET, LIMIT),
+        cached=True,
+    ),
+    Endpoint(
+        "POST",
+        _SUBJECT + "/versions",
+        register_schema,
+        "RegisterSchemaResponse",
+        (NORMALIZE, FORMAT, FORCE),
+        body="RegisterSchemaRequest",
+        cached=True,
+    ),
+    Endpoint(
+        "GET",
+        _VERSION,
+        get_schema_by_version,
+        "Schema",
+        (FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS),
+        cached=True,
+    ),
+    Endpoint("DELETE", _VERSION, delete_schema_version, "integer", (PERMANENT,)),
+    Endpoint("GET", _VERSION + "/schema", get_version_schema_only, "text", (FORMAT, DELETED), cached=True),
+    Endpoint(
+        "GET", _VERSION + "/referencedby", get_referenced_by, "list[integer]", (DELETED, OFFSET, LIMIT), cached=True
+    ),
+    Endpoint("POST", _VERSION + "/tags", modify_tags, "RegisterSchemaResponse", body="TagSchemaRequest"),
+)

@@ -27,6 +27,7 @@ class MemoryLog:
         self.failure: StoreError | None = None
         self.silent = self.deaf = False
         self.claims = 0
+        self.times_ms: dict[int, int] = {}
         self._next = 0
         self._grown: asyncio.Event | None = None
 
@@ -42,6 +43,7 @@ class MemoryLog:
             raise self.failure
         if self.silent:
             await asyncio.Event().wait()
+        self.times_ms |= dict.fromkeys(range(len(self.records), len(self.records) + len(records)), timestamp_ms)
         self.records += records
         assert self._grown is not None
         self._grown.set()
@@ -52,7 +54,7 @@ class MemoryLog:
         while self._next >= len(self.records):
             self._grown.clear()
             await self._grown.wait()
-        found = [LogRecord(n, *self.records[n]) for n in range(self._next, len(self.records))]
+        found = [LogRecord(n, *self.records[n], self.times_ms.get(n)) for n in range(self._next, len(self.records))]
         self._next = len(self.records)
         return found, self._next
 

@@ -23,7 +23,7 @@ def test_a_refused_write_is_50001_and_leaves_nothing(log: Any, client: TestClien
     assert (answer.status_code, answer.json()) == (500, {"error_code": 50001, "message": "the disk is full"})
     assert client.get("/subjects").json() == []
     log.failure = None
-    assert sent(client, "s").json() == {"id": 1}
+    assert sent(client, "s").json()["id"] == 1
 
 
 def test_a_write_without_an_answer_is_50002(log: Any, reopened: Reopened) -> None:
@@ -32,7 +32,7 @@ def test_a_write_without_an_answer_is_50002(log: Any, reopened: Reopened) -> Non
         answer = sent(client, "s")
         assert (answer.status_code, answer.json()["error_code"]) == (500, 50002)
         log.silent = False
-        assert sent(client, "s").json() == {"id": 1}
+        assert sent(client, "s").json()["id"] == 1
 
 
 def test_a_late_write_is_seen_before_the_next_decision(log: Any, reopened: Reopened) -> None:
@@ -42,8 +42,8 @@ def test_a_late_write_is_seen_before_the_next_decision(log: Any, reopened: Reope
         late = {"subject": "s", "version": 1, "id": 1, "schemaType": "AVRO", "schema": '"int"', "deleted": False}
         log.records.append((encode_key(RecordKey(KeyType.SCHEMA, "s", 1)), encode_value(late)))
         log.silent = False
-        assert sent(client, "t", '"string"').json() == {"id": 2}
-        assert sent(client, "s").json() == {"id": 1}
+        assert sent(client, "t", '"string"').json()["id"] == 2
+        assert sent(client, "s").json()["id"] == 1
         assert client.get("/subjects/s/versions").json() == [1]
 
 

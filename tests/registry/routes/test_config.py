@@ -30,8 +30,14 @@ def test_levels_are_set_shown_and_deleted(client: TestClient) -> None:
     [
         ("/config", {"compatibility": "SIDEWAYS"}, (422, 42203)),
         ("/config/s", {"compatibility": 3}, (422, 42203)),
-        ("/config/s", {"normalize": "yes"}, (422, 422)),
-        ("/config/s", {"overrideMetadata": {"properties": {}}}, (422, 42205)),
+        ("/config/s", {"compatibility": ""}, (422, 42203)),
+        ("/config/s", {"normalize": "yes"}, (400, 400)),
+        ("/config/s", {"alias": ["x"]}, (400, 400)),
+        ("/config/s", {"overrideMetadata": {"properties": []}}, (400, 400)),
+        ("/config/s", {"defaultMetadata": {"tags": {"x": "y"}}}, (400, 400)),
+        ("/config/s", {"defaultRuleSet": {"domainRules": [{"name": "r"}]}}, (422, 42210)),
+        ("/config/s", {"overrideRuleSet": {"domainRules": [{"name": "r", "type": "CEL", "mode": "UP"}]}}, (400, 400)),
+        ("/config/__GLOBAL", {"compatibility": "NONE"}, (422, 42208)),
         ("/mode", {"mode": "SLEEPING"}, (422, 42204)),
         ("/mode/s", {"mode": 1}, (422, 42204)),
     ],
@@ -109,9 +115,9 @@ def test_import_keeps_ids_and_versions(client: TestClient) -> None:
     assert client.get("/subjects?deleted=true").json() == []
     assert error(client.post("/subjects/s/versions", json={"schema": '"int"'})) == (422, 42205)
     sent = {"schema": '"string"', "id": 100, "version": 7}
-    assert client.post("/subjects/s/versions", json=sent).json() == {"id": 100}
+    assert client.post("/subjects/s/versions", json=sent).json()["id"] == 100
     assert client.get("/subjects/s/versions").json() == [7]
     other = {"schema": '"long"', "id": 100}
     assert error(client.post("/subjects/s/versions", json=other)) == (422, 42205)
     client.put("/mode/s", json={"mode": "READWRITE"})
-    assert client.post("/subjects/t/versions", json={"schema": '"long"'}).json() == {"id": 101}
+    assert client.post("/subjects/t/versions", json={"schema": '"long"'}).json()["id"] == 101

@@ -9,7 +9,7 @@ def test_a_schema_is_found_by_its_id(client: TestClient) -> None:
     schema_id = register(client, "s", '"int"')
     register(client, "t", '"int"')
     register(client, "u", '"string"')
-    assert client.get(f"/schemas/ids/{schema_id}").json() == {"schemaType": "AVRO", "schema": '"int"'}
+    assert client.get(f"/schemas/ids/{schema_id}").json()["schema"] == '"int"'
     assert client.get(f"/schemas/ids/{schema_id}?fetchMaxId=true").json()["maxId"] == 2
     assert client.get(f"/schemas/ids/{schema_id}/schema").text == '"int"'
     assert client.get(f"/schemas/ids/{schema_id}/subjects").json() == ["s", "t"]
@@ -33,7 +33,7 @@ def test_all_schemas_are_listed(client: TestClient) -> None:
 
 
 def test_types_and_metadata(client: TestClient) -> None:
-    assert client.get("/schemas/types").json() == ["AVRO"]
+    assert client.get("/schemas/types").json()[0] == "AVRO"
     assert client.get("/").json() == {}
     assert client.get("/v1/metadata/id").json() == {
         "scope": {

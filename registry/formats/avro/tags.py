@@ -1,0 +1,90 @@
+"""Tags inside an Avro schema: ``confluent:tags`` on records and fields, found and changed by the path of what bears them."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from registry.errors import InvalidSchema
+from registry.formats.json_text import write_json
+
+__all__ = ["Entity", "tagged", "with_tags"]
+
+_TAGS: Final = "confluent:tags"
+
+
+class Entity(NamedTuple):
+    """A record by its full name, or a field by that and its own name; ``kind`` is ``sr_record`` or ``sr_field``."""
+
+    path: str
+    kind: str
+
+
+def tagged(text: str) -> dict[Entity, list[str]]:
+    """What bears tags in a schema, in its order."""
+    found: dict[Entity, list[str]] = {}
+    for record, full_name in _records(json.loads(text)):
+        if tags := _tags_of(record):
+            found[Entity(full_name, "sr_record")] = tags
+        for field in _fields(record):
+            if tags := _tags_of(field):
+                found[Entity(f"{full_name}.{field['name']}", "sr_field")] = tags
+    return found
+
+
+def with_tags(text: str, add: Mapping[Entity, Sequence[str]], remove: Mapping[Entity, Sequence[str]]) -> str:
+    """The schema with tags added and then others removed; raises InvalidSchema for a path that is not in it."""
+    root = json.loads(text)
+    for entity in dict.fromkeys((*add, *remove)):
+        bearer = _find(root, entity)
+        tags = list(dict.fromkeys((*_tags_of(bearer), *add.get(entity, ()))))
+        tags = [tag for tag in tags if tag not in remove.get(entity, ())]
+        if tags:
+            bearer[_TAGS] = tags
+        else:
+            bearer.pop(_TAGS, None)
+    return write_json(root)
+
+
+def _find(root: Any, entity: Entity) -> dict[str, Any]:
+    path = entity.path.removeprefix(".")
+    record_path, _, field_name = path.rpartition(".") if entity.kind == "sr_field" else (path, "", "")
+    for record, full_name in _records(root):
+        # A path without a namespace means a record of that name in any.
+        if record_path not in (full_name, record["name"].rpartition(".")[2]):
+            continue
+        if entity.kind == "sr_record":
+            return record
+        for field in _fields(record):
+            if field["name"] == field_name:
+                return field
+    raise InvalidSchema(f"No matching path '{entity.path}' found in the schema")
+
+
+def _records(root: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Every record defined in the schema with its full name, outer ones first."""
+    waiting: deque[tuple[Any, str]] = deque([(root, "")])
+    while waiting:
+        node, namespace = waiting.popleft()
+        if isinstance(node, list):
+            waiting.extend((branch, namespace) for branch in node)
+        elif isinstance(node, dict):
+            if node.get("type") in ("record", "error"):
+                name, own = node["name"], node.get("namespace", namespace)
+                full_name = name if "." in name or not own else f"{own}.{name}"
+                yield node, full_name
+                inner = full_name.rpartition(".")[0]
+                waiting.extend((field["type"], inner) for field in _fields(node))
+            else:
+                waiting.extend((node[part], namespace) for part in ("items", "values", "type") if part in node)
+
+
+def _fields(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [field for field in record.get("fields", ()) if isinstance(field, dict)]
+
+
+def _tags_of(bearer: Mapping[str, Any]) -> list[str]:
+    tags = bearer.get(_TAGS)
+    return [str(tag) for tag in tags] if isinstance(tags, list) else []

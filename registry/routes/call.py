@@ -1,0 +1,142 @@
+"""One request as handlers see it: path and query understood, contexts and aliases resolved, the body read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+
+from registry.errors import Unprocessable
+from registry.registry import Registry, parse_version
+from registry.routes.endpoint import LIMIT, OFFSET, Query
+from registry.subjects import ANY_CONTEXT, normalize
+from tidegate.kit.http import InvalidBody
+
+__all__ = ["Call"]
+
+T = TypeVar("T")
+
+_INT: Final = range(-(1 << 31), 1 << 31)
+
+
+class Call:
+    """One request. ``context`` is what ``/contexts/{context}`` before the path puts before subjects, else None.
+
+    ``may_read`` tells subjects that the user may know of; None is all of them.
+    """
+
+    __slots__ = ("_query", "body", "context", "may_read", "params", "registry")
+
+    def __init__(
+        self,
+        registry: Registry,
+        params: Mapping[str, str],
+        query: bytes,
+        body: bytes,
+        context: str | None,
+        may_read: Callable[[str], bool] | None,
+    ) -> None:
+        self.registry = registry
+        self.params = params
+        self.body = body
+        self.context = context
+        self.may_read = may_read
+        text = query.decode("ascii", "replace")
+        self._query = parse_qs(text, keep_blank_values=True, max_num_fields=1000) if text else {}
+
+    # -- path
+
+    @property
+    def subject(self) -> str:
+        """The subject of the path, normalized, with its context and behind its alias."""
+        return self.registry.unaliased(self.place)
+
+    @property
+    def place(self) -> str:
+        """The subject of the path as settings know it: by its own name, even if that is an alias."""
+        return normalize(self._qualified(self.params["subject"]))
+
+    def _qualified(self, name: str) -> str:
+        if not self.context or name.startswith((":.", ANY_CONTEXT)):
+            return name
+        return self.context + name
+
+    @property
+    def version(self) -> int:
+        """The version of the path, ``catalog.LATEST`` for ``latest`` and ``-1``; raises InvalidVersion."""
+        return parse_version(self.params["version"])
+
+    @property
+    def id(self) -> int:
+        """The schema id of the path; what is no number is no path of this API."""
+        return self._integer(self.params["id"])
+
+    # -- query
+
+    def flag(self, query: Query) -> bool:
+        return self.text(query).lower() == "true"
+
+    def text(self, query: Query) -> str:
+        values = self._query.get(query.name)
+        return values[0] if values else ""
+
+    def texts(self, query: Query) -> list[str]:
+        return self._query.get(query.name, [])
+
+    def number(self, query: Query) -> int:
+        text = self.text(query)
+        return int(query.default) if not text else self._integer(text)
+
+    @staticmethod
+    def _integer(text: str) -> int:
+        digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+        if digits.isascii() and digits.isdigit() and len(digits) <= 20 and int(text) in _INT:
+            return int(text)
+        raise HTTPException(404)
+
+    def subject_query(self, query: Query) -> str:
+        """A subject in the query, with its context and behind its alias; empty where none is given."""
+        name = self._qualified(self.text(query))
+        return self.registry.unaliased(normalize(name)) if name else ""
+
+    def prefix(self, query: Query, default: str) -> str:
+        """A prefix of subjects; inside a context it is one of that context."""
+        if self.context is not None:
+            return self._qualified(self.text(query))
+        return self._query[query.name][0] if query.name in self._query else default
+
+    def page(self, items: Sequence[T], most: int | None = None) -> list[T]:
+        """The items that ``offset`` and ``limit`` ask for, ``most`` at most."""
+        offset, limit = max(self.number(OFFSET), 0), self.number(LIMIT)
+        if limit <= 0 or (most is not None and limit > most):
+            return list(items[offset:] if most is None else items[offset : offset + most])
+        return list(items[offset : offset + limit])
+
+    def shown(self, subjects: list[str]) -> list[str]:
+        """The subjects that the user may know of."""
+        return subjects if self.may_read is None else [name for name in subjects if self.may_read(name)]
+
+    # -- body
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object in the body; raises a 400 or, where there is none, a 422."""
+        if not self.body.strip():
+            raise Unprocessable("The request body may not be null")
+        try:
+            value = json.loads(self.body)
+        except json.JSONDecodeError as error:
+            raise InvalidBody(f"The request body is not valid JSON: {error}") from error
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise InvalidBody("The request body is not valid JSON: it is not UTF-8 or is nested too deep") from error
+        except ValueError as error:  # Python bounds the digits it converts
+            raise InvalidBody(
+                "The request body is not readable JSON: a number in it has thousands of digits"
+            ) from error
+        if value is None:
+            raise Unprocessable("The request body may not be null")
+        if not isinstance(value, dict):
+            raise InvalidBody("The request body must be a JSON object")
+        return value

@@ -1,0 +1,100 @@
+"""What an endpoint is declared as: from this come routing, the reading of queries and the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from registry.routes.call import Call
+
+__all__ = [
+    "ALIASES",
+    "CONTEXT_PREFIX",
+    "DEFAULT_TO_GLOBAL",
+    "DELETED",
+    "DELETED_AS_NEGATIVE",
+    "DELETED_ONLY",
+    "FETCH_MAX_ID",
+    "FIND_TAGS",
+    "FORCE",
+    "FORMAT",
+    "KEY",
+    "LATEST_ONLY",
+    "LIMIT",
+    "NORMALIZE",
+    "OFFSET",
+    "PERMANENT",
+    "RECURSIVE",
+    "REFERENCE_FORMAT",
+    "RULE_TYPE",
+    "SUBJECT",
+    "SUBJECT_PREFIX",
+    "VALUE",
+    "VERBOSE",
+    "Endpoint",
+    "Query",
+]
+
+
+class Query(NamedTuple):
+    """One query parameter. ``type`` is bool, int, str or list (of str; given several times)."""
+
+    name: str
+    type: type
+    doc: str
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One operation of the REST face.
+
+    ``path`` holds ``{subject}``, ``{version}``, ``{id}``, ``{guid}`` or ``{context}`` as whole segments. ``body`` and ``answer``
+    name the JSON object of the request and of a good answer, in Confluent's words (``list[...]`` for lists of them).
+    ``cached`` marks what is asked often: its good answers are kept until the state changes.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Call], Any | Awaitable[Any]]
+    answer: str
+    query: tuple[Query, ...] = ()
+    body: str | None = None
+    cached: bool = False
+
+    @property
+    def name(self) -> str:
+        """Confluent's name of the operation, OpenAPI's operationId: ``get_schema_by_version`` is ``getSchemaByVersion``."""
+        first, *rest = self.handler.__name__.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+    @property
+    def doc(self) -> str:
+        return (self.handler.__doc__ or "").strip()
+
+
+DELETED = Query("deleted", bool, "Whether to include what is softly deleted.", False)
+DELETED_ONLY = Query("deletedOnly", bool, "Whether to show only what is softly deleted.", False)
+DELETED_AS_NEGATIVE = Query("deletedAsNegative", bool, "Whether to show deleted versions as negative numbers.", False)
+PERMANENT = Query("permanent", bool, "Whether to delete for good what is softly deleted already.", False)
+NORMALIZE = Query("normalize", bool, "Whether to remove differences that mean nothing before anything else.", False)
+FORCE = Query("force", bool, "Whether to do it without the usual check.", False)
+RECURSIVE = Query("recursive", bool, "Whether to include the subjects of the context.", False)
+VERBOSE = Query("verbose", bool, "Whether to say why a schema is not compatible.", False)
+DEFAULT_TO_GLOBAL = Query("defaultToGlobal", bool, "Whether to show what is in force where nothing is set.", False)
+LATEST_ONLY = Query("latestOnly", bool, "Whether to show only the latest version of each subject.", False)
+ALIASES = Query("aliases", bool, "Whether to find and show subjects by their aliases too.", False)
+FETCH_MAX_ID = Query("fetchMaxId", bool, "Whether to say the highest id given out in the context.", False)
+SUBJECT = Query("subject", str, "The subject, or the context (`:.ctx:`), in which the id is meant.", "")
+SUBJECT_PREFIX = Query("subjectPrefix", str, "What subjects begin with; `:*:` is any context.")
+CONTEXT_PREFIX = Query("contextPrefix", str, "What contexts begin with.", "")
+FORMAT = Query("format", str, "A form of the schema text: `resolved` (AVRO), `serialized` (PROTOBUF), ...", "")
+REFERENCE_FORMAT = Query("referenceFormat", str, "`qualified`: show the context before the subjects of references.", "")
+FIND_TAGS = Query("findTags", list, "Tags to look for in the schema; `*` is any.")
+RULE_TYPE = Query("ruleType", str, "Show only schemas that have a rule of this type.", "")
+KEY = Query("key", list, "Names of properties.")
+VALUE = Query("value", list, "Values of the properties, in the same order.")
+OFFSET = Query("offset", int, "How many to leave out at the beginning.", 0)
+LIMIT = Query("limit", int, "How many to show; as many as there may be unless positive.", -1)

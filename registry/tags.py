@@ -1,0 +1,57 @@
+"""Tags inside schemas of any type: read from requests, found, changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from registry.errors import InvalidBody, InvalidSchema
+from registry.formats.avro.tags import Entity, tagged, with_tags
+
+__all__ = ["Entity", "Tags", "found_tags", "read_tags", "retagged", "tagged_entities"]
+
+Tags = Mapping[Entity, Sequence[str]]
+
+
+def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
+    """A list of ``{"schemaEntity": {"entityPath", "entityType"}, "tags": [...]}``; raises InvalidBody."""
+    found: dict[Entity, list[str]] = {}
+    if value is None:
+        return found
+    for item in value if isinstance(value, list) else [value]:
+        entity = item.get("schemaEntity") if isinstance(item, dict) else None
+        path = entity.get("entityPath") if isinstance(entity, dict) else None
+        kind = entity.get("entityType") if isinstance(entity, dict) else None
+        tags = item.get("tags") if isinstance(item, dict) else None
+        named = isinstance(path, str) and kind in ("sr_record", "sr_field")
+        if not named or not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise InvalidBody(
+                f"{where} must be a list of a schemaEntity (entityPath; entityType sr_record or sr_field) with its tags, "
+                f"not {json.dumps(item)[:100]}"
+            )
+        found.setdefault(Entity(str(path), str(kind)), []).extend(tags)
+    return found
+
+
+def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
+    """What bears tags in a schema; types whose texts have no place for them have none."""
+    return tagged(text) if schema_type == "AVRO" else {}
+
+
+def retagged(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
+    """The schema text with tags added, then removed; raises InvalidSchema for a path it does not have."""
+    if not add and not remove:
+        return text
+    if schema_type != "AVRO":
+        raise InvalidSchema(f"Tags inside schemas of type {schema_type} cannot be changed by this registry")
+    return with_tags(text, add, remove)
+
+
+def found_tags(schema_type: str, text: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """The answer to ``findTags``: what bears one of the tags, or any for ``*``."""
+    return [
+        {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": tags}
+        for entity, tags in tagged_entities(schema_type, text).items()
+        if "*" in wanted or set(tags) & set(wanted)
+    ]
