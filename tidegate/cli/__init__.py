@@ -25,7 +25,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "produce": ("tidegate.cli.records:produce", "Write JSON lines to a topic."),
     "consume": ("tidegate.cli.records:consume", "Read a topic as JSON lines."),
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check and compare schemas."),
-    "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors over Connect's REST API."),
+    "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
 }

@@ -1,9 +1,7 @@
-"""``tidegate connectors``: connectors over Kafka Connect's REST API, ours or the original's."""
+"""Connectors over Kafka Connect's REST API, ours or the original's."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,19 +9,15 @@ from urllib.parse import quote
 
 import click
 
+from tidegate.cli.connectors.files import read_connector
+from tidegate.cli.connectors.group import connectors
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.cli.rest import Rest
 from tidegate.kit.errors import UsageError
-from tidegate.kit.properties import read_properties
 
-__all__ = ["connectors"]
+__all__ = ["connect_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@click.group()
-def connectors() -> None:
-    """Manage connectors over Connect's REST API."""
 
 
 def connect_options(function: F) -> F:
@@ -37,31 +31,6 @@ def _rest(data: Path, connect: str | None) -> Rest:
 
 def _path(name: str, rest: str = "") -> str:
     return f"/connectors/{quote(name, safe='')}{rest}"
-
-
-def read_connector(path: Path) -> tuple[str, dict[str, Any]]:
-    """A connector file as (name, config): ``{"name", "config"}`` or a bare config with a name in it; - is standard input.
-
-    A file without a name takes its own (``orders.json`` is ``orders``).
-    """
-    if path.suffix == ".properties":
-        config: Any = read_properties(path)
-    else:
-        try:
-            config = json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from error
-        except json.JSONDecodeError as error:
-            raise UsageError(f"{path} is not JSON: {error}") from error
-    if not isinstance(config, dict):
-        raise UsageError(f'{path} holds no connector: give an object of keys, or {{"name": ..., "config": {{...}}}}')
-    name = config.get("name")
-    if isinstance(config.get("config"), dict):
-        config = config["config"]
-    name = name or config.get("name") or (path.stem if str(path) != "-" else None)
-    if not name:
-        raise UsageError("standard input holds a connector without a name: add one")
-    return str(name), config
 
 
 @connectors.command()

@@ -1,0 +1,7 @@
+"""``tidegate connectors``: managing them over REST, and writing, previewing and testing them without a worker."""
+
+from tidegate.cli.connectors import authoring, managing  # noqa: F401 - they add their commands
+from tidegate.cli.connectors.files import read_connector
+from tidegate.cli.connectors.group import connectors
+
+__all__ = ["connectors", "read_connector"]
