@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from connect.distributed.config import GroupConfig
+from connect.hosts.config import HostConfig
 from tidegate.kit.config import KeyType, at_least, config, family, key, one_of
 from tidegate.kit.errors import Problem
 
@@ -14,7 +16,7 @@ _LISTENER = re.compile(r"http://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]*):(?P<port>
 
 
 @config
-class WorkerConfig:
+class WorkerConfig(GroupConfig, HostConfig):
     """What a worker needs to know. Keys of the Kafka client (``security.protocol``, ``sasl.*``, ``ssl.*`` ...) may stand
     beside these, and with the prefixes ``producer.``, ``consumer.`` and ``admin.`` for one kind of client."""
 
@@ -117,14 +119,6 @@ class WorkerConfig:
         check=one_of("All", "None", "Principal"),
         doc="Which client settings a connector may override: All, None, or Principal (security settings only).",
     )
-    host_processes: int = key(
-        "task.host.processes",
-        default=0,
-        type=KeyType.INT,
-        check=at_least(0),
-        importance="low",
-        doc="Task-host processes that share the tasks; 0 means one per processor core.",
-    )
     max_in_flight_bytes: int = key(
         "task.max.in.flight.bytes",
         default=32 * 1024 * 1024,
@@ -170,8 +164,24 @@ _OWN_PREFIXES = (
     "rest.",
     "plugin.",
     "connector.client.",
+    "inter.worker.",
+    "scheduled.rebalance.",
+    "worker.",
 )
-_OWN_NAMES = frozenset({"group.id", "listeners", "replication.factor.fit", "schema.registry.url", "bootstrap.servers"})
+_OWN_NAMES = frozenset(
+    {
+        "bootstrap.servers",
+        "connect.protocol",
+        "exactly.once.source.support",
+        "group.id",
+        "heartbeat.interval.ms",
+        "listeners",
+        "rebalance.timeout.ms",
+        "replication.factor.fit",
+        "schema.registry.url",
+        "session.timeout.ms",
+    }
+)
 
 
 def client_properties(

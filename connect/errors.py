@@ -5,10 +5,13 @@ TidegateError
 │   ├── BadRequest              400  the request must change
 │   │   ├── InvalidConnector    400  one or more keys of a connector are wrong
 │   │   └── UnknownPlugin       400  (404 where the plugin is the resource asked for)
+│   ├── Forbidden               403
 │   ├── NotFound                404  no such connector, task or plugin
 │   └── AlreadyExists           409
+├── Elsewhere                   409  another worker of the group can do it: the request is passed on to it
 └── RetriableError
     ├── Conflict                409  a concurrent change; the same request may succeed soon
+    ├── StartingUp              503  not yet
     └── HostDied                500  the process that ran a task or a check is gone
 """
 
@@ -23,10 +26,13 @@ __all__ = [
     "AlreadyExists",
     "BadRequest",
     "Conflict",
+    "Elsewhere",
+    "Forbidden",
     "HostDied",
     "InvalidConnector",
     "NotFound",
     "RemoteError",
+    "StartingUp",
     "UnknownPlugin",
 ]
 
@@ -52,6 +58,10 @@ class UnknownPlugin(BadRequest):
     """No plugin has that name."""
 
 
+class Forbidden(UsageError):
+    http_status = 403
+
+
 class NotFound(UsageError):
     http_status = 404
 
@@ -64,6 +74,20 @@ class Conflict(RetriableError):
     """Another change is under way."""
 
     http_status = 409
+
+
+class Elsewhere(TidegateError):
+    """Another worker has to do it; ``url`` is its REST face, None where nobody knows which one."""
+
+    http_status = 409
+
+    def __init__(self, message: str, url: str | None) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class StartingUp(RetriableError):
+    """The worker is not as far yet."""
 
 
 class HostDied(RetriableError):

@@ -1,22 +1,21 @@
-"""The herder: decides what runs. Users' wishes go into the config topic; what is read there is made true, by connector.
+"""The herder: decides what runs. Users' wishes go into the config topic; what is read there is made true by the reconciler.
 
-For each connector one reconciliation runs at a time: it compares what the stores say should be with what the worker runs
-and takes the steps between the two. It is woken by records of the config topic, by news from task hosts and by restarts;
-a step that fails leaves a FAILED status, and the next wake tries again only what has changed.
+It is where all news meets: records of the config topic, the group's rounds, states that task hosts tell, and requests of
+users that are more than a record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
-from connect.api import ConnectError, Plugin, PluginType
-from connect.errors import HostDied
-from connect.plugins import CONNECTORS, PluginRegistry
-from connect.stores import ConfigStore, OffsetStore, State, Status, StatusStore, TargetState
-from connect.stores.configs import StoredConnector
+from connect.distributed.protocol import CONNECTOR, Item
+from connect.errors import Conflict
+from connect.group import Alone, Group
+from connect.plugins import PluginRegistry
+from connect.reconciler import Reconciler, Running
+from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore
 from connect.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
@@ -25,29 +24,11 @@ __all__ = ["Herder"]
 
 log = logger(__name__)
 
-_FIRST_RETRY_S: Final = 0.2
-_LONGEST_RETRY_S: Final = 60.0
 _LAST_WORDS_S: Final = 5.0
 
 
-@dataclass(slots=True)
-class _Running:
-    """What the worker was told about one connector."""
-
-    config: dict[str, str] | None = None
-    """The configuration that its connector runs with, or failed to start with; None when it does not run."""
-    version: str | None = None
-    planned: bool = False
-    plan_due: bool = False
-    target: TargetState = TargetState.STARTED
-    tasks: dict[int, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
-    """By number: the connector's configuration and the task's own, as they were started."""
-    deaths: int = 0
-
-
 class Herder:
-    """Makes the config store's contents true on one worker. ``owns`` says which connectors this worker runs: all of
-    them while it is alone; a group's assignment otherwise."""
+    """Makes the config store's contents true on one worker, as far as the ``group`` says that they are its part."""
 
     def __init__(
         self,
@@ -55,297 +36,250 @@ class Herder:
         plugins: PluginRegistry,
         *,
         worker_id: str,
-        owns: Callable[[str], bool] = lambda _: True,
         topic_tracking: bool = True,
+        exactly_once: bool = False,
     ) -> None:
-        self._worker, self._plugins, self.worker_id, self._owns = worker, plugins, worker_id, owns
-        self._topic_tracking = topic_tracking
+        self._worker, self._plugins, self.worker_id = worker, plugins, worker_id
+        self._topic_tracking, self._exactly_once = topic_tracking, exactly_once
+        self.group: Group = Alone()
         self.configs: ConfigStore
         self.offsets: OffsetStore
         self.statuses: StatusStore
-        self._running: dict[str, _Running] = {}
-        self._dirty: set[str] = set()
-        self._reconciling: dict[str, asyncio.Task[None]] = {}
-        self._writes: set[asyncio.Task[None]] = set()
-        self._started = self._stopping = False
+        self.on_led: Callable[[], Awaitable[None]] | None = None
+        """Called in each generation that this worker leads, before it takes up its share."""
+        self.fencing: Callable[[str], Awaitable[None]] | None = None
+        """Locks out the producers of a connector's tasks from before; the leader's, see ``fence``."""
+        self.set_logger_level: Callable[[str, str], None] | None = None
+        """Carries out a logger level that was set for all workers: namespace and level."""
+        self._reconciler: Reconciler | None = None
+        self._restarts: dict[str, RestartRequest] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, configs: ConfigStore, offsets: OffsetStore, statuses: StatusStore) -> None:
-        """Begin with everything that the stores, which have been read, say should run."""
-        self.configs, self.offsets, self.statuses = configs, offsets, statuses
+    # -- Life ----------------------------------------------------------------------------------------------------
+
+    def start(self, group: Group) -> None:
+        """Begin with everything that the stores, which have been read, say should run here."""
+        self.group = group
+        configs, offsets, statuses = self.configs, self.offsets, self.statuses
+        self._reconciler = Reconciler(
+            self._worker,
+            self._plugins,
+            group,
+            (configs, offsets, statuses),
+            worker_id=lambda: self.worker_id,
+            fenced=self._exactly_once,
+        )
         self._worker.listener = self
-        self._started = True
-        for name in {*configs.connectors, *statuses.connectors, *statuses.tasks}:
-            self.wake(name)
+        if group.is_leader:
+            self.take_up({*configs.connectors, *statuses.connectors, *statuses.tasks})
 
     async def stop(self) -> None:
         """Stop everything that runs; what should run stays in the stores."""
-        self._stopping = True
-        for task in list(self._reconciling.values()):
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._reconciling.values(), return_exceptions=True)
+        if self._reconciler is not None:
+            await self._reconciler.stop()
         await self._worker.stop()
-        if self._started:
+        if self._reconciler is not None:
             try:
                 async with asyncio.timeout(_LAST_WORDS_S):
-                    await self._tell_unassigned()
-                    await asyncio.gather(*self._writes, return_exceptions=True)
+                    await self._reconciler.tell_unassigned()
+                    await self._reconciler.written()
             except (TimeoutError, TidegateError) as error:
                 log.warning("the log did not take the last statuses", error=str(error))
 
-    async def _tell_unassigned(self) -> None:
-        gone = Status(State.UNASSIGNED, self.worker_id)
-        for name, running in self._running.items():
-            if running.config is not None:
-                await self.statuses.put_connector(name, gone)
-            for number in running.tasks:
-                await self.statuses.put_task(name, number, gone)
+    def _wake(self, name: str) -> None:
+        if self._reconciler is not None:
+            self._reconciler.wake(name)
 
-    def wake(self, name: str) -> None:
-        """Compare and correct a connector, soon."""
-        if not self._started or self._stopping:
-            return
-        self._dirty.add(name)
-        if name not in self._reconciling:
-            self._reconciling[name] = asyncio.create_task(self._reconcile_while_dirty(name), name=f"herd {name}")
+    def _running(self, name: str) -> Running:
+        assert self._reconciler is not None
+        return self._reconciler.running.setdefault(name, Running())
 
     async def settle(self, name: str) -> None:
-        """Wait until a connector is as it should be, or has failed to be."""
-        while name in self._reconciling:
-            await asyncio.wait({self._reconciling[name]})
+        """Wait until a connector is as it should be here, or has failed to be."""
+        if self._reconciler is not None:
+            await self._reconciler.settle(name)
 
-    async def _reconcile_while_dirty(self, name: str) -> None:
-        try:
-            while name in self._dirty:
-                self._dirty.discard(name)
-                try:
-                    await self._reconcile(name)
-                except TidegateError as error:
-                    log.error("connector not as it should be; trying again", connector=name, error=str(error))  # noqa: TRY400
-                    await asyncio.sleep(_FIRST_RETRY_S)
-                    self._dirty.add(name)
-        finally:
-            del self._reconciling[name]
+    # -- What the group says (membership.Work) -------------------------------------------------------------------
 
-    async def _reconcile(self, name: str) -> None:
+    async def release(self, items: frozenset[Item]) -> None:
+        """Stop these, which are not this worker's any more."""
+        names = {item.connector for item in items}
+        self.take_up(names)
+        for name in names:
+            await self.settle(name)
+        if self._reconciler is not None:
+            await self._reconciler.written()
+
+    def take_up(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._wake(name)
+
+    async def lead(self) -> None:
+        """Tidy up after what went while nobody led."""
+        if self.on_led is not None:
+            await self.on_led()
+        gone = {*self.statuses.connectors, *self.statuses.tasks, *self.statuses.topics} - self.configs.connectors.keys()
+        stale = {name for name in self.statuses.tasks if self._has_stale_tasks(name)}
+        self.take_up(gone | stale)
+
+    def _has_stale_tasks(self, name: str) -> bool:
         stored = self.configs.connectors.get(name)
-        running = self._running.setdefault(name, _Running())
-        if stored is None or not self._owns(name):
-            await self._remove(name, running, forget=stored is None)
-        elif stored.target is TargetState.STOPPED:
-            await self._make_stopped(name, stored, running)
-        else:
-            await self._make_running(name, stored, running)
+        count = len(stored.tasks or ()) if stored is not None else 0
+        return any(number >= count for number in self.statuses.tasks.get(name, ()))
 
-    async def _remove(self, name: str, running: _Running, *, forget: bool) -> None:
-        await self._stop_tasks(name, list(running.tasks), running)
-        await self._stop_connector(name, running)
-        if forget:
-            for number in list(self.statuses.tasks.get(name, {})):
-                await self.statuses.put_task(name, number, None)
-            if name in self.statuses.connectors:
-                await self.statuses.put_connector(name, None)
-            await self.statuses.forget_topics(name)
-        self._running.pop(name, None)
+    # -- What the topics say -------------------------------------------------------------------------------------
 
-    async def _make_stopped(self, name: str, stored: StoredConnector, running: _Running) -> None:
-        await self._stop_tasks(name, list(running.tasks), running)
-        await self._stop_connector(name, running)
-        if stored.tasks:
-            await self.configs.put_tasks(name, [])
-        for number in list(self.statuses.tasks.get(name, {})):
-            await self.statuses.put_task(name, number, None)
-        await self._put_connector(name, Status(State.STOPPED, self.worker_id, version=running.version))
-
-    async def _make_running(self, name: str, stored: StoredConnector, running: _Running) -> None:
-        if running.config != stored.config:
-            await self._start_connector(name, stored, running)
-        elif running.target is not stored.target and running.config is not None:
-            running.target = stored.target
-            status = self.statuses.connectors.get(name)
-            if status is None or status.state is not State.FAILED:
-                await self._put_connector(name, self._status(stored, running.version))
-            for number in running.tasks:
-                await self._worker.set_paused((name, number), stored.target is TargetState.PAUSED)
-        if (running.plan_due or not running.planned) and stored.target is TargetState.STARTED:
-            await self._plan(name, stored, running)
-        await self._match_tasks(name, stored, running)
-
-    def _status(self, stored: StoredConnector, version: str | None) -> Status:
-        state = State.PAUSED if stored.target is TargetState.PAUSED else State.RUNNING
-        return Status(state, self.worker_id, version=version)
-
-    async def _start_connector(self, name: str, stored: StoredConnector, running: _Running) -> None:
-        await self._stop_connector(name, running)
-        running.config, running.target = dict(stored.config), stored.target
-        running.planned = False
-        try:
-            started = await self._worker.start_connector(name, stored.config)
-        except HostDied:
-            running.config = None
-            self._later(name, running)
-            raise
-        except TidegateError as error:
-            running.planned, running.plan_due = True, False
-            await self._failed(name, running, error)
+    def on_connector(self, name: str) -> None:
+        if self._reconciler is None:
             return
-        running.version = started["version"]
-        await self._put_connector(name, self._status(stored, running.version))
+        self._wake(name)
+        stored = self.configs.connectors.get(name)
+        if stored is None or stored.committed_at > self.group.position or not self._known(name):
+            self.group.work_changed()
 
-    async def _plan(self, name: str, stored: StoredConnector, running: _Running) -> None:
-        running.planned, running.plan_due = True, False
-        try:
-            plugin = self._plugins.find(stored.config.get("connector.class", ""), *CONNECTORS)
-            planned = [_task_config(task, stored, plugin) for task in await self._worker.plan(name)]
-        except TidegateError as error:
-            await self._failed(name, running, error)
+    def _known(self, name: str) -> bool:
+        """Whether some worker has been given the connector."""
+        return self.configs.connectors[name].created_at <= self.group.position
+
+    def on_restart(self, request: RestartRequest) -> None:
+        waiting = self._restarts.get(request.connector)
+        if waiting is None:
+            self._restarts[request.connector] = request
+            self._start(self._carry_out_restart(request.connector))
+        elif request.impact > waiting.impact:
+            self._restarts[request.connector] = request
+
+    def on_logger_level(self, namespace: str, level: str) -> None:
+        if self.set_logger_level is not None:
+            self.set_logger_level(namespace, level)
+
+    def on_status(self, name: str, task: int | None) -> None:
+        """The leader forgets what a worker says of something that is gone: it had not heard of that yet."""
+        if self._reconciler is None or not self.group.is_leader:
             return
-        if planned != stored.tasks:
-            await self.configs.put_tasks(name, planned)
+        stored = self.configs.connectors.get(name)
+        said = self.statuses.connectors.get(name) if task is None else self.statuses.tasks.get(name, {}).get(task)
+        if said is not None and (stored is None or (task is not None and task >= len(stored.tasks or ()))):
+            self._wake(name)
 
-    async def _failed(self, name: str, running: _Running, error: TidegateError) -> None:
-        log.error("connector failed", connector=name, error=str(error))
-        await self._put_connector(name, Status(State.FAILED, self.worker_id, trace=str(error), version=running.version))
+    # -- What users ask ------------------------------------------------------------------------------------------
 
-    async def _match_tasks(self, name: str, stored: StoredConnector, running: _Running) -> None:
-        """Run the tasks that were committed, each with its configuration, and no others."""
-        wanted = dict(enumerate(stored.tasks or []))
-        outdated = [n for n, started in running.tasks.items() if started != (stored.config, wanted.get(n))]
-        await self._stop_tasks(name, outdated, running)
-        for number in [number for number in self.statuses.tasks.get(name, {}) if number not in wanted]:
-            await self.statuses.put_task(name, number, None)
-        missing = [number for number in wanted if number not in running.tasks]
-        if not missing:
-            return
-        offsets: list[dict[str, Any]] = []
-        if self._type_of(stored.config) == PluginType.SOURCE.value:
-            offsets = await self.offsets_of(name)
-        for number in missing:
-            await self._start_task((name, number), stored, running, wanted[number], offsets)
-
-    async def _start_task(
-        self,
-        task: TaskId,
-        stored: StoredConnector,
-        running: _Running,
-        properties: dict[str, str],
-        offsets: Sequence[Mapping[str, Any]],
-    ) -> None:
-        running.tasks[task[1]] = (dict(stored.config), properties)
-        paused = stored.target is TargetState.PAUSED
-        try:
-            await self._worker.start_task(
-                task, config=stored.config, properties=properties, paused=paused, offsets=offsets
-            )
-        except HostDied:
-            running.tasks.pop(task[1], None)
-            self._later(task[0], running)
-        except TidegateError as error:
-            failed = Status(State.FAILED, self.worker_id, trace=str(error), version=running.version)
-            await self.statuses.put_task(*task, failed)
-
-    async def _stop_tasks(self, name: str, numbers: Sequence[int], running: _Running) -> None:
-        await asyncio.gather(*(self._worker.stop_task((name, number)) for number in numbers))
-        for number in numbers:
-            running.tasks.pop(number, None)
-
-    async def _stop_connector(self, name: str, running: _Running) -> None:
-        running.config = None
-        try:
-            await self._worker.stop_connector(name)
-        except (TidegateError, TimeoutError) as error:
-            log.warning("connector did not stop as it should", connector=name, error=str(error))
-
-    async def _put_connector(self, name: str, status: Status) -> None:
-        if self.statuses.connectors.get(name) != status:
-            await self.statuses.put_connector(name, status)
-
-    def _type_of(self, config: Mapping[str, str]) -> str:
-        plugin = self._plugins.find(config.get("connector.class", ""), PluginType.SOURCE, PluginType.SINK)
-        return plugin.type.value if plugin is not None else "unknown"
+    async def require_leader(self) -> None:
+        """Returns where this worker leads its group; raises Elsewhere or Conflict otherwise."""
+        await self.group.require_leader()
 
     async def restart_connector(self, name: str) -> None:
-        """Stop and start a connector, its tasks left alone."""
-        running = self._running.setdefault(name, _Running())
-        await self.settle(name)
-        await self._stop_connector(name, running)
-        self.wake(name)
+        """Stop and start a connector, its tasks left alone. Raises Elsewhere where another worker runs it."""
+        await self.group.require_owner(Item(name, CONNECTOR))
+        await self._stop_parts(name, connector=True, tasks=())
+        self._wake(name)
 
     async def restart_task(self, name: str, number: int) -> None:
-        running = self._running.setdefault(name, _Running())
+        """Stop and start a task. Raises Elsewhere where another worker runs it."""
+        await self.group.require_owner(Item(name, number))
+        await self._stop_parts(name, connector=False, tasks=[number])
+        self._wake(name)
+
+    async def _stop_parts(self, name: str, *, connector: bool, tasks: Sequence[int]) -> None:
+        assert self._reconciler is not None
         await self.settle(name)
-        await self._stop_tasks(name, [number], running)
-        self.wake(name)
+        running = self._running(name)
+        if connector:
+            await self._reconciler.stop_connector(name, running)
+        await self._reconciler.stop_tasks(name, tasks, running)
+
+    async def _carry_out_restart(self, name: str) -> None:
+        """This worker's part of a restart with its tasks, which all workers read of in the config topic."""
+        assert self._reconciler is not None
+        request = self._restarts.pop(name)
+        status = self.statuses.connectors.get(name)
+        if status is None:
+            return
+        version = status.version
+        restarting = self._reconciler.status(State.RESTARTING, version)
+        connector = (not request.only_failed or status.state is State.FAILED) and self.group.has(Item(name, CONNECTOR))
+        states = self.statuses.tasks.get(name, {}) if request.include_tasks else {}
+        tasks = [
+            number
+            for number, said in states.items()
+            if (not request.only_failed or said.state is State.FAILED) and self.group.has(Item(name, number))
+        ]
+        await self._stop_parts(name, connector=connector, tasks=tasks)
+        if connector:
+            await self.statuses.put_connector(name, restarting)
+        await asyncio.gather(*(self.statuses.put_task(name, number, restarting) for number in tasks))
+        self._wake(name)
+
+    async def fence(self, connector: str) -> None:
+        """Lock out the producers of a source's tasks from before its newest commit; returns when none can write any more."""
+        if not self.group.is_leader:
+            await self.group.fence(connector)
+        elif self.fencing is not None:
+            await self.fencing(connector)
+
+    async def confirm(self, task: TaskId) -> None:
+        """Whether a task may still go on with what it was started with, now that its producer has locked out others.
+
+        Raises Conflict where newer tasks were committed meanwhile, or where it is not this worker's any more.
+        """
+        await self.configs.refresh()
+        name, number = task
+        stored, started = self.configs.connectors.get(name), self._running(name).tasks.get(number)
+        if stored is None or started is None or stored.generation != started.generation:
+            raise Conflict(
+                f"Cannot start source task {name}-{number} with exactly-once support as the connector has already generated a "
+                "new set of task configs"
+            )
+        if not self.group.has(Item(name, number)):
+            raise Conflict(f"Cannot start source task {name}-{number} as it has already been revoked from this worker")
+
+    # -- What task hosts tell ------------------------------------------------------------------------------------
 
     def on_task_state(self, task: TaskId, state: str, trace: str | None) -> None:
-        if state == "STOPPED":
+        if state == "STOPPED" or self._reconciler is None:
             return
-        running = self._running.get(task[0])
+        name, number = task
+        running = self._reconciler.running.get(name)
         version = running.version if running else None
         if running is not None and state == "RUNNING":
             running.deaths = 0
-        self._write(self.statuses.put_task(*task, Status(State(state), self.worker_id, trace=trace, version=version)))
+        self._say(name, number, self._reconciler.status(State(state), version, trace=trace))
+
+    def _say(self, name: str, number: int, status: Status) -> None:
+        stored = self.configs.connectors.get(name)
+        if self._reconciler is not None and stored is not None and number < len(stored.tasks or ()):
+            self._reconciler.write(self.statuses.put_task(name, number, status))
 
     def on_topic(self, task: TaskId, topic: str) -> None:
-        if self._topic_tracking and topic not in self.statuses.topics.get(task[0], ()):
-            self._write(self.statuses.put_topic(*task, topic))
+        used = self.statuses.topics.get(task[0], ())
+        if self._topic_tracking and self._reconciler is not None and topic not in used:
+            self._reconciler.write(self.statuses.put_topic(*task, topic))
 
     def on_reconfigure(self, connector: str) -> None:
-        if connector in self._running:
-            self._running[connector].plan_due = True
-            self.wake(connector)
+        if self._reconciler is not None and connector in self._reconciler.running:
+            self._reconciler.running[connector].plan_due = True
+            self._wake(connector)
 
     def on_host_death(self, connectors: Sequence[str], tasks: Sequence[TaskId], reason: str) -> None:
         """Say so in the statuses, then start again what was lost; a host that keeps dying is waited for longer and longer."""
+        assert self._reconciler is not None
         for name, number in tasks:
-            running = self._running.setdefault(name, _Running())
+            running = self._running(name)
             running.tasks.pop(number, None)
-            failed = Status(State.FAILED, self.worker_id, trace=reason, version=running.version)
-            self._write(self.statuses.put_task(name, number, failed))
+            self._say(name, number, self._reconciler.status(State.FAILED, running.version, trace=reason))
         for name in connectors:
-            self._running.setdefault(name, _Running()).config = None
+            self._running(name).config = None
         for name in {*connectors, *(name for name, _ in tasks)}:
-            self._later(name, self._running[name])
-
-    def _later(self, name: str, running: _Running) -> None:
-        running.deaths += 1
-        delay_s = min(_FIRST_RETRY_S * 2 ** (running.deaths - 1), _LONGEST_RETRY_S)
-        asyncio.get_running_loop().call_later(delay_s, self.wake, name)
+            self._reconciler.later(name)
 
     async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
-        found = await self.offsets.read(connector)
-        return [{"partition": one.partition, "offset": one.offset, "key": one.key} for one in found]
+        """The committed positions of a source, for a connector that asks."""
+        assert self._reconciler is not None
+        return await self._reconciler.offsets_of(connector)
 
-    async def fence(self, connector: str) -> None:
-        """Alone, this worker has stopped or killed all earlier tasks before it starts new ones."""
-
-    async def confirm(self, task: TaskId) -> None:
-        """Raises ConnectError where the connector's tasks have been planned anew since this one was started."""
-        running = self._running.get(task[0])
-        stored = self.configs.connectors.get(task[0])
-        wanted = dict(enumerate(stored.tasks or [])) if stored is not None else {}
-        if stored is None or running is None or running.tasks.get(task[1]) != (stored.config, wanted.get(task[1])):
-            raise ConnectError(
-                f"Cannot start source task {task[0]}-{task[1]} with exactly-once support as the connector has already "
-                "generated a new set of task configs"
-            )
-
-    def _write(self, work: Coroutine[Any, Any, None]) -> None:
-        """A status that need not be waited for; those of one task stay in order, since each is sent at once."""
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        self._writes.add(task)
-        task.add_done_callback(self._written)
-
-    def _written(self, task: asyncio.Task[None]) -> None:
-        self._writes.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a status could not be written", error=str(error))
-
-
-def _task_config(planned: Mapping[str, str], stored: StoredConnector, plugin: Plugin | None) -> dict[str, str]:
-    """A task's properties as they are stored, with what Kafka Connect keeps there: a sink's topics and the task's class.
-
-    Its class is named as the original's connectors name theirs, for the day when Kafka Connect takes the topics over.
-    """
-    kept: dict[str, str] = {name: stored.config[name] for name in ("topics", "topics.regex") if name in stored.config}
-    name = plugin.name if plugin is not None else stored.config.get("connector.class", "")
-    return {**kept, "task.class": name.removesuffix("Connector") + "Task", **planned}
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

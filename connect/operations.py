@@ -10,7 +10,7 @@ from connect.api import PluginType
 from connect.errors import AlreadyExists, BadRequest, Conflict, InvalidConnector, NotFound
 from connect.herder import Herder
 from connect.plugins import CONNECTORS, PluginRegistry
-from connect.stores import State, Status, TargetState
+from connect.stores import RestartRequest, State, TargetState
 from connect.stores.configs import StoredConnector
 from connect.worker import Worker
 
@@ -95,17 +95,17 @@ class Operations:
     ) -> dict[str, Any]:
         """Create a connector. Raises AlreadyExists, InvalidConnector."""
         checked = await self._checked(name, config)
+        await self._herder.require_leader()
         async with self._changes_of(name):
             if name in self._herder.configs.connectors:
                 raise AlreadyExists(f"Connector {name} already exists")
-            if initial is not None:
-                await self._herder.configs.put_target(name, initial)
-            await self._herder.configs.put_connector(name, checked)
+            await self._herder.configs.put_connector(name, checked, initial)
             return self.info(name)
 
     async def put(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, dict[str, Any]]:
         """Create a connector or replace its configuration; says whether it was created."""
         checked = await self._checked(name, config)
+        await self._herder.require_leader()
         async with self._changes_of(name):
             created = name not in self._herder.configs.connectors
             await self._herder.configs.put_connector(name, checked)
@@ -113,6 +113,7 @@ class Operations:
 
     async def patch(self, name: str, changes: Mapping[str, str | None]) -> dict[str, Any]:
         """Change some keys; a null removes one."""
+        await self._herder.require_leader()
         merged: dict[str, str | None] = {**self.config(name), **changes}
         kept = {key: value for key, value in merged.items() if value is not None}
         _, info = await self.put(name, kept)
@@ -133,6 +134,7 @@ class Operations:
         return self._changing.setdefault(name, asyncio.Lock())
 
     async def delete(self, name: str) -> None:
+        await self._herder.require_leader()
         async with self._changes_of(name):
             self._stored(name)
             await self._herder.configs.remove_connector(name)
@@ -140,6 +142,8 @@ class Operations:
 
     async def set_target(self, name: str, target: TargetState) -> None:
         """Pause, resume or stop; a stop waits until it is one."""
+        if target is TargetState.STOPPED:
+            await self._herder.require_leader()
         async with self._changes_of(name):
             self._stored(name)
             await self._herder.configs.put_target(name, target)
@@ -154,24 +158,15 @@ class Operations:
             await self._herder.settle(name)
             self._raise_failure(name)
             return None
+        await self._herder.require_leader()
         shown = self.status(name)
+        await self._herder.configs.put_restart(RestartRequest(name, include_tasks, only_failed))
         failed = State.FAILED.value
-        with_connector = not only_failed or shown["connector"]["state"] == failed
-        numbers = [t["id"] for t in shown["tasks"] if include_tasks and (not only_failed or t["state"] == failed)]
-        if with_connector:
-            shown["connector"]["state"] = State.RESTARTING.value
-            await self._herder.restart_connector(name)
-        for task in shown["tasks"]:
-            if task["id"] in numbers:
-                task["state"] = State.RESTARTING.value
-                task.pop("trace", None)
-                await self._tell_restarting(name, task["id"])
-                await self._herder.restart_task(name, task["id"])
+        for part in (shown["connector"], *(shown["tasks"] if include_tasks else ())):
+            if not only_failed or part["state"] == failed:
+                part["state"] = State.RESTARTING.value
+                part.pop("trace", None)
         return shown
-
-    async def _tell_restarting(self, name: str, number: int) -> None:
-        status = Status(State.RESTARTING, self._herder.worker_id)
-        await self._herder.statuses.put_task(name, number, status)
 
     def _raise_failure(self, name: str) -> None:
         found = self._herder.statuses.connectors.get(name)

@@ -1,4 +1,4 @@
-"""The connect service: stores, herder, worker and REST face, put together."""
+"""The connect service: stores, herder, worker, membership and REST face, put together."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from connect.clients import worker_client
+from connect.clients import TaskClients, worker_client
 from connect.config import WorkerConfig
+from connect.distributed.fencing import ZombieFencing
+from connect.distributed.forwarding import Forwarding
+from connect.distributed.leadership import FencingLeaderWriter, Leadership
+from connect.distributed.membership import Membership
+from connect.distributed.peers import Peers
+from connect.distributed.routes import InternalRoutes
+from connect.exactly_once import transactional_ids
 from connect.herder import Herder
 from connect.metrics import WorkerCollector
 from connect.operations import Operations
@@ -19,7 +26,7 @@ from connect.routes.connectors import ConnectorRoutes
 from connect.routes.plugins import PluginRoutes
 from connect.routes.requests import render_error
 from connect.routes.root import RootRoutes
-from connect.stores import ConfigStore, OffsetStore, StatusStore, TopicClients
+from connect.stores import CompactedTopic, ConfigStore, OffsetStore, StatusStore, TopicClients
 from connect.worker import Worker
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
@@ -28,22 +35,25 @@ from tidegate.kit.logs import logger
 from tidegate.kit.metrics import Metrics
 
 if TYPE_CHECKING:
-    from broker.client import Admin, BatchProducer, NewTopic
+    from broker.client import Admin, BatchProducer
+    from broker.client.fenced import FencedWriter
 
 __all__ = ["ConnectServer"]
 
 log = logger(__name__)
 
 _RETRY_S: Final = 0.5
+_FIRST_ROUND_S: Final = 1.0
+"""How long a start waits for the group's first round: where it comes soon, whoever is told "ready" can create connectors."""
 _PRODUCER: Final = {"client.id": "connect-worker", "acks": "all", "delivery.timeout.ms": "10000"}
 """A request that the log does not take within this time is answered with an error; nobody waits for longer."""
 
 
 class ConnectServer:
-    """A Service (tidegate.kit.service). ``properties`` are worker properties as text; ``plugin_modules`` are import paths
-    of modules with a ``register_plugins`` hook beside this package's own.
+    """A Service (tidegate.kit.service): a worker of a group. ``properties`` are worker properties as text; ``plugin_modules``
+    are import paths of modules with a ``register_plugins`` hook beside this package's own.
 
-    ``start`` waits until the log can be reached, and says in its log that it does.
+    ``start`` waits until the log can be reached, and says in its log that it does; then a moment for its group.
     """
 
     def __init__(self, properties: Mapping[str, str], plugin_modules: Sequence[str] = ()) -> None:
@@ -51,8 +61,12 @@ class ConnectServer:
         self._properties, self._plugin_modules = dict(properties), tuple(plugin_modules)
         self._admin: Admin | None = None
         self._producer: BatchProducer | None = None
+        self._fenced: FencedWriter | None = None
         self._stores: list[ConfigStore | OffsetStore | StatusStore] = []
         self._herder: Herder | None = None
+        self._membership: Membership | None = None
+        self._leadership: Leadership | None = None
+        self._peers = Peers()
         self._http: HttpServer | None = None
         self._cluster_id = ""
 
@@ -66,11 +80,23 @@ class ConnectServer:
             stop_timeout_ms=self._config.task_stop_timeout_ms,
         )
         herder = self._herder = Herder(
-            worker, plugins, worker_id=self._worker_id(port), topic_tracking=self._config.topic_tracking
+            worker,
+            plugins,
+            worker_id=self._worker_id(port),
+            topic_tracking=self._config.topic_tracking,
+            exactly_once=self._config.exactly_once_source.lower() == "enabled",
         )
         admin, clients = await self._connect()
+        configs, statuses = await self._read_stores(clients, herder)
+        membership = self._membership = Membership(
+            self._config,
+            worker_client(self._properties),
+            self._config.group_id,
+            configs=configs,
+            work=herder,
+            peers=self._peers,
+        )
         operations = Operations(herder, worker, plugins, admin)
-        configs, offsets, statuses = await self._read_stores(clients, herder)
         metrics = Metrics()
         metrics.collect_from(WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses)))
         routes = all_routes(
@@ -78,24 +104,48 @@ class ConnectServer:
             ConnectorRoutes(operations, topic_tracking=self._config.topic_tracking),
             PluginRoutes(operations),
         )
+        routes += InternalRoutes(herder, membership, plugins, self._config).routes()
+        routes = Forwarding(self._peers).over(routes)
         app = face(routes, name="kafka_connect_worker", metrics=metrics, render_error=render_error)
         self._http = HttpServer(app, host, port)
         await self._http.start()
         herder.worker_id = self._worker_id(self._http.port)
-        herder.start(configs, offsets, statuses)
+        await self._join(herder, membership, admin)
         return {"connect": self._http.url}
+
+    async def _join(self, herder: Herder, membership: Membership, admin: Admin) -> None:
+        membership.url = f"http://{herder.worker_id}/"
+        leadership = self._leadership = Leadership(self._config, membership, herder.configs)
+        if self._config.leads_transactionally:
+            leadership.writer = await self._leader_writer(membership)
+            herder.configs.leader_writer = leadership.writer
+        herder.on_led = leadership.lead
+        fencing = ZombieFencing(
+            herder.configs,
+            lambda name, count: self._end_producers(herder.configs, name, count),
+            sync_timeout_s=self._config.worker_sync_timeout_ms / 1000,
+        )
+        herder.fencing = fencing.fence
+        herder.start(membership)
+        await membership.evict_former_self(admin)
+        await membership.start()
+        await membership.wait_settled_for(_FIRST_ROUND_S)
 
     async def stop(self) -> None:
         if self._http is not None:
             await self._http.stop()
         if self._herder is not None:
             await self._herder.stop()
+        if self._membership is not None:
+            await self._membership.stop()
+        if self._leadership is not None:
+            await self._leadership.stop()
+        self._peers.stop()
         for store in self._stores:
             await store.stop()
-        if self._producer is not None:
-            await self._producer.stop()
-        if self._admin is not None:
-            await self._admin.stop()
+        for client in (self._fenced, self._producer, self._admin):
+            if client is not None:
+                await client.stop()
 
     def _worker_id(self, port: int) -> str:
         host = self._config.advertised_host or self._config.listen[0]
@@ -124,19 +174,39 @@ class ConnectServer:
         consumer = worker_client(self._properties, "consumer").with_properties({"isolation.level": "read_committed"})
         return admin, TopicClients(admin, self._producer, consumer, self._config.replication_fit)
 
-    async def _read_stores(self, clients: TopicClients, herder: Herder) -> tuple[ConfigStore, OffsetStore, StatusStore]:
+    async def _read_stores(self, clients: TopicClients, herder: Herder) -> tuple[ConfigStore, StatusStore]:
         from broker.client import NewTopic
 
-        def topic(name: str, partitions: int, replication: int) -> NewTopic:
-            return NewTopic(name, partitions, replication, {"cleanup.policy": "compact"})
+        def topic(name: str, partitions: int, replication: int) -> CompactedTopic:
+            return CompactedTopic(clients, NewTopic(name, partitions, replication, {"cleanup.policy": "compact"}))
 
         config = self._config
-        configs = ConfigStore(clients, topic(config.config_topic, 1, config.config_replication), herder.wake)
-        offsets = OffsetStore(clients, topic(config.offset_topic, config.offset_partitions, config.offset_replication))
-        statuses = StatusStore(clients, topic(config.status_topic, config.status_partitions, config.status_replication))
+        configs = ConfigStore(topic(config.config_topic, 1, config.config_replication), herder)
+        offsets = OffsetStore(topic(config.offset_topic, config.offset_partitions, config.offset_replication))
+        statuses = StatusStore(
+            topic(config.status_topic, config.status_partitions, config.status_replication), herder.on_status
+        )
         self._stores = [configs, offsets, statuses]
+        herder.configs, herder.offsets, herder.statuses = configs, offsets, statuses
         await asyncio.gather(*(store.start() for store in self._stores))
-        return configs, offsets, statuses
+        return configs, statuses
+
+    async def _leader_writer(self, membership: Membership) -> FencingLeaderWriter:
+        from broker.client import TopicPartition
+        from broker.client.fenced import FencedWriter
+
+        client = worker_client(self._properties, "producer").with_properties(_PRODUCER)
+        partition = TopicPartition(self._config.config_topic, 0)
+        self._fenced = await FencedWriter(client, partition, f"connect-cluster-{self._config.group_id}").start()
+        return FencingLeaderWriter(self._fenced, lambda: membership.is_leader)
+
+    async def _end_producers(self, configs: ConfigStore, name: str, count: int) -> None:
+        """Lock out the producers of tasks 0 to count - 1 of a source, in the cluster that its records go to."""
+        from broker.client import Admin
+
+        clients = TaskClients(self._properties, name, 0, configs.connectors[name].config)
+        async with Admin(clients.own_offsets_admin()) as admin:
+            await admin.fence_producers(transactional_ids(self._config.group_id, name, count))
 
     def _health(self) -> tuple[int, str, str]:
         for store in self._stores:

@@ -1,19 +1,30 @@
-"""Connectors as they are configured: the config topic."""
+"""Connectors as they are configured, and what workers of a group must agree on beside them: the config topic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from connect.stores.topic import CompactedTopic, TopicClients
+from connect.stores.topic import Entry, StoreLog
 from connect.stores.values import decoded, encoded
 
 if TYPE_CHECKING:
-    from broker.client import KafkaRecord, NewTopic
+    from broker.client import KafkaRecord
 
-__all__ = ["ConfigStore", "StoredConnector", "TargetState"]
+__all__ = [
+    "ConfigListener",
+    "ConfigStore",
+    "LeaderWriter",
+    "RestartRequest",
+    "SessionKey",
+    "StoredConnector",
+    "TargetState",
+]
 
 
 class TargetState(Enum):
@@ -31,27 +42,79 @@ class StoredConnector:
     config: dict[str, str]
     target: TargetState = TargetState.STARTED
     tasks: list[dict[str, str]] | None = None
+    applied: dict[str, str] | None = None
+    """The connector's configuration as it was when its tasks were committed: what they run with."""
+    created_at: int = -1
+    """The position of the config topic behind the record that made the connector."""
+    committed_at: int = -1
+    """The position behind the commit of its tasks."""
+    generation: int = -1
+    """Counts the commits, from 0 for the first one that this worker has read."""
+    pending_fencing: bool = True
+    """Whether producers of tasks from before that commit may still be about (exactly-once sources)."""
 
 
-@dataclass(slots=True)
-class _Pending:
-    """What came before its connector, or waits for its commit."""
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """What workers sign their requests to each other with; ``created_ms`` since 1970."""
 
-    tasks: dict[int, dict[str, str]] = field(default_factory=dict)
-    target: TargetState = TargetState.STARTED
+    secret: bytes = field(repr=False)
+    algorithm: str
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequest:
+    """Restart a connector and, if so said, its tasks; all of them or those that failed."""
+
+    connector: str
+    include_tasks: bool = False
+    only_failed: bool = False
+
+    @property
+    def impact(self) -> tuple[bool, bool]:
+        """Of two requests for the same connector the one with more is carried out."""
+        return not self.only_failed, self.include_tasks
+
+
+class ConfigListener(Protocol):
+    """Hears of each record when it has been applied; called on the event loop, for old records too unless said otherwise."""
+
+    def on_connector(self, name: str) -> None:
+        """The configuration, target state or tasks of a connector have changed."""
+
+    def on_restart(self, request: RestartRequest) -> None:
+        """A restart was asked for; not called for what was in the topic at the start."""
+
+    def on_logger_level(self, namespace: str, level: str) -> None:
+        """A logger's level was set for all workers; not called for what was in the topic at the start."""
+
+
+class LeaderWriter(Protocol):
+    """Writes for the leader, where its writes must fence those of leaders from before."""
+
+    async def write(self, topic: str, entries: Sequence[Entry]) -> None: ...
 
 
 class ConfigStore:
-    """Read freely; ``on_change`` hears the name of each connector that a record was about."""
+    """Read freely. What only the leader may write goes through ``leader_writer`` where there is one."""
 
-    def __init__(self, clients: TopicClients, topic: NewTopic, on_change: Callable[[str], None]) -> None:
-        self._topic = CompactedTopic(clients, topic, self._apply)
-        self._on_change = on_change
-        self._pending: dict[str, _Pending] = {}
+    def __init__(self, log: StoreLog, listener: ConfigListener) -> None:
+        self._topic = log
+        self._listener = listener
+        self._tasks: dict[str, dict[int, dict[str, str]]] = {}
+        self._targets: dict[str, TargetState] = {}
+        self._fenced: dict[str, int] = {}
+        self._started = False
+        self.leader_writer: LeaderWriter | None = None
         self.connectors: dict[str, StoredConnector] = {}
+        self.session_key: SessionKey | None = None
+        self.position = -1
+        """The offset behind the newest record that has been applied; -1 before the first, as members of a group count."""
 
     async def start(self) -> None:
-        await self._topic.start()
+        await self._topic.start(self._apply)
+        self._started = True
 
     async def stop(self) -> None:
         await self._topic.stop()
@@ -61,71 +124,153 @@ class ConfigStore:
         """Why the topic is not followed any more; None while it is."""
         return self._topic.failure
 
-    async def put_connector(self, name: str, config: Mapping[str, str]) -> None:
-        await self._topic.write(f"connector-{name}".encode(), encoded({"properties": dict(config)}))
+    async def refresh(self, timeout_s: float | None = None) -> None:
+        """Returns when everything that is in the topic now has been applied; raises TimeoutError."""
+        async with asyncio.timeout(timeout_s):
+            await self._topic.read_to_end()
+
+    def items(self) -> Iterable[tuple[str, int]]:
+        """Everything there is to run: a name with -1 for each connector, with a number for each of its tasks."""
+        for name, stored in self.connectors.items():
+            yield name, -1
+            for number in range(len(stored.tasks or ())):
+                yield name, number
+
+    def fenced_tasks(self, name: str) -> int | None:
+        """How many tasks the newest ``tasks-fencing`` record of a connector counts; None where there is none."""
+        return self._fenced.get(name)
+
+    async def put_connector(self, name: str, config: Mapping[str, str], target: TargetState | None = None) -> None:
+        """Create or change a connector; ``target`` is there before it is."""
+        entries: list[Entry] = [(f"connector-{name}".encode(), encoded({"properties": dict(config)}))]
+        if target is not None:
+            entries.insert(0, _target_entry(name, target))
+        await self._lead(entries)
 
     async def remove_connector(self, name: str) -> None:
-        await self._topic.send(f"connector-{name}".encode(), None)
-        await self._topic.write(f"target-state-{name}".encode(), None)
+        await self._lead([(f"connector-{name}".encode(), None), (f"target-state-{name}".encode(), None)])
 
     async def put_target(self, name: str, target: TargetState) -> None:
-        # Workers older than the stopped state read the first member only; to them it is paused.
-        old = "PAUSED" if target is TargetState.STOPPED else target.value
-        await self._topic.write(f"target-state-{name}".encode(), encoded({"state": old, "state.v2": target.value}))
+        await self._topic.write(_target_entry(name, target))
 
     async def put_tasks(self, name: str, tasks: Sequence[Mapping[str, str]]) -> None:
         """Replace the tasks of a connector; they count once the commit record is there."""
-        for number, task in enumerate(tasks):
-            await self._topic.send(f"task-{name}-{number}".encode(), encoded({"properties": dict(task)}))
-        await self._topic.write(f"commit-{name}".encode(), encoded({"tasks": len(tasks)}))
+        entries = [
+            (f"task-{name}-{number}".encode(), encoded({"properties": dict(task)})) for number, task in enumerate(tasks)
+        ]
+        await self._lead([*entries, (f"commit-{name}".encode(), encoded({"tasks": len(tasks)}))])
+
+    async def put_fencing(self, name: str, tasks: int) -> None:
+        """Say that no producer of a task from before the newest commit can write any more."""
+        await self._lead([(f"tasks-fencing-{name}".encode(), encoded({"task-count": tasks}))])
+
+    async def put_restart(self, request: RestartRequest) -> None:
+        value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+        await self._lead([(f"restart-connector-{request.connector}".encode(), encoded(value))])
+
+    async def put_session_key(self, key: SessionKey) -> None:
+        secret = base64.b64encode(key.secret).decode()
+        value = {"key": secret, "algorithm": key.algorithm, "creation-timestamp": key.created_ms}
+        await self._lead([(b"session-key", encoded(value))])
+
+    async def put_logger_level(self, namespace: str, level: str) -> None:
+        await self._topic.write((f"logger-cluster-{namespace}".encode(), encoded({"level": level})))
+
+    async def _lead(self, entries: Sequence[Entry]) -> None:
+        if self.leader_writer is None:
+            await self._topic.write(*entries)
+        else:
+            await self.leader_writer.write(self._topic.name, entries)
+            await self._topic.read_to_end()
 
     def _apply(self, record: KafkaRecord) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
         value = decoded(record.value, self._topic.name, key)
-        name: str | None = None
+        self.position = record.offset + 1
         if key.startswith("connector-"):
-            name = self._apply_connector(key.removeprefix("connector-"), value)
+            self._apply_connector(key.removeprefix("connector-"), value, record.value is None)
         elif key.startswith("target-state-"):
-            name = self._apply_target(key.removeprefix("target-state-"), value)
+            self._apply_target(key.removeprefix("target-state-"), value)
         elif key.startswith("task-"):
             connector, _, number = key.removeprefix("task-").rpartition("-")
             if value is not None and number.isdecimal():
-                self._pending.setdefault(connector, _Pending()).tasks[int(number)] = _properties(value)
+                self._tasks.setdefault(connector, {})[int(number)] = _properties(value)
         elif key.startswith("commit-"):
-            name = self._apply_commit(key.removeprefix("commit-"), value)
-        if name is not None:
-            self._on_change(name)
+            self._apply_commit(key.removeprefix("commit-"), value)
+        elif key.startswith("tasks-fencing-"):
+            self._apply_fencing(key.removeprefix("tasks-fencing-"), value)
+        elif key == "session-key":
+            self._apply_session_key(value)
+        elif self._started and value is not None:
+            self._apply_event(key, value)
 
-    def _apply_connector(self, name: str, value: dict[str, Any] | None) -> str:
-        if value is None:
+    def _apply_connector(self, name: str, value: dict[str, Any] | None, removed: bool) -> None:
+        if removed:
             self.connectors.pop(name, None)
-            self._pending.pop(name, None)
+            self._tasks.pop(name, None)
+        elif value is None or not isinstance(value.get("properties"), Mapping):
+            return
         elif name in self.connectors:
             self.connectors[name].config = _properties(value)
         else:
-            pending = self._pending.setdefault(name, _Pending())
-            self.connectors[name] = StoredConnector(_properties(value), pending.target)
-        return name
+            target = self._targets.get(name, TargetState.STARTED)
+            self.connectors[name] = StoredConnector(_properties(value), target, created_at=self.position)
+        self._listener.on_connector(name)
 
-    def _apply_target(self, name: str, value: dict[str, Any] | None) -> str:
+    def _apply_target(self, name: str, value: dict[str, Any] | None) -> None:
         try:
             target = TargetState((value or {}).get("state.v2") or (value or {}).get("state") or "STARTED")
         except ValueError:
-            return name
-        self._pending.setdefault(name, _Pending()).target = target
+            return
+        self._targets[name] = target
         if name in self.connectors:
             self.connectors[name].target = target
-        return name
+            self._listener.on_connector(name)
 
-    def _apply_commit(self, name: str, value: dict[str, Any] | None) -> str | None:
+    def _apply_commit(self, name: str, value: dict[str, Any] | None) -> None:
         """A commit whose tasks are not all there (compaction took some) does not count: the connector is planned anew."""
         count = (value or {}).get("tasks")
-        if name not in self.connectors or not isinstance(count, int):
-            return None
-        pending = self._pending.setdefault(name, _Pending()).tasks
-        whole = all(number in pending for number in range(count))
-        self.connectors[name].tasks = [pending[number] for number in range(count)] if whole else None
-        return name
+        tasks = self._tasks.pop(name, {})
+        stored = self.connectors.get(name)
+        if stored is None or not isinstance(count, int):
+            return
+        whole = count >= 0 and len(tasks) >= count and all(number in tasks for number in range(count))
+        stored.tasks = [tasks[number] for number in range(count)] if whole else None
+        stored.committed_at, stored.pending_fencing = self.position, True
+        if whole:
+            stored.applied = stored.config
+            stored.generation += 1
+        self._listener.on_connector(name)
+
+    def _apply_fencing(self, name: str, value: dict[str, Any] | None) -> None:
+        count = (value or {}).get("task-count")
+        if isinstance(count, int):
+            self._fenced[name] = count
+            if name in self.connectors:
+                self.connectors[name].pending_fencing = False
+
+    def _apply_session_key(self, value: dict[str, Any] | None) -> None:
+        given = value or {}
+        key, algorithm, created = given.get("key"), given.get("algorithm"), given.get("creation-timestamp")
+        if not (isinstance(key, str) and isinstance(algorithm, str) and isinstance(created, int)):
+            return
+        try:
+            self.session_key = SessionKey(base64.b64decode(key), algorithm, created)
+        except (binascii.Error, ValueError):
+            return
+
+    def _apply_event(self, key: str, value: dict[str, Any]) -> None:
+        if key.startswith("restart-connector-"):
+            with_tasks, failed = value.get("include-tasks") is True, value.get("only-failed") is True
+            self._listener.on_restart(RestartRequest(key.removeprefix("restart-connector-"), with_tasks, failed))
+        elif key.startswith("logger-cluster-") and isinstance(value.get("level"), str):
+            self._listener.on_logger_level(key.removeprefix("logger-cluster-"), value["level"])
+
+
+def _target_entry(name: str, target: TargetState) -> Entry:
+    # Workers older than the stopped state read the first member only; to them it is paused.
+    old = "PAUSED" if target is TargetState.STOPPED else target.value
+    return f"target-state-{name}".encode(), encoded({"state": old, "state.v2": target.value})
 
 
 def _properties(value: Mapping[str, Any]) -> dict[str, str]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connect.stores.topic import CompactedTopic, TopicClients
+from connect.stores.topic import StoreLog
 from connect.stores.values import decoded, encoded
 
 if TYPE_CHECKING:
-    from broker.client import KafkaRecord, NewTopic
+    from broker.client import KafkaRecord
 
 __all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key", "parsed_offset"]
 
@@ -42,12 +42,12 @@ def canonical(partition: Mapping[str, Any]) -> str:
 class OffsetStore:
     """Positions by connector, as far as the topic has been read."""
 
-    def __init__(self, clients: TopicClients, topic: NewTopic) -> None:
-        self._topic = CompactedTopic(clients, topic, self._apply)
+    def __init__(self, log: StoreLog) -> None:
+        self._topic = log
         self._offsets: dict[str, dict[str, SourceOffset]] = {}
 
     async def start(self) -> None:
-        await self._topic.start()
+        await self._topic.start(self._apply)
 
     async def stop(self) -> None:
         await self._topic.stop()
@@ -66,7 +66,7 @@ class OffsetStore:
         """Set a position, or forget it."""
         known = self._offsets.get(connector, {}).get(canonical(partition))
         key = known.key if known is not None else offset_key(connector, partition)
-        await self._topic.write(key.encode(), None if offset is None else encoded(dict(offset)))
+        await self._topic.write((key.encode(), None if offset is None else encoded(dict(offset))))
 
     def _apply(self, record: KafkaRecord) -> None:
         parsed = parsed_offset(record, self._topic.name)

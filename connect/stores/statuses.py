@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from connect.stores.topic import CompactedTopic, TopicClients
+from connect.stores.topic import StoreLog
 from connect.stores.values import decoded, encoded
 
 if TYPE_CHECKING:
-    from broker.client import KafkaRecord, NewTopic
+    from broker.client import KafkaRecord
 
 __all__ = ["State", "Status", "StatusStore"]
 
@@ -49,16 +50,18 @@ class Status:
 
 
 class StatusStore:
-    """The newest status of everything, as far as the topic has been read."""
+    """The newest status of everything, as far as the topic has been read. ``on_status`` hears the name of each connector
+    that has a new one, of its own or of a task, with the task's number."""
 
-    def __init__(self, clients: TopicClients, topic: NewTopic) -> None:
-        self._topic = CompactedTopic(clients, topic, self._apply)
+    def __init__(self, log: StoreLog, on_status: Callable[[str, int | None], None] = lambda *_: None) -> None:
+        self._topic = log
+        self._on_status = on_status
         self.connectors: dict[str, Status] = {}
         self.tasks: dict[str, dict[int, Status]] = {}
         self.topics: dict[str, set[str]] = {}
 
     async def start(self) -> None:
-        await self._topic.start()
+        await self._topic.start(self._apply)
 
     async def stop(self) -> None:
         await self._topic.stop()
@@ -68,22 +71,35 @@ class StatusStore:
         """Why the topic is not followed any more; None while it is."""
         return self._topic.failure
 
-    async def put_connector(self, name: str, status: Status | None) -> None:
-        """Returns when it is applied; None forgets."""
-        await self._topic.write(f"status-connector-{name}".encode(), _status_bytes(status))
+    async def put_connector(self, name: str, status: Status | None, *, safe: bool = False) -> None:
+        """Returns when it is applied; None forgets. A ``safe`` one is left out where another worker has said something
+        newer meanwhile: the last words of who gives a connector up must not follow the first of who takes it over."""
+        if safe and not _newest(self.connectors.get(name), status):
+            return
+        await self._topic.write((f"status-connector-{name}".encode(), _status_bytes(status)))
 
-    async def put_task(self, name: str, task: int, status: Status | None) -> None:
-        await self._topic.write(f"status-task-{name}-{task}".encode(), _status_bytes(status))
+    async def put_task(self, name: str, task: int, status: Status | None, *, safe: bool = False) -> None:
+        """As ``put_connector``."""
+        if safe and not _newest(self.tasks.get(name, {}).get(task), status):
+            return
+        await self._topic.write((f"status-task-{name}-{task}".encode(), _status_bytes(status)))
 
     async def put_topic(self, name: str, task: int, topic: str) -> None:
         """Record that a connector uses a topic."""
         now_ms = int(time.time() * 1000)
         value = {"topic": {"name": topic, "connector": name, "task": task, "discoverTimestamp": now_ms}}
-        await self._topic.write(f"status-topic-{topic}:connector-{name}".encode(), encoded(value))
+        await self._topic.write((f"status-topic-{topic}:connector-{name}".encode(), encoded(value)))
 
     async def forget_topics(self, name: str) -> None:
-        for topic in sorted(self.topics.get(name, ())):
-            await self._topic.write(f"status-topic-{topic}:connector-{name}".encode(), None)
+        topics = sorted(self.topics.get(name, ()))
+        await self._topic.write(*((f"status-topic-{topic}:connector-{name}".encode(), None) for topic in topics))
+
+    async def forget(self, name: str, tasks: list[int], *, connector: bool) -> None:
+        """Remove the statuses of tasks, and of the connector too if so said."""
+        keys = [f"status-task-{name}-{task}" for task in tasks]
+        if connector:
+            keys.append(f"status-connector-{name}")
+        await self._topic.write(*((key.encode(), None) for key in keys))
 
     def _apply(self, record: KafkaRecord) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
@@ -93,11 +109,20 @@ class StatusStore:
             used = self.topics.setdefault(name, set())
             used.discard(topic) if value is None else used.add(topic)
         elif key.startswith("status-connector-"):
-            _keep(self.connectors, key.removeprefix("status-connector-"), value)
+            name = key.removeprefix("status-connector-")
+            _keep(self.connectors, name, value)
+            self._on_status(name, None)
         elif key.startswith("status-task-"):
             name, _, number = key.removeprefix("status-task-").rpartition("-")
             if number.isdecimal():
                 _keep(self.tasks.setdefault(name, {}), int(number), value)
+                self._on_status(name, int(number))
+
+
+def _newest(known: Status | None, status: Status | None) -> bool:
+    return (
+        known is None or status is None or known.worker_id == status.worker_id or known.generation <= status.generation
+    )
 
 
 def _status_bytes(status: Status | None) -> bytes | None:

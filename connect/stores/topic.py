@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from connect.topics import create_topic
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic
+    from broker.client import Ack, Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic
 
-__all__ = ["CompactedTopic", "TopicClients"]
+__all__ = ["CompactedTopic", "Entry", "StoreLog", "TopicClients"]
 
 log = logger(__name__)
 
 _PAUSE_S: Final = 0.5
+
+Entry = tuple[bytes, bytes | None]
+"""Key and value of a record."""
+Apply = Callable[["KafkaRecord"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +36,49 @@ class TopicClients:
     fit: bool
 
 
-class CompactedTopic:
-    """Hands every record, old and new, to ``apply`` in the order of its partition; from one event loop."""
+class StoreLog(Protocol):
+    """What a store keeps its records in. From one event loop."""
 
-    def __init__(self, clients: TopicClients, topic: NewTopic, apply: Callable[[KafkaRecord], None]) -> None:
-        self._clients, self._topic, self._apply = clients, topic, apply
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why records are not followed any more; None while they are."""
+        ...
+
+    async def start(self, apply: Apply) -> None:
+        """Hand every record, old and new, to ``apply``, in the order of its partition; returns when the old ones have been."""
+
+    async def stop(self) -> None: ...
+
+    async def write(self, *entries: Entry) -> None:
+        """Returns when the records are kept, in this order, and have been applied."""
+
+    async def read_to_end(self) -> None:
+        """Returns when everything that is there now has been applied."""
+
+
+class CompactedTopic:
+    """A StoreLog that workers share."""
+
+    def __init__(self, clients: TopicClients, topic: NewTopic) -> None:
+        self._clients, self._topic = clients, topic
+        self._apply: Apply = lambda _: None
         self._consumer: BatchConsumer | None = None
         self._following: asyncio.Task[None] | None = None
         self._positions: dict[int, int] = {}
         self._moved = asyncio.Condition()
+        self._asking = asyncio.Lock()
+        self._next_reading: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
         return self._topic.name
 
-    async def start(self) -> None:
+    async def start(self, apply: Apply) -> None:
         """Returns when everything that was in the topic has been applied."""
+        self._apply = apply
         from broker.client import BatchConsumer, TopicPartition
 
         await create_topic(self._clients.admin, self._topic, fit=self._clients.fit)
@@ -62,10 +93,11 @@ class CompactedTopic:
         await self.read_to_end()
 
     async def stop(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._following
+        for task in (self._next_reading, self._following):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, TidegateError):
+                    await task
         if self._consumer is not None:
             await self._consumer.stop()
 
@@ -76,22 +108,41 @@ class CompactedTopic:
             return None
         return self._following.exception()
 
-    async def write(self, key: bytes, value: bytes | None) -> None:
-        """Returns when the log has it and it has been applied here. Raises what the producer raises."""
-        await self._clients.producer.send(self.name, key, value)
-        await self.read_to_end()
+    async def write(self, *entries: Entry) -> None:
+        """Returns when the log has the records, in this order, and they have been applied here.
 
-    async def send(self, key: bytes, value: bytes | None) -> None:
-        """Returns when the log has it; it is applied soon after."""
-        await self._clients.producer.send(self.name, key, value)
+        Raises what the producer raises; the records before the one at fault may be in the log then.
+        """
+        await self.applied(await self.send(*entries))
+
+    async def send(self, *entries: Entry) -> Sequence[Ack]:
+        """Returns when the log has the records; they are applied soon after."""
+        # Each is queued before the next, so that they keep their order where they share a partition.
+        sent = [await self._clients.producer.enqueue(self.name, key, value) for key, value in entries]
+        return await asyncio.gather(*sent)
+
+    async def applied(self, acks: Sequence[Ack]) -> None:
+        """Returns when these records have been applied here. Raises why the topic is not followed any more."""
+        await self._reached({ack.partition: ack.offset + 1 for ack in acks if ack.offset >= 0})
 
     async def read_to_end(self) -> None:
         """Returns when everything that is in the log now has been applied."""
+        # Who comes while the log is being asked waits for the next question, together with all others who do: hundreds of
+        # connectors that start at once ask twice, not hundreds of times.
+        if self._next_reading is None:
+            self._next_reading = asyncio.create_task(self._read_to_end())
+        await asyncio.shield(self._next_reading)
+
+    async def _read_to_end(self) -> None:
         from broker.client import TopicPartition
 
-        partitions = [TopicPartition(self.name, partition) for partition in self._positions]
-        ends = {tp.partition: end for tp, end in (await self._clients.admin.end_offsets(partitions)).items()}
+        async with self._asking:
+            self._next_reading = None
+            partitions = [TopicPartition(self.name, partition) for partition in self._positions]
+            ends = {tp.partition: end for tp, end in (await self._clients.admin.end_offsets(partitions)).items()}
+        await self._reached(ends)
 
+    async def _reached(self, ends: dict[int, int]) -> None:
         def reached() -> bool:
             following = self._following
             if following is not None and following.done():
@@ -103,19 +154,25 @@ class CompactedTopic:
 
     async def _follow(self) -> None:
         assert self._consumer is not None
-        while True:
-            try:
-                fetched = await self._consumer.fetch(max_wait_ms=1000)
-            except TidegateError as error:
-                if not error.retriable:
-                    raise
-                log.warning("cannot read an internal topic; trying again", topic=self.name, error=str(error))
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            for part in fetched:
-                for record in part.records():
-                    self._apply(record)
-                self._positions[part.partition] = part.next_offset
-            if fetched:
-                async with self._moved:
-                    self._moved.notify_all()
+        try:
+            while True:
+                try:
+                    fetched = await self._consumer.fetch(max_wait_ms=1000)
+                except TidegateError as error:
+                    if not error.retriable:
+                        raise
+                    log.warning("cannot read an internal topic; trying again", topic=self.name, error=str(error))
+                    await asyncio.sleep(_PAUSE_S)
+                    continue
+                for part in fetched:
+                    for record in part.records():
+                        self._apply(record)
+                    self._positions[part.partition] = part.next_offset
+                if fetched:
+                    await self._wake_waiting()
+        finally:
+            asyncio.get_running_loop().create_task(self._wake_waiting())
+
+    async def _wake_waiting(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()

@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 
-from tests.servers.process import ServerProcess, wait_until
+from tests.servers.process import ServerProcess, free_ports, wait_until
 
 __all__ = ["ConnectWorker"]
 
@@ -32,7 +32,7 @@ class ConnectWorker:
             "offset.storage.partitions": "3",
             "status.storage.partitions": "2",
             "replication.factor.fit": "true",
-            "listeners": "http://127.0.0.1:0",
+            "listeners": f"http://127.0.0.1:{free_ports(1)[0]}",
             "key.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "key.converter.schemas.enable": "false",

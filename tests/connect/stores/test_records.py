@@ -11,11 +11,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client import Admin, BatchProducer, ClientConfig, KafkaRecord, NewTopic
-from connect.stores import ConfigStore, OffsetStore, State, Status, StatusStore, TargetState, TopicClients
+from connect.stores import (
+    CompactedTopic,
+    ConfigStore,
+    OffsetStore,
+    State,
+    Status,
+    StatusStore,
+    TargetState,
+    TopicClients,
+)
+
+
+class Heard:
+    """A ConfigListener that remembers."""
+
+    def __init__(self):
+        self.connectors, self.restarts, self.levels = [], [], []
+
+    def on_connector(self, name):
+        self.connectors.append(name)
+
+    def on_restart(self, request):
+        self.restarts.append(request)
+
+    def on_logger_level(self, namespace, level):
+        self.levels.append((namespace, level))
 
 
 @pytest.fixture
-def stores(tidegate_broker):
+def heard():
+    return Heard()
+
+
+@pytest.fixture
+def stores(tidegate_broker, heard):
     """Runs a coroutine with functions that make the stores, anew each time, over three topics of the test's own."""
     names = [f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("configs", "offsets", "status")]
     config = ClientConfig(tidegate_broker.bootstrap_servers)
@@ -24,13 +54,11 @@ def stores(tidegate_broker):
         async def with_clients():
             async with Admin(config) as admin, BatchProducer(config) as producer:
                 clients = TopicClients(admin, producer, config, fit=True)
-                topics = [
-                    NewTopic(name, 2 if n else 1, 3, {"cleanup.policy": "compact"}) for n, name in enumerate(names)
+                logs = [
+                    CompactedTopic(clients, NewTopic(name, 2 if n else 1, 3, {"cleanup.policy": "compact"}))
+                    for n, name in enumerate(names)
                 ]
-                opened = [
-                    ConfigStore(clients, topics[0], lambda _: None), OffsetStore(clients, topics[1]),
-                    StatusStore(clients, topics[2]),
-                ]  # fmt: skip
+                opened = [ConfigStore(logs[0], heard), OffsetStore(logs[1]), StatusStore(logs[2])]
                 for store in opened:
                     await store.start()
                 try:
@@ -107,12 +135,11 @@ def test_a_commit_whose_tasks_are_not_all_there_does_not_count(stores):
     ).map(lambda value: json.dumps(value).encode()),
 )  # fmt: skip
 def test_any_record_is_applied_or_left_aside(key, value):
-    clients = TopicClients(None, None, None, fit=False)
-    topic = NewTopic("t")
-    for store in (
-        ConfigStore(clients, topic, lambda _: None),
-        OffsetStore(clients, topic),
-        StatusStore(clients, topic),
-    ):
+    for store in (ConfigStore(None, Heard()), OffsetStore(_Named()), StatusStore(_Named())):
+        store._topic, store._started = _Named(), True
         for _ in range(2):
             store._apply(KafkaRecord("t", 0, 0, 0, key, value))
+
+
+class _Named:
+    name = "t"

@@ -1,0 +1,51 @@
+"""When to ask for a rebalance: soon for a single change, seldom for a flood of them.
+
+Each connector that is created asks for two rounds, one to place it and one to place the tasks that it plans. A
+thousand created at once would have the group do nothing but rebalance. So a first change waits for a moment only; each
+round that follows closely upon the last one waits longer, until nothing has changed for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["Pacing"]
+
+_STEPS: Final = ((0.02, 0.05), (0.1, 0.5), (0.5, 5.0), (0.5, 20.0))
+"""For each round in a row: how long nothing must have changed before it is asked for, and when it is asked for anyway."""
+_CALM_S: Final = 2.0
+
+
+class Pacing:
+    """Calls ``ask`` after changes; from one event loop."""
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self._ask = ask
+        self._timer: asyncio.TimerHandle | None = None
+        self._latest = 0.0
+        self._level = 0
+        self._last = float("-inf")
+
+    def changed(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self._timer is None:
+            if now - self._last > _CALM_S:
+                self._level = 0
+            self._latest = now + _STEPS[self._level][1]
+        else:
+            self._timer.cancel()
+        self._last = now
+        self._timer = loop.call_at(min(now + _STEPS[self._level][0], self._latest), self._fire)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._last = asyncio.get_running_loop().time()
+        self._level = min(self._level + 1, len(_STEPS) - 1)
+        self._ask()

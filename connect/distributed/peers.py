@@ -1,0 +1,91 @@
+"""The other workers of the group, over their REST faces."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from connect.errors import RemoteError
+
+__all__ = ["PeerAnswer", "Peers", "resource"]
+
+_TIMEOUT_S: Final = 90
+"""As long as Kafka Connect's workers wait for each other."""
+_AT_ONCE: Final = 16
+
+
+class PeerAnswer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _WithContext(HTTPAdapter):
+    """Connects with a TLS context of our making."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **settings: Any) -> None:
+        super().init_poolmanager(*arguments, ssl_context=self._context, **settings)
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """The context verifies."""
+
+
+class Peers:
+    """Sends requests to other workers; ``tls`` says whom to trust where they are reached by https."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "peers")
+
+    def stop(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def ask(
+        self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None, query: str = ""
+    ) -> PeerAnswer:
+        """One request, not followed elsewhere; raises RemoteError where there is no answer."""
+
+        def send() -> PeerAnswer:
+            with requests.Session() as session:
+                # A proxy of the environment is for the outside world, not for the workers of one group.
+                session.trust_env = False
+                if self._tls is not None:
+                    session.mount("https://", _WithContext(self._tls))
+                answer = session.request(
+                    method,
+                    f"{url}?{query}" if query else url,
+                    data=body,
+                    headers=dict(headers or {}),
+                    timeout=_TIMEOUT_S,
+                    allow_redirects=False,
+                )
+                return PeerAnswer(answer.status_code, answer.headers, answer.content)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, send)
+        except requests.RequestException as error:
+            raise RemoteError(f"IO Error trying to forward REST request: {method} {url}: {error}") from error
+
+    async def order(
+        self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """One request whose answer is that it was done; raises RemoteError with the words of a refusal."""
+        answer = await self.ask(method, url, body=body, headers={"Content-Type": "application/json", **(headers or {})})
+        if answer.status >= requests.codes.bad_request:
+            raise RemoteError(f"{method} {url}: {answer.body.decode('utf-8', 'replace')[:500]}", answer.status)
+
+
+def resource(url: str, *parts: str) -> str:
+    """The address of a resource of another worker."""
+    return "/".join([url.rstrip("/"), *(quote(part, safe="") for part in parts)])
