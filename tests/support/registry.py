@@ -1,0 +1,43 @@
+"""A registry in a thread of the test's process, over a log in memory, with a real HTTP face."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Self
+
+from tests.registry.conftest import MemoryLog, served
+from tidegate.kit.http import Guard, HttpServer
+
+__all__ = ["RegistryThread"]
+
+
+class RegistryThread:
+    """``with RegistryThread() as registry: registry.url``. Every test has one of its own: it starts in milliseconds."""
+
+    def __init__(self, *, guards: Sequence[Guard] = ()) -> None:
+        self._app = served(MemoryLog(), guards=guards)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="registry")
+        self._ready, self._loop = threading.Event(), None
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(30)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(30)
+
+    async def _run(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        server = HttpServer(self._app, "127.0.0.1", 0, grace_s=1)
+        await server.start()
+        self.url = server.url
+        self._ready.set()
+        await self._stopping.wait()
+        await server.stop()
