@@ -11,6 +11,7 @@ from connect.transforms.chain import TransformChain
 
 if TYPE_CHECKING:
     from broker.client import FetchedBatches
+    from connect.converters.headers import HeaderConversion
 
 __all__ = ["SinkPipeline"]
 
@@ -21,10 +22,16 @@ class SinkPipeline:
     """Used from one thread."""
 
     def __init__(
-        self, chain: TransformChain, key_converter: Converter, value_converter: Converter, policy: ErrorPolicy
+        self,
+        chain: TransformChain,
+        key_converter: Converter,
+        value_converter: Converter,
+        policy: ErrorPolicy,
+        *,
+        headers: HeaderConversion | None = None,
     ) -> None:
         self._chain, self._policy = chain, policy
-        self._keys, self._values = key_converter, value_converter
+        self._keys, self._values, self._headers = key_converter, value_converter, headers
         self._raw: dict[Origin, list[RecordBatch]] = {}
         self.read_records = 0
 
@@ -42,8 +49,15 @@ class SinkPipeline:
             guarded = self._policy.guarded
             for keyed in guarded("KEY_CONVERTER", type(self._keys).__name__, raw, self._convert_keys):
                 for one in guarded("VALUE_CONVERTER", type(self._values).__name__, keyed, self._convert_values):
-                    made += self._chain.apply(one, guarded)
+                    for headed in self._with_headers(one):
+                        made += self._chain.apply(headed, guarded)
         return made
+
+    def _with_headers(self, batch: RecordBatch) -> Sequence[RecordBatch]:
+        headers = self._headers
+        if headers is None or batch.headers is None:
+            return [batch]
+        return self._policy.guarded("HEADER_CONVERTER", headers.name, batch, lambda rows: [headers.from_log(rows)])
 
     def original(self, failure: Failure) -> RecordBatch | None:
         """The record of a failure as it lay in the log, while its fetch is the current one."""

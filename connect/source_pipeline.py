@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from broker.client import Ack, EncodedBatch
+    from connect.converters.headers import HeaderConversion
 
 __all__ = ["InFlight", "Sender", "SourcePipeline"]
 
@@ -76,6 +77,7 @@ class SourcePipeline:
         key_converter: Converter,
         value_converter: Converter,
         *,
+        headers: HeaderConversion | None = None,
         policy: ErrorPolicy,
         sender: Sender,
         in_flight: InFlight,
@@ -84,7 +86,7 @@ class SourcePipeline:
         on_topic: Callable[[str], None] | None = None,
     ) -> None:
         self._chain, self._policy, self._sender, self._in_flight = chain, policy, sender, in_flight
-        self._keys, self._values = key_converter, value_converter
+        self._keys, self._values, self._headers = key_converter, value_converter, headers
         self._compression, self._max_batch_bytes = compression, max_batch_bytes
         self._on_topic = on_topic
         self._topics: set[str] = set()
@@ -104,8 +106,16 @@ class SourcePipeline:
 
     def _converted(self, batch: RecordBatch) -> Iterator[RecordBatch]:
         """The same rows with the log's bytes for keys and values."""
-        for part in self._policy.guarded("KEY_CONVERTER", type(self._keys).__name__, batch, self._convert_keys):
-            yield from self._policy.guarded("VALUE_CONVERTER", type(self._values).__name__, part, self._convert_values)
+        guarded = self._policy.guarded
+        for headed in self._with_headers(batch):
+            for part in guarded("KEY_CONVERTER", type(self._keys).__name__, headed, self._convert_keys):
+                yield from guarded("VALUE_CONVERTER", type(self._values).__name__, part, self._convert_values)
+
+    def _with_headers(self, batch: RecordBatch) -> Sequence[RecordBatch]:
+        headers = self._headers
+        if headers is None or batch.headers is None:
+            return [batch]
+        return self._policy.guarded("HEADER_CONVERTER", headers.name, batch, lambda rows: [headers.to_log(rows)])
 
     def _convert_keys(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         if batch.keys is None:

@@ -302,6 +302,11 @@ class _Reader:
 def _made_map(
     entries: list[tuple[SchemaAndValue, SchemaAndValue | None]], keys: Schema | None, values: Schema | None
 ) -> SchemaAndValue:
+    try:
+        latest = {key.value: (key, value) for key, value in entries}
+    except TypeError as error:
+        raise DataError(f"a map's key cannot be an array or a map: {error}") from error
+    entries = list(latest.values())
     if keys is None:
         schema = Schema(SchemaType.MAP)
         pairs = [(key.value, value and value.value) for key, value in entries]
@@ -311,10 +316,7 @@ def _made_map(
     else:
         schema = Schema.map(keys, values)
         pairs = [(_aligned(keys, key), _aligned(values, value)) for key, value in entries]
-    try:
-        return SchemaAndValue(schema, dict(pairs))
-    except TypeError as error:
-        raise DataError(f"a map's key cannot be an array or a map: {error}") from error
+    return SchemaAndValue(schema, dict(pairs))
 
 
 class _Common:
@@ -345,17 +347,35 @@ def _aligned(schema: Schema, found: SchemaAndValue | None) -> Any:
     if value is None:
         raise DataError("Unable to convert a null value to a schema that requires a value")
     number = isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool)
+    if isinstance(value, dt.date | dt.time):
+        if schema.name not in (DATE, TIME, TIMESTAMP):
+            raise DataError(f"Unable to convert {value} to a number")
+        return value
+    if number and schema.name in (DATE, TIME, TIMESTAMP):
+        return _dated(schema, int(value))
     if schema.name is None and number:
         if schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
             return single(float(value)) if schema.type is SchemaType.FLOAT32 else float(value)
         for kind, bits in _INTEGERS:
             if schema.type is kind:
                 return narrowed(int(value), bits)
-    if isinstance(value, dt.date | dt.time) and schema.name in (DATE, TIME, TIMESTAMP):
-        return value
     if number == (schema.name == DECIMAL) and schema.type is not SchemaType.STRING:
         return value if isinstance(value, decimal.Decimal) or not number else decimal.Decimal(repr(float(value)))
     return to_text(found.schema if found else None, value) if schema.type is SchemaType.STRING else value
+
+
+def _dated(schema: Schema, number: int) -> Any:
+    """A number among dates or times counts what those are stored as."""
+    try:
+        if schema.name == DATE:
+            return _EPOCH_DAY + dt.timedelta(days=number)
+        if schema.name == TIMESTAMP:
+            return _EPOCH + dt.timedelta(milliseconds=number)
+    except OverflowError as error:
+        raise DataError(f"{number} is further away than a date goes") from error
+    if not 0 <= number < MS_PER_DAY:
+        raise DataError("Time values must use number of milliseconds greater than 0 and less than 86400000")
+    return (_EPOCH + dt.timedelta(milliseconds=number)).time()
 
 
 def _number(token: str) -> SchemaAndValue | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from connect.api import Plugin, PluginType, hookimpl
@@ -27,25 +28,29 @@ _CONVERTERS: Final = (
         ),
     ),
 )
-_HEADER_CONVERTERS: Final = (
-    (
-        "connect.converters.bytearray:ByteArrayConverter",
-        (
-            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-            "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "org.apache.kafka.connect.storage.StringConverter",
-        ),
-    ),
+_NUMBERS: Final = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
+_HEADER_ONLY: Final = (
+    "connect.converters.simple_headers:SimpleHeaderConverter",
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter",
 )
 
 
 @hookimpl
 def register_plugins() -> list[Plugin]:
     converters = [Plugin(PluginType.CONVERTER, path, names, _VERSION) for path, names in _CONVERTERS]
-    # Headers travel as the bytes they are, whatever converter a configuration names for them.
-    headers = [
-        Plugin(PluginType.HEADER_CONVERTER, path, (name,), _VERSION)
-        for path, names in _HEADER_CONVERTERS
-        for name in names
+    converters += [
+        Plugin(
+            PluginType.CONVERTER,
+            f"connect.converters.numbers:{name}Converter",
+            (f"org.apache.kafka.connect.converters.{name}Converter",),
+            _VERSION,
+        )
+        for name in _NUMBERS
+    ]
+    path, simple = _HEADER_ONLY
+    headers = [Plugin(PluginType.HEADER_CONVERTER, path, (simple,), _VERSION)]
+    # As in Kafka Connect, those that need no registry convert headers as well.
+    headers += [
+        replace(one, type=PluginType.HEADER_CONVERTER) for one in converters if one.name.startswith("org.apache.")
     ]
     return converters + headers

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from connect.api import Converted, Converter, DataError, Schema, config, key, one_of
+from connect.api import Converted, Converter, DataError, Problem, Schema, config, key, one_of
 from connect.converters.json_schema import schema_from_json, schema_to_json
 from connect.converters.json_text import from_json, json_texts
 from tidegate.kit.config import KeyType
@@ -40,6 +40,14 @@ class JsonConfig:
         group="Schemas",
         display_name="Schema Cache Size",
     )
+    content: str | None = key(
+        "schema.content",
+        default=None,
+        importance="high",
+        doc="In sinks: the schema of all messages, in the form of an envelope's; messages are payloads without one then.",
+        group="Schemas",
+        display_name="Schema Content",
+    )
     decimal_format: str = key(
         "decimal.format",
         default="BASE64",
@@ -49,6 +57,22 @@ class JsonConfig:
         group="Serialization",
         display_name="Decimal Format",
     )
+    replace_null: bool = key(
+        "replace.null.with.default",
+        default=True,
+        importance="low",
+        doc="Whether a field without a value takes the default of its schema, where that has one, both in writing and in "
+        "reading; otherwise it stays null.",
+        group="Serialization",
+        display_name="Replace null with default",
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        if self.content:
+            try:
+                schema_from_json(orjson.loads(self.content))
+            except (orjson.JSONDecodeError, DataError) as error:
+                yield Problem("schema.content", f"Failed to parse schema in converter config: {error}")
 
 
 class JsonConverter(Converter):
@@ -64,17 +88,22 @@ class JsonConverter(Converter):
         super().__init__(config, context)
         self._envelopes: dict[Schema, str] = {}
         self._schemas: dict[bytes, Schema | None] = {}
+        self._prefixes: dict[bytes, Schema] = {}
+        self._fixed = schema_from_json(orjson.loads(self.config.content)) if self.config.content else None
         self._numeric = self.config.decimal_format.upper() == "NUMERIC"
 
     def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = values if schema is None else json_texts(schema, values, numeric_decimals=self._numeric)
+        texts = values if schema is None else self._texts(schema, values)
         if self.config.schemas:
             before = '{"schema":null,"payload":' if schema is None else self._envelope(schema)
             texts = pc.binary_join_element_wise(before, texts, "}", "")
         return texts.cast(pa.binary())
+
+    def _texts(self, schema: Schema, values: pa.Array) -> pa.Array:
+        return json_texts(schema, values, numeric_decimals=self._numeric, defaults=self.config.replace_null)
 
     def _envelope(self, schema: Schema) -> str:
         if schema not in self._envelopes:
@@ -88,26 +117,60 @@ class JsonConverter(Converter):
         import pyarrow as pa
 
         where = f"a {'key' if self.context.is_key else 'value'} of {topic}"
-        parsed = [None if text is None else _parse(text, row, where) for row, text in enumerate(data.to_pylist())]
         if not self.config.schemas:
-            return [Converted(None, data.cast(pa.string()))]
-        runs = self._runs(parsed, where)
+            for row, text in enumerate(data.to_pylist()):
+                if text:
+                    _parse(text, row, where)
+            return [Converted(None, _without_empty(data).cast(pa.string()))]
+        if len(data) and self._fixed is None and (made := self._alike(data)) is not None:
+            return [made]
+        parsed = [None if text is None else _parse(text, row, where) for row, text in enumerate(data.to_pylist())]
+        if self._fixed is not None:
+            return [Converted(self._fixed, self._column(self._fixed, parsed, where))]
+        runs = self._runs(parsed, data, where)
         converted, start = [], 0
         for schema, rows in runs:
             payloads = [None if row is None else row["payload"] for row in rows]
             try:
-                column = _column(schema, payloads, where)
+                column = self._column(schema, payloads, where)
             except DataError as error:
                 raise DataError(str(error), rows=[start + row for row in error.rows]) from error
             converted.append(Converted(schema, column))
             start += len(rows)
         return converted
 
-    def _runs(self, parsed: list[Any], where: str) -> list[tuple[Schema | None, list[Any]]]:
+    def _alike(self, data: pa.Array) -> Converted | None:
+        """All rows at once, where they have one schema, written in the same bytes."""
+        from connect.converters.json_columns import common_envelope, read_columns
+
+        prefix = common_envelope(data)
+        if prefix is None:
+            return None
+        if prefix not in self._prefixes:
+            try:
+                schema = schema_from_json(orjson.loads(prefix + b"null}")["schema"])
+            except (orjson.JSONDecodeError, KeyError, DataError):
+                return None
+            if len(self._prefixes) >= self.config.cache_size:
+                self._prefixes.clear()
+            self._prefixes[prefix] = schema
+        schema = self._prefixes[prefix]
+        column = read_columns(schema, data, skip=len(prefix), defaults=self.config.replace_null)
+        return None if column is None else Converted(schema, column)
+
+    def _column(self, schema: Schema | None, payloads: list[Any], where: str) -> pa.Array:
+        import pyarrow as pa
+
+        if schema is None:
+            return pa.array([None if p is None else orjson.dumps(p).decode() for p in payloads], pa.string())
+        # A required value may still be a tombstone, and a payload of null stands for one.
+        return from_json(schema.as_optional(), payloads, where, defaults=self.config.replace_null)
+
+    def _runs(self, parsed: list[Any], data: pa.Array, where: str) -> list[tuple[Schema | None, list[Any]]]:
         """Neighbours of one schema together; a null (tombstone) belongs to the run it stands in."""
         forms: list[bytes] = []
         for row, value in enumerate(parsed):
-            if value is None:
+            if value is None and not data[row].is_valid:
                 forms.append(forms[-1] if forms else b"")
             elif not isinstance(value, dict) or set(value) != {"schema", "payload"}:
                 raise DataError(
@@ -144,10 +207,9 @@ def _parse(text: bytes, row: int, where: str) -> Any:
         raise DataError(f"{where} is not JSON: {error}", rows=[row]) from error
 
 
-def _column(schema: Schema | None, payloads: list[Any], where: str) -> pa.Array:
-    import pyarrow as pa
+def _without_empty(data: pa.Array) -> pa.Array:
+    """No bytes at all are no value, as in Kafka Connect."""
+    import pyarrow.compute as pc
 
-    if schema is None:
-        return pa.array([None if p is None else orjson.dumps(p).decode() for p in payloads], pa.string())
-    # A required value may still be a tombstone, and a payload of null stands for one.
-    return from_json(schema.as_optional(), payloads, where)
+    empty = pc.fill_null(pc.equal(pc.binary_length(data), 0), False)
+    return pc.if_else(empty, None, data) if pc.any(empty).as_py() else data

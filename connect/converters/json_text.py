@@ -11,10 +11,11 @@ import binascii
 import datetime as dt
 import decimal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api.errors import DataError
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
+from connect.defaults import with_default
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,31 +32,41 @@ _INTEGERS: Final = {
 }
 
 
-def json_texts(schema: Schema, values: pa.Array, *, numeric_decimals: bool = False) -> pa.Array:
-    """A string column of JSON texts; null where the value is. Decimals are base64 of their unscaled bytes, or numbers."""
+class _Style(NamedTuple):
+    """How columns are written."""
+
+    numeric: bool
+    """Decimals as numbers instead of base64 of their unscaled bytes."""
+    defaults: bool
+    """Nulls within a value take the defaults of their schemas."""
+
+
+def json_texts(schema: Schema, values: pa.Array, *, numeric_decimals: bool = False, defaults: bool = False) -> pa.Array:
+    """A string column of JSON texts; null where the value is. Decimals are base64 of their unscaled bytes, or numbers;
+    with ``defaults`` nulls within a value take the default of their schema."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = _texts(schema, values, numeric_decimals)
+    texts = _texts(schema, values, _Style(numeric_decimals, defaults))
     if values.null_count == 0:
         return texts
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
 
 
-def _texts(schema: Schema, values: pa.Array, numeric: bool) -> pa.Array:
+def _texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     """Like ``json_texts`` with the text ``null`` for a null."""
     import pyarrow.compute as pc
 
     if schema.name in (DECIMAL, DATE, TIME, TIMESTAMP):
-        texts = _logical_texts(schema, values, numeric)
+        texts = _logical_texts(schema, values, style)
     elif schema.type is SchemaType.STRUCT:
-        texts = _struct_texts(schema, values, numeric)
+        texts = _struct_texts(schema, values, style)
     elif schema.type is SchemaType.ARRAY:
         assert schema.value_schema is not None
-        items = _texts(schema.value_schema, values.flatten(), numeric)
+        items = _texts(schema.value_schema, _filled(schema.value_schema, values.flatten(), style), style)
         texts = _wrap("[", _join(values, items), "]")
     elif schema.type is SchemaType.MAP:
-        texts = _map_texts(schema, values, numeric)
+        texts = _map_texts(schema, values, style)
     elif schema.type is SchemaType.STRING:
         texts = _quoted(values)
     elif schema.type is SchemaType.BYTES:
@@ -65,6 +76,10 @@ def _texts(schema: Schema, values: pa.Array, numeric: bool) -> pa.Array:
     else:
         texts = values.cast("string")
     return pc.fill_null(texts, "null")
+
+
+def _filled(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
+    return with_default(schema, values) if style.defaults else values
 
 
 def _wrap(before: str, texts: pa.Array, after: str) -> pa.Array:
@@ -106,11 +121,11 @@ def _base64(values: list[bytes | None]) -> pa.Array:
     return pa.array([None if v is None else f'"{base64.b64encode(v).decode()}"' for v in values], pa.string())
 
 
-def _logical_texts(schema: Schema, values: pa.Array, numeric: bool) -> pa.Array:
+def _logical_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     if schema.name != DECIMAL:
         storage = "int32" if schema.name in (DATE, TIME) else "int64"
         return values.cast(schema.arrow_type).cast(storage).cast("string")
-    if numeric:
+    if style.numeric:
         return values.cast("string")
     return _base64([None if v is None else _unscaled(v, schema.scale) for v in values.to_pylist()])
 
@@ -120,7 +135,7 @@ def _unscaled(value: decimal.Decimal, scale: int) -> bytes:
     return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
-def _struct_texts(schema: Schema, values: pa.Array, numeric: bool) -> pa.Array:
+def _struct_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -130,7 +145,9 @@ def _struct_texts(schema: Schema, values: pa.Array, numeric: bool) -> pa.Array:
         parts: list[Any] = []
         for position, member in enumerate(schema.fields):
             parts.append(("," if position else "{") + _name_text(member.name) + ":")
-            parts.append(_texts(member.schema, pc.struct_field(values, [position]), numeric))
+            parts.append(
+                _texts(member.schema, _filled(member.schema, pc.struct_field(values, [position]), style), style)
+            )
         texts = pc.binary_join_element_wise(*parts, "}", "")
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
 
@@ -141,14 +158,15 @@ def _name_text(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _map_texts(schema: Schema, values: pa.Array, numeric: bool) -> pa.Array:
+def _map_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     """An object where the keys are strings, else an array of pairs."""
     import pyarrow.compute as pc
 
     assert schema.key_schema is not None and schema.value_schema is not None
     first, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
-    keys = _texts(schema.key_schema, values.keys.slice(first, stop - first), numeric)
-    items = _texts(schema.value_schema, values.items.slice(first, stop - first), numeric)
+    keys = _texts(schema.key_schema, values.keys.slice(first, stop - first), style)
+    items = _filled(schema.value_schema, values.items.slice(first, stop - first), style)
+    items = _texts(schema.value_schema, items, style)
     is_object = schema.key_schema.type is SchemaType.STRING and not schema.key_schema.optional
     between, around = (":", "{}") if is_object else (",", "[]")
     entries = pc.binary_join_element_wise(keys, items, between)
@@ -177,11 +195,11 @@ def _as_list(arrow: pa.DataType) -> pa.DataType:
     return arrow
 
 
-def from_json(schema: Schema, payloads: list[Any], where: str) -> pa.Array:
+def from_json(schema: Schema, payloads: list[Any], where: str, *, defaults: bool = True) -> pa.Array:
     """A column of what JSON payloads say, by a schema; None stays null. Raises DataError with the row at fault."""
     import pyarrow as pa
 
-    read = reader_of(schema)
+    read = reader_of(schema, defaults=defaults)
     values: list[Any] = []
     for row, payload in enumerate(payloads):
         if payload is None:

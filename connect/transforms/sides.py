@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from connect.api import DataError, Field, RecordBatch, Schema, SchemaType, Transformation, key
+from connect.defaults import with_default
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,6 @@ __all__ = [
     "some",
     "struct_columns",
     "struct_of",
-    "with_default",
 ]
 
 _JAVA_NAMES: Final = {
@@ -122,20 +122,6 @@ def struct_columns(schema: Schema, column: pa.Array, purpose: str, *, defaults: 
     if not defaults:
         return columns
     return [with_default(member.schema, part) for member, part in zip(schema.fields, columns, strict=True)]
-
-
-def with_default(schema: Schema, column: pa.Array) -> pa.Array:
-    """The column with the default of its schema, if there is one, in place of nulls."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if schema.default is None or not column.null_count:
-        return column
-    default = pa.array([schema.default], schema.arrow_type)
-    if pa.types.is_nested(schema.arrow_type):
-        picked = pc.if_else(column.is_null(), 0, pc.add(pa.array(range(len(column)), pa.int64()), 1))
-        return pa.concat_arrays([default, column]).take(picked)
-    return pc.fill_null(column, default[0])
 
 
 def copied_basics(schema: Schema, fields: Sequence[Field]) -> Schema:

@@ -7,7 +7,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError, Field, Schema, SchemaType
@@ -18,10 +18,19 @@ from registry.serde.columns import decode_columns, encode_columns
 from tests.support.schemas import schemas, values_of
 
 
+def avro_of(schema):
+    """Its Avro form, unless two of its structs happen to have one name."""
+    try:
+        return schema_to_avro(schema)
+    except DataError as error:
+        assume("two different structs" not in str(error))
+        raise
+
+
 @settings(max_examples=200, deadline=None)
 @given(schemas)
 def test_a_schema_survives_avro(schema):
-    assert schema_from_avro(json.loads(json.dumps(schema_to_avro(schema)))) == schema
+    assert schema_from_avro(json.loads(json.dumps(avro_of(schema)))) == schema
 
 
 @settings(max_examples=100, deadline=None)
@@ -30,7 +39,7 @@ def test_values_survive_avro(data):
     schema = data.draw(schemas)
     values = data.draw(st.lists(values_of(schema), min_size=1, max_size=5))
     column = pa.array(values, schema.arrow_type)
-    form = AvroSchema.parse(json.dumps(schema_to_avro(schema)))
+    form = AvroSchema.parse(json.dumps(avro_of(schema)))
     written = encode_columns(form, to_avro_column(schema, column), 7)
     for run in decode_columns(written, lambda _: form):
         if run.schema is not None:
