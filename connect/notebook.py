@@ -110,7 +110,9 @@ def write(
             if running.context.errant:
                 record, error = running.context.errant[0]
                 raise ConnectError(f"the sink refused record {record.offset}: {error}") from error
-        running.task.pre_commit({place: done})
+        running.task.finish()
+        if running.task.pre_commit({place: done}).get(place) != done:
+            raise ConnectError(f"{bench.connector_class.__name__} did not make all {done} rows safe")
         running.task.close([place])
     chain.close()
     return done

@@ -222,6 +222,11 @@ class SinkTask(Task[ConfigT]):
         self.flush()
         return positions
 
+    def finish(self) -> None:
+        """Make everything put so far safe although more would have been waited for. Asked where no worker will go on
+        (``connect.notebook``); by default ``flush``."""
+        self.flush()
+
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         """What ``put`` of these would do, a line each in the target's words: object names, DDL, statements.
 

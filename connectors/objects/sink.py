@@ -115,6 +115,10 @@ class ObjectSinkTask(SinkTask[ConfigT]):
                 safe[partition] = writer.committed
         return safe
 
+    def finish(self) -> None:
+        for writer in self._writers.values():
+            writer.finish()
+
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         """The names of the objects, as if all open files were committed after the last record."""
         from connectors.objects.writer import PartitionWriter

@@ -44,6 +44,10 @@ def test_getting_started(tmp_path):
     follow(DOCS / "getting-started.md", tmp_path)
 
 
+def test_writing_connectors(tmp_path):
+    follow(DOCS / "writing-connectors.md", tmp_path)
+
+
 def test_operating(tmp_path):
     follow(DOCS / "operating.md", tmp_path)
 
@@ -77,6 +81,8 @@ def test_python_beside_a_running_platform(page, on_platform, platform):
 
 VALIDATED_ELSEWHERE = {
     "examples/python-connector/arrivals.json": "its README does, where the plugin is installed",
+    "examples/rest-feed/readings.json": "its plugin is in no worker's path; its README runs the suite",
+    "examples/webhook-sink/alerts.json": "likewise",
     "examples/accounts-from-a-topic/accounts-sink.json": "needs an org; tests/examples looks at every other key",
 }
 
@@ -138,7 +144,13 @@ def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
 
 def test_every_page_that_shows_commands_is_followed():
     shown = {str(page.relative_to(ROOT)) for page in pages() if blocks(page, "console")}
-    followed = {"docs/getting-started.md", "docs/operating.md", "docs/connect.md", "docs/registry.md"}
+    followed = {
+        "docs/getting-started.md",
+        "docs/operating.md",
+        "docs/connect.md",
+        "docs/registry.md",
+        "docs/writing-connectors.md",
+    }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}
     assert shown - followed - examples == set()
 

@@ -56,6 +56,14 @@ def test_python_connector(follow, tmp_path):
     follow("python-connector", PIP_TARGET=str(site), PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0", PYTHONPATH=str(site))
 
 
+def test_rest_feed(follow):
+    follow("rest-feed")
+
+
+def test_webhook_sink(follow):
+    follow("webhook-sink")
+
+
 def test_platform_events(follow):
     follow("platform-events")
 
