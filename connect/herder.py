@@ -174,21 +174,29 @@ class Herder:
         """Stop and start a connector, its tasks left alone. Raises Elsewhere where another worker runs it."""
         await self.group.require_owner(Item(name, CONNECTOR))
         await self._stop_parts(name, connector=True, tasks=())
-        self._wake(name)
 
     async def restart_task(self, name: str, number: int) -> None:
         """Stop and start a task. Raises Elsewhere where another worker runs it."""
         await self.group.require_owner(Item(name, number))
         await self._stop_parts(name, connector=False, tasks=[number])
-        self._wake(name)
 
-    async def _stop_parts(self, name: str, *, connector: bool, tasks: Sequence[int]) -> None:
+    async def _stop_parts(
+        self, name: str, *, connector: bool, tasks: Sequence[int], tell: Status | None = None
+    ) -> None:
+        """Stop these, so that they are started again; ``tell`` is their status meanwhile."""
         assert self._reconciler is not None
-        await self.settle(name)
-        running = self._running(name)
-        if connector:
-            await self._reconciler.stop_connector(name, running)
-        await self._reconciler.stop_tasks(name, tasks, running)
+        reconciler = self._reconciler
+
+        async def stop(running: Running) -> None:
+            if connector:
+                await reconciler.stop_connector(name, running)
+            await reconciler.stop_tasks(name, tasks, running)
+            if tell is not None:
+                told = [self.statuses.put_task(name, number, tell) for number in tasks]
+                told += [self.statuses.put_connector(name, tell)] if connector else []
+                await asyncio.gather(*told)
+
+        await reconciler.carry_out(name, stop)
 
     async def _carry_out_restart(self, name: str) -> None:
         """This worker's part of a restart with its tasks, which all workers read of in the config topic."""
@@ -206,11 +214,7 @@ class Herder:
             for number, said in states.items()
             if (not request.only_failed or said.state is State.FAILED) and self.group.has(Item(name, number))
         ]
-        await self._stop_parts(name, connector=connector, tasks=tasks)
-        if connector:
-            await self.statuses.put_connector(name, restarting)
-        await asyncio.gather(*(self.statuses.put_task(name, number, restarting) for number in tasks))
-        self._wake(name)
+        await self._stop_parts(name, connector=connector, tasks=tasks, tell=restarting)
 
     async def fence(self, connector: str) -> None:
         """Lock out the producers of a source's tasks from before its newest commit; returns when none can write any more."""

@@ -7,7 +7,7 @@ FAILED status, and the next wake tries again only what has changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -55,6 +55,9 @@ class Running:
     failures: int = 0
 
 
+Order = Callable[[Running], Awaitable[None]]
+
+
 class Reconciler:
     """``worker_id`` is asked each time, since a worker knows its port late; ``fenced`` says that exactly-once sources are
     on: all tasks of one commit are then fenced together, and so are restarted together."""
@@ -74,6 +77,7 @@ class Reconciler:
         self._worker_id, self._fenced = worker_id, fenced
         self.running: dict[str, Running] = {}
         self._dirty: set[str] = set()
+        self._orders: dict[str, list[tuple[Order, asyncio.Future[None]]]] = {}
         self._reconciling: dict[str, asyncio.Task[None]] = {}
         self._writes: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -87,6 +91,18 @@ class Reconciler:
         self._dirty.add(name)
         if name not in self._reconciling:
             self._reconciling[name] = asyncio.create_task(self._reconcile_while_dirty(name), name=f"herd {name}")
+
+    async def carry_out(self, name: str, order: Order) -> None:
+        """Do something to what runs of a connector while nothing else does, and compare and correct it after that.
+
+        Returns when ``order`` has; raises what it raises.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._orders.setdefault(name, []).append((order, done))
+        self.wake(name)
+        if self._stopping:
+            done.cancel()
+        await done
 
     async def settle(self, name: str) -> None:
         """Wait until a connector is as it should be, or has failed to be."""
@@ -111,6 +127,8 @@ class Reconciler:
             while name in self._dirty:
                 self._dirty.discard(name)
                 running = self.running.setdefault(name, Running())
+                for order, done in self._orders.pop(name, ()):
+                    await _carried_out(order(running), done)
                 try:
                     await self._reconcile(name, running)
                     running.failures = 0
@@ -327,6 +345,20 @@ class Reconciler:
     def _type_of(self, config: Mapping[str, str]) -> str:
         plugin = self._plugins.find(config.get("connector.class", ""), PluginType.SOURCE, PluginType.SINK)
         return plugin.type.value if plugin is not None else "unknown"
+
+
+async def _carried_out(work: Awaitable[None], done: asyncio.Future[None]) -> None:
+    try:
+        await work
+    except asyncio.CancelledError:
+        done.cancel()
+        raise
+    except Exception as error:  # noqa: BLE001 - it is raised where the order was given
+        if not done.done():
+            done.set_exception(error)
+    else:
+        if not done.done():
+            done.set_result(None)
 
 
 def _pause_s(times: int) -> float:
