@@ -255,9 +255,9 @@ class CommonConfig:
     task_hang_action: str = key(
         "task.hang.action",
         default="show",
-        check=one_of("show", "fail"),
-        doc="'show': a hanging task goes on, with its trace in the status. 'fail': its host process is drained, killed and "
-        "replaced, and the task is FAILED (and started again as task.restart.max says).",
+        check=one_of("show", "restart"),
+        doc="'show': the task goes on, and where it hangs stands as trace in its status. 'restart': its host process is "
+        "drained, killed and replaced, and the task is started again.",
         importance="low",
         group=_COMMON,
         display_name="Task hang action",

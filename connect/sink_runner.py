@@ -80,14 +80,16 @@ class SinkRunner:
 
     def run(self) -> None:
         try:
-            self._task.start()
+            with self._control.calling("start"):
+                self._task.start()
             try:
                 self._on_paused(self._control.paused)
                 while not self._control.stopping.is_set():
                     self._step()
                 self._close_partitions(frozenset(self._context.assigned))
             finally:
-                self._task.stop()
+                with self._control.calling("stop"):
+                    self._task.stop()
         finally:
             self._close()
 
@@ -141,14 +143,16 @@ class SinkRunner:
         if self._is_paused:
             self._consumer.pause(*partitions)
         if fresh:
-            self._task.open(sorted(fresh))
+            with self._control.calling("open"):
+                self._task.open(sorted(fresh))
 
     def _close_partitions(self, partitions: frozenset[TopicPartition]) -> None:
         leaving = sorted(partition for partition in partitions if partition in self._context.assigned)
         if not leaving:
             return
         self.commit(final=True)
-        self._task.close(leaving)
+        with self._control.calling("close"):
+            self._task.close(leaving)
         for partition in leaving:
             self._delivered.pop(partition, None)
             self._committed.pop(partition, None)
@@ -169,7 +173,8 @@ class SinkRunner:
 
     def _put(self, batches: list[RecordBatch], positions: Mapping[TopicPartition, int]) -> None:
         try:
-            self._task.put(batches)
+            with self._control.calling("put"):
+                self._task.put(batches)
         except RetriableConnectError as error:
             if self._held is None:
                 log.warning("put will be repeated", connector=self._context.connector, error=str(error))
@@ -231,7 +236,8 @@ class SinkRunner:
         if not self._delivered:
             return
         try:
-            safe = dict(self._task.pre_commit(dict(self._delivered)))
+            with self._control.calling("pre_commit"):
+                safe = dict(self._task.pre_commit(dict(self._delivered)))
         except RetriableConnectError as error:
             log.warning("offsets not committed; going back", connector=self._context.connector, error=str(error))
             if not final:

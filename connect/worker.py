@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Protocol
 
 from connect.errors import HostDied, NotFound
+from connect.hosts.config import HostConfig
 from connect.hosts.process import HostProcess
+from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
 
 __all__ = ["TaskId", "Worker", "WorkerListener"]
@@ -21,6 +24,7 @@ TaskId = tuple[str, int]
 """A connector's name and a task's number."""
 
 _STOP_MARGIN_S: Final = 2.0
+_WATCH_S: Final = 1.0
 
 
 class WorkerListener(Protocol):
@@ -71,7 +75,10 @@ class Worker:
         self._setup = {"plugin_modules": list(plugin_modules), "worker": dict(properties)}
         self._limit = processes or os.cpu_count() or 1
         self._stop_timeout_s = stop_timeout_ms / 1000
+        self._hosts_config = parse(HostConfig, properties)
         self._hosts: list[_Host] = []
+        self._replacing: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._numbers, self._attempts = count(1), count(1)
         self._current: dict[TaskId, int] = {}
@@ -81,6 +88,9 @@ class Worker:
 
     async def stop(self) -> None:
         """Stop everything: tasks first, which commit what they have, then their hosts."""
+        if self._watching is not None:
+            self._watching.cancel()
+        await asyncio.gather(*self._replacing, return_exceptions=True)
         await asyncio.gather(*(self.stop_task(task) for host in self._hosts for task in list(host.tasks)))
         names = [name for host in self._hosts for name in list(host.connectors)]
         await asyncio.gather(*(self.stop_connector(name) for name in names), return_exceptions=True)
@@ -167,7 +177,8 @@ class Worker:
         stopped = await self._stopped_in(host, task)
         host.tasks.discard(task)
         if not stopped:
-            await self._replace(host, task)
+            log.warning("task did not stop in time; its host is replaced", connector=task[0], task=task[1])
+            await self._replace(host, f"moved: task {task[1]} of {task[0]} did not stop and took its host along")
         elif host.own and not host.tasks:
             self._hosts.remove(host)
             await host.process.stop(self._stop_timeout_s)
@@ -182,9 +193,8 @@ class Worker:
         except HostDied:
             return True
 
-    async def _replace(self, host: _Host, culprit: TaskId) -> None:
-        """Stop what else runs in a host that one task keeps busy, end it, and say what has to be started elsewhere."""
-        log.warning("task did not stop in time; its host is replaced", connector=culprit[0], task=culprit[1])
+    async def _replace(self, host: _Host, reason: str) -> None:
+        """Stop what runs in a host, as far as it can be stopped, end it, and say what has to be started elsewhere."""
         if host not in self._hosts:
             return
         self._hosts.remove(host)
@@ -192,8 +202,38 @@ class Worker:
         await asyncio.gather(*(self._stopped_in(host, task) for task in tasks))
         await host.process.kill()
         if self.listener is not None and (tasks or connectors):
-            reason = f"moved: task {culprit[1]} of {culprit[0]} did not stop and took its host along"
             self.listener.on_host_death(connectors, tasks, reason)
+
+    def _replace_soon(self, host: _Host, reason: str) -> None:
+        task = asyncio.create_task(self._replace(host, reason), name=f"replace task host {host.process.number}")
+        self._replacing.add(task)
+        task.add_done_callback(self._replacing.discard)
+
+    async def _watch(self) -> None:
+        """Replace hosts that say nothing any more, and those that take more memory than they may."""
+        silence_s, most_bytes = self._hosts_config.silence_timeout_ms / 1000, self._hosts_config.memory_max_bytes
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_WATCH_S)
+            if time.monotonic() - before > 2 * _WATCH_S:
+                continue  # this process had no time itself, and has read nothing meanwhile
+            for host in list(self._hosts):
+                process = host.process
+                if silence_s and process.silent_s > silence_s:
+                    stacks = await process.stacks()
+                    log.error("a task host does not answer and is replaced", host=process.number, stacks=stacks)
+                    said = f"task host {process.number} did not answer for {process.silent_s:.0f} s"
+                    await process.kill()
+                    self._replace_soon(host, f"{said}; its threads were here:\n{stacks}")
+                elif most_bytes and process.memory_bytes > most_bytes:
+                    said = f"task host {process.number} takes {process.memory_bytes} bytes of memory"
+                    log.error("a task host takes too much memory and is replaced", host=process.number, reason=said)
+                    self._replace_soon(host, f"{said}, more than task.host.memory.max.bytes={most_bytes}")
+
+    @property
+    def host_memory(self) -> dict[int, int]:
+        """Bytes of memory that each task host takes, by its number."""
+        return {host.process.number: host.process.memory_bytes for host in self._hosts}
 
     def running(self) -> Iterable[TaskId]:
         return [task for host in self._hosts for task in host.tasks]
@@ -223,6 +263,8 @@ class Worker:
         )
         host = _Host(process, own)
         self._hosts.append(host)
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="watch task hosts")
         try:
             await process.start(self._setup)
         except BaseException:
@@ -259,6 +301,9 @@ class Worker:
             self.progress[task] = values["progress"]
         elif name == "topic":
             self.listener.on_topic(task, values["topic"])
+        elif name == "task_hangs" and self._current.get(task) == values["attempt"]:
+            for host in [host for host in self._hosts if task in host.tasks]:
+                self._replace_soon(host, f"moved: task {task[1]} of {task[0]} hangs; {values['trace']}")
         elif name == "task_state" and self._current.get(task) == values["attempt"]:
             self.listener.on_task_state(task, values["state"], values["trace"])
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from connect.api import Connector, PluginType
 from connect.config import WorkerConfig
@@ -23,6 +23,8 @@ from tidegate.kit.logs import logger
 __all__ = ["TaskHost"]
 
 log = logger(__name__)
+
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class TaskHost:
@@ -152,12 +154,25 @@ class TaskHost:
         threading.Timer(0.05, os._exit, (0,)).start()
 
     def _tell_statistics(self) -> None:
-        """Once a second, what has changed."""
+        """Once a second: that this process lives, what it takes, what has changed, and who hangs."""
         told: dict[tuple[str, int], Mapping[str, Any]] = {}
         pause = threading.Event()
         while not pause.wait(1):
+            self._link.event("alive", memory_bytes=resident_bytes())
             for key, hosted in list(self._tasks.items()):
+                hosted.watch()
                 now = hosted.statistics()
                 if now != told.get(key):
                     told[key] = now
                     self._link.event("statistics", connector=key[0], task=key[1], values=now)
+
+
+def resident_bytes() -> int:
+    """The memory of this process that is in use; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as pages:  # noqa: PTH123 - once a second, in every host
+            return int(pages.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: the most it ever was, in bytes

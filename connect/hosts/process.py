@@ -9,9 +9,11 @@ import os
 import signal
 import socket
 import sys
+import tempfile
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import IO, Any, Final
 
 from connect.errors import HostDied
 from connect.hosts.link import MAX_LINE_BYTES, error_message, line_of, raised
@@ -20,6 +22,10 @@ from tidegate.kit.logs import logger
 __all__ = ["HostProcess"]
 
 log = logger(__name__)
+
+_STACKS_S: Final = 0.3
+"""How long a process may take to write down its stacks."""
+_MAX_STACKS_BYTES: Final = 64 * 1024
 
 
 class HostProcess:
@@ -43,6 +49,25 @@ class HostProcess:
         self._listening: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
         self._ending = False
+        self._stacks: IO[bytes] | None = None
+        self._heard_at = time.monotonic()
+        self.memory_bytes = 0
+        """What the process takes, as it last said."""
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since it was heard of; every host says each second that it lives."""
+        return time.monotonic() - self._heard_at
+
+    async def stacks(self) -> str:
+        """Where all its threads are; works when it answers nothing any more."""
+        if self._process is None or self._stacks is None or self._process.returncode is not None:
+            return ""
+        before = os.fstat(self._stacks.fileno()).st_size
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGUSR2)
+        await asyncio.sleep(_STACKS_S)
+        return os.pread(self._stacks.fileno(), _MAX_STACKS_BYTES, before).decode("utf-8", "replace")
 
     @property
     def pid(self) -> int:
@@ -56,13 +81,14 @@ class HostProcess:
     async def start(self, setup: Mapping[str, Any]) -> None:
         """Start it and give it its setup; raises HostDied where that fails."""
         ours, theirs = socket.socketpair()
+        stacks = self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
             path = os.pathsep.join(entry for entry in sys.path if entry)
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-P", "-m", "connect.hosts", str(theirs.fileno())),
-                pass_fds=[theirs.fileno()],
+                *("-P", "-m", "connect.hosts", str(theirs.fileno()), str(stacks.fileno())),
+                pass_fds=[theirs.fileno(), stacks.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
             )
@@ -108,10 +134,14 @@ class HostProcess:
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while line := await reader.readline():
+                self._heard_at = time.monotonic()
                 self._take(json.loads(line))
         assert self._process is not None and self._writer is not None
         status = await self._process.wait()
         self._writer.close()
+        if self._stacks is not None:
+            self._stacks.close()
+            self._stacks = None
         reason = f"task host {self.number} (pid {self.pid}) {_ended(status)}"
         for future in self._waiting.values():
             if not future.done():
@@ -120,7 +150,9 @@ class HostProcess:
             self._on_death(self, reason)
 
     def _take(self, message: dict[str, Any]) -> None:
-        if "event" in message:
+        if message.get("event") == "alive":
+            self.memory_bytes = message["with"]["memory_bytes"]
+        elif "event" in message:
             self._on_event(message["event"], message["with"])
         elif "call" in message:
             task = asyncio.create_task(self._answer(message))

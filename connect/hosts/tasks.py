@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api import JobTask, SourceTask
-from connect.api.plugins import Plugin
+from connect.api.plugins import Plugin, PluginType
 from connect.assembly import TaskParts, job_runner, sink_runner, source_runner
 from connect.clients import patiently
+from connect.connector_config import CommonConfig
 from connect.control import Runner, Stopped, TaskControl
+from connect.hosts.restarts import Restarts
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
@@ -55,12 +59,25 @@ def trace_of(error: BaseException) -> str:
     return "\nCaused by: ".join(lines)
 
 
+class Hang(NamedTuple):
+    """A call that does not return, for how many seconds, and the stack of its thread."""
+
+    call: str
+    seconds: float
+    where: str
+
+
 class HostedTask:
     """Orders come from the worker's requests, each in a thread of its own; the task has one for itself."""
 
     def __init__(self, setup: TaskSetup, plugins: PluginRegistry, link: ThreadedLink, *, paused: bool) -> None:
         self._setup, self._plugins, self._link = setup, plugins, link
         self._control = TaskControl(paused=paused)
+        common = parse(CommonConfig, setup.config)
+        self._hang_s = common.task_hang_timeout_ms / 1000
+        self._restarts_on_hang = common.task_hang_action == "restart"
+        self._told_hang = False
+        self._restarts = Restarts(common)
         self._runner: Runner | None = None
         self._thread = threading.Thread(target=self._run, name=f"{setup.connector}-{setup.task}", daemon=True)
 
@@ -87,22 +104,61 @@ class HostedTask:
         return self._runner.statistics() if self._runner is not None else {}
 
     def _run(self) -> None:
-        setup = self._setup
-        try:
-            self._runner = self._assembled()
-            self._runner.run()
-        except Stopped:
-            self._tell("STOPPED")
-        except Exception as error:  # whatever the plugins raise: the task has failed and says why
-            if isinstance(error, TidegateError):
-                log.error("task failed", connector=setup.connector, task=setup.task, error=str(error))  # noqa: TRY400
-            else:
-                log.exception("task failed", connector=setup.connector, task=setup.task)
-            self._tell("FAILED", trace_of(error))
-        else:
-            self._tell("STOPPED")
+        """The task from its first start to its last stop: started again after failures as ``task.restart.*`` says."""
+        setup, offsets = self._setup, self._setup.offsets
+        restarts = self._restarts
+        while True:
+            try:
+                self._runner = None
+                self._runner = self._assembled(offsets)
+                self._runner.run()
+                self._tell("STOPPED")
+                return
+            except Stopped:
+                self._tell("STOPPED")
+                return
+            except Exception as error:  # whatever the plugins raise: the task has failed and says why
+                delay_s = restarts.after_failure()
+                facts = {"connector": setup.connector, "task": setup.task, "again_in_s": delay_s}
+                if isinstance(error, TidegateError):
+                    log.error("task failed", **facts, error=str(error))  # noqa: TRY400
+                else:
+                    log.exception("task failed", **facts)
+                self._tell("FAILED", trace_of(error))
+            if delay_s is None or self._control.stopping.wait(delay_s):
+                return
+            try:
+                offsets = self._ask("offsets") if setup.plugin.type is PluginType.SOURCE else []
+            except (Stopped, TidegateError):
+                return
+            restarts.started()
 
-    def _assembled(self) -> Runner:
+    @property
+    def hanging(self) -> Hang | None:
+        """The call of the task that has been running for longer than ``task.hang.timeout.ms``."""
+        call = self._control.running_call
+        if call is None or not self._hang_s or call[1] < self._hang_s or self._thread.ident is None:
+            return None
+        frame = sys._current_frames().get(self._thread.ident)
+        where = "".join(traceback.format_stack(frame)) if frame is not None else ""
+        return Hang(call[0], call[1], where)
+
+    def watch(self) -> None:
+        """Tell the worker when the task begins to hang, and when that is over. Called from time to time by one thread."""
+        hang = self.hanging
+        if hang is not None and not self._told_hang:
+            setup = self._setup
+            log.warning("task hangs", connector=setup.connector, task=setup.task, call=hang.call, seconds=hang.seconds)
+            text = f"{hang.call} has not returned for {hang.seconds:.0f} s; it is here:\n{hang.where}"
+            if self._restarts_on_hang:
+                self._event("task_hangs", attempt=setup.attempt, trace=text)
+            else:
+                self._tell("RUNNING", text)
+        elif hang is None and self._told_hang and not self._restarts_on_hang and self._thread.is_alive():
+            self._tell("RUNNING")
+        self._told_hang = hang is not None
+
+    def _assembled(self, offsets: Sequence[Mapping[str, Any]]) -> Runner:
         setup = self._setup
         cls = setup.plugin.load()
         parts = TaskParts(
@@ -115,7 +171,7 @@ class HostedTask:
             worker=setup.worker,
             plugins=self._plugins,
             control=self._control,
-            offsets=setup.offsets,
+            offsets=offsets,
             on_paused=lambda paused: self._tell("PAUSED" if paused else "RUNNING"),
             on_topic=lambda topic: self._event("topic", topic=topic),
             on_progress=lambda progress: self._event("progress", progress=progress),

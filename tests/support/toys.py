@@ -40,14 +40,20 @@ class NumbersConfig:
     keyed: bool = key("keyed", default=False, doc="Whether each row has its number as key.")
     pause_ms: int = key("pause.ms", default=0, doc="A rest after each batch.")
     commit_every: int = key(
-        "commit.every", default=0, doc="With transaction.boundary=connector: numbers in a transaction, each third dropped."
+        "commit.every",
+        default=0,
+        doc="With transaction.boundary=connector: numbers in a transaction, each third dropped.",
     )
     own_commits: bool = key("own.commits", default=True, doc="Whether the check says that the task ends transactions.")
+    die_until: str = key("die.until", default="", doc="Only until this file exists, if named.")
+    hang_until: str = key("hang.until", default="", doc="poll does not return until this file exists, whoever asks.")
+    leak_bytes: int = key("leak.bytes", default=0, doc="Memory that the task takes and keeps.")
     hang: bool = key("hang", default=False, doc="Whether poll never returns.")
 
 
 class NumbersTask(SourceTask[NumbersConfig]):
     def start(self) -> None:
+        self.leaked = b"x" * self.config.leak_bytes
         self.n = int((self.context.offset({"numbers": self.config.topic}) or {"n": 0})["n"])
 
     def poll(self) -> Sequence[RecordBatch]:
@@ -55,7 +61,9 @@ class NumbersTask(SourceTask[NumbersConfig]):
             while True:
                 self.context.stopping.wait(3600) if not self.context.stopping.is_set() else _sleep()
         first, stop = self.n, min(self.config.total, self.n + self.config.batch)
-        if 0 <= self.config.die_at < stop:
+        while self.config.hang_until and not Path(self.config.hang_until).exists():
+            _sleep()
+        if 0 <= self.config.die_at < stop and not (self.config.die_until and Path(self.config.die_until).exists()):
             raise ConnectError(f"cannot go past {self.config.die_at}")
         if first == stop:
             self.context.stopping.wait(0.05)
