@@ -17,10 +17,12 @@ from registry.formats.avro.schema import AvroSchema
 from registry.serde.errors import SerializationError
 from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
 
-__all__ = ["UnsupportedSchema", "arrow_type", "avro_schema", "is_nullable", "type_to_arrow"]
+__all__ = ["DAY", "UnsupportedSchema", "arrow_type", "avro_schema", "is_nullable", "type_to_arrow"]
 
 
 MAX_COLUMNS = 10_000
+DAY = {"ms": 86_400_000, "us": 86_400_000_000}
+"""How long a day is in the units of a time of day."""
 
 
 class UnsupportedSchema(SerializationError):
@@ -103,6 +105,8 @@ _LOGICAL = {
     "timestamp-micros": pa.timestamp("us", "UTC"),
     "local-timestamp-millis": pa.timestamp("ms"),
     "local-timestamp-micros": pa.timestamp("us"),
+    "timestamp-nanos": pa.timestamp("ns", "UTC"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
     "uuid": pa.string(),
 }
 
@@ -131,8 +135,8 @@ def _join(path: str, name: str) -> str:
 def avro_schema(type_: pa.DataType, name: str = "Record", namespace: str | None = None) -> AvroSchema:
     """A schema for values of an Arrow type; nested structs are named after their place. Raises UnsupportedSchema.
 
-    Types that Avro lacks take the next wider one: unsigned and small integers, second and nanosecond timestamps (as
-    microseconds), half floats.
+    Types that Avro lacks take the next wider one: unsigned and small integers, timestamps in seconds (as microseconds),
+    half floats. Times in nanoseconds become microseconds, and one that would lose by it is an error when it is written.
     """
     full_name = f"{namespace}.{name}" if namespace else name
     return AvroSchema.parse(json.dumps(_to_avro(type_, full_name, "")))
@@ -182,7 +186,7 @@ def _logical(type_: str, logical: str) -> dict[str, str]:
 
 
 def _timestamp(type_: pa.DataType) -> dict[str, str]:
-    unit = "millis" if type_.unit == "ms" else "micros"
+    unit = {"ms": "millis", "ns": "nanos"}.get(type_.unit, "micros")
     return _logical("long", f"{'local-' if type_.tz is None else ''}timestamp-{unit}")
 
 

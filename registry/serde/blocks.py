@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from registry.formats.avro.model import AvroType
+from registry.serde.checking import Malformed, find_items, smallest
 from registry.serde.cursor import Cursor, Ints
 from registry.serde.errors import CorruptRecord
-from registry.serde.walk import smallest, walk_blocks
 
 __all__ = ["read_blocks"]
 
@@ -94,34 +94,27 @@ def _begin_blocks(cursor: Cursor, left: Ints, open_: Ints, *, sizeless: bool, pa
     if sizeless:
         try:
             part.budget.spend(int(np.abs(announced).sum()))
-        except ValueError as error:
-            raise CorruptRecord(str(error), row=int(part.rows[0]), path=path) from error
+        except Malformed as error:
+            raise CorruptRecord(error.reason, row=int(part.rows[0]), path=path) from error
     cursor.advance(waiting, part)
     left[waiting] = np.abs(announced)
 
 
 def _find(cursor: Cursor, types: Sequence[AvroType], left: Ints, open_: Ints, path: str) -> tuple[Cursor, Ints, Ints]:
     """Find the items of some rows up to the ends of their lists: a cursor at every item, the row and rank of each."""
-    data = cursor.data.data
-    starts: list[int] = []
-    found: list[int] = []
+    starts: list[Ints] = []
     for row in open_.tolist():
-        before = len(starts)
+        base = int(cursor.position[row])
+        record = cursor.data[base : int(cursor.end[row])].tobytes()
         try:
-            cursor.position[row] = walk_blocks(
-                types,
-                data,
-                int(cursor.position[row]),
-                int(cursor.end[row]),
-                left=int(left[row]),
-                starts=starts,
-                budget=cursor.budget,
-            )
-        except ValueError as error:
-            raise CorruptRecord(str(error), row=int(cursor.rows[row]), path=path) from error
+            here, end = find_items(types, record, 0, int(left[row]), cursor.budget)
+        except Malformed as error:
+            raise CorruptRecord(error.reason, row=int(cursor.rows[row]), path=f"{path}{error.path}") from error
+        starts.append(np.array(here, np.int64) + base)
+        cursor.position[row] = base + end
         left[row] = 0
-        found.append(len(starts) - before)
+    found = [len(here) for here in starts]
     owner = np.repeat(open_, found)
     rank = np.concatenate([np.arange(count) for count in found])
-    part = Cursor(cursor.data, np.array(starts, np.int64), cursor.end[owner], cursor.rows[owner], cursor.budget)
+    part = Cursor(cursor.data, np.concatenate(starts), cursor.end[owner], cursor.rows[owner], cursor.budget)
     return part, owner, rank

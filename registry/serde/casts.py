@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from registry.serde.errors import UnencodableValue
 
-__all__ = ["cast", "plain_values"]
+__all__ = ["cast", "first_failing", "plain_values"]
 
 
 def plain_values(column: pa.Array, kind: type[np.generic], width: int = 1) -> npt.NDArray[Any]:
@@ -34,15 +34,18 @@ def cast(column: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if pa.types.is_temporal(wanted) and pa.types.is_integer(column.type):
+            # A plain number is what Avro has beneath the logical type: in its unit, not in Arrow's idea of one.
+            return column.cast(pa.int32() if wanted.bit_width == 32 else pa.int64()).view(wanted)
         if pa.types.is_timestamp(wanted) and not pa.types.is_timestamp(column.type):
             raise pa.ArrowInvalid(f"{column.type} is no timestamp")
         return column.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        row = _first_failing(column, wanted)
+        row = first_failing(column, wanted)
         raise UnencodableValue(f"{column.type} does not fit {wanted}: {error}", row=row, path=path) from error
 
 
-def _first_failing(column: pa.Array, wanted: pa.DataType) -> int | None:
+def first_failing(column: pa.Array, wanted: pa.DataType) -> int | None:
     """The row whose value cannot be cast, by halving; None where no value could."""
     low, high = 0, len(column)
     try:

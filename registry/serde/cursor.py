@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from registry.serde.checking import Budget
 from registry.serde.errors import CorruptRecord
-from registry.serde.walk import Budget
 
 __all__ = ["Bytes", "Cursor", "Ints", "Mask", "Words", "gather", "packed", "spread_bits", "words_at"]
 

@@ -21,13 +21,13 @@ from registry.formats.avro.model import (
     RecordType,
     UnionType,
 )
-from registry.serde.arrow_types import UnsupportedSchema, is_nullable, type_to_arrow
+from registry.serde.arrow_types import DAY, UnsupportedSchema, is_nullable, type_to_arrow
 from registry.serde.blocks import read_blocks
+from registry.serde.checking import SIZELESS, Budget
 from registry.serde.cursor import Cursor, Ints, Mask, packed, spread_bits
 from registry.serde.decimals import read_decimal, read_fixed_decimal
 from registry.serde.errors import CorruptRecord
 from registry.serde.logical import branch_names, logical_of, null_branch, value_branches
-from registry.serde.walk import SIZELESS, Budget
 
 __all__ = ["decode_bodies"]
 
@@ -107,8 +107,7 @@ def _read_primitive(type_: AvroType, cursor: Cursor, path: str) -> pa.Array:
 def _check_time(numbers: Any, arrow: pa.DataType, cursor: Cursor, path: str) -> None:
     """A time of day must lie within the day, or Arrow's values mean nothing."""
     if pa.types.is_time(arrow):
-        day = 86_400_000 if arrow.unit == "ms" else 86_400_000_000
-        inside = (numbers >= 0) & (numbers < day)
+        inside = (numbers >= 0) & (numbers < DAY[arrow.unit])
         cursor.check(inside, path, lambda at: f"{numbers[at]} {arrow.unit} is no time of day")
 
 

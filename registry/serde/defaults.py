@@ -1,40 +1,46 @@
-"""Default values of Avro fields as columns."""
+"""Default values of Avro fields, given as JSON, as the values they mean."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from registry.formats.avro.model import ArrayType, AvroType, MapType, RecordType, UnionType
-from registry.serde.arrow_types import type_to_arrow
 from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["default_column", "default_value"]
 
 
 def default_column(type_: AvroType, default: Any, rows: int) -> pa.Array:
     """The default, given as its schema's JSON, repeated."""
-    one = pa.array([default_value(type_, default)], type_to_arrow(type_))
-    return one.take(pa.array(np.zeros(rows, np.int64)))
+    import pyarrow as pa
+
+    from registry.serde.arrow_types import type_to_arrow
+
+    one = pa.array([default_value(type_, default, columns=True)], type_to_arrow(type_))
+    return pa.repeat(one[0], rows)
 
 
-def default_value(type_: AvroType, default: Any) -> Any:
-    """What pyarrow takes for a default given as JSON."""
+def default_value(type_: AvroType, default: Any, *, columns: bool) -> Any:
+    """A default given as JSON as the value it means: in the form that pyarrow takes, or a record has."""
     match type_:
         case UnionType():
-            return _union_default(type_, default)
+            return _union_default(type_, default, columns=columns)
         case RecordType():
             return {
-                field.name: default_value(field.type, default.get(field.name, field.default)) for field in type_.fields
+                field.name: default_value(field.type, default.get(field.name, field.default), columns=columns)
+                for field in type_.fields
             }
         case ArrayType():
-            return [default_value(type_.items, item) for item in default]
+            return [default_value(type_.items, item, columns=columns) for item in default]
         case MapType():
-            return [(name, default_value(type_.values, item)) for name, item in default.items()]
+            entries = [(name, default_value(type_.values, item, columns=columns)) for name, item in default.items()]
+            return entries if columns else dict(entries)
     if type_.kind in ("bytes", "fixed"):
         # Avro writes bytes in JSON as text with one character of U+0000 to U+00FF for each.
         data = default.encode("latin-1")
@@ -43,17 +49,20 @@ def default_value(type_: AvroType, default: Any) -> Any:
             # Not scaleb, which rounds to the context's 28 digits.
             return Decimal(f"{int.from_bytes(data, 'big', signed=True)}E-{scale}")
         return data
+    if type_.kind in ("float", "double"):
+        return float(default)
+    if logical_of(type_) == "uuid":
+        return default if columns else UUID(default)
     return _temporal(logical_of(type_), default)
 
 
-def _union_default(type_: UnionType, default: Any) -> Any:
+def _union_default(type_: UnionType, default: Any, *, columns: bool) -> Any:
     if default is None:
         return None
     branches = [branch for _, branch in value_branches(type_)]
-    if len(branches) == 1:
-        return default_value(branches[0], default)
     fitting = next((index for index, branch in enumerate(branches) if _may_be(branch, default)), 0)
-    return {branch_names(type_)[fitting]: default_value(branches[fitting], default)}
+    value = default_value(branches[fitting], default, columns=columns)
+    return {branch_names(type_)[fitting]: value} if columns and len(branches) > 1 else value
 
 
 _JSON_TYPES: dict[str, tuple[type, ...]] = {

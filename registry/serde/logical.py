@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeGuard
 
 from registry.formats.avro.model import AvroType, FixedType, UnionType
 
-__all__ = ["branch_names", "decimal_of", "logical_of", "null_branch", "value_branches"]
+__all__ = ["branch_names", "decimal_of", "fits_digits", "logical_of", "null_branch", "value_branches"]
 
 _BASES = {
     "date": ("int",),
@@ -14,8 +15,10 @@ _BASES = {
     "time-micros": ("long",),
     "timestamp-millis": ("long",),
     "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
     "local-timestamp-millis": ("long",),
     "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
     "uuid": ("string",),
     "decimal": ("bytes", "fixed"),
 }
@@ -41,7 +44,14 @@ def decimal_of(type_: AvroType) -> tuple[int, int] | None:
 
 def _digits(size: int) -> int:
     """Decimal digits that any number of ``size`` bytes can hold."""
-    return len(str((1 << (8 * size - 1)) - 1)) - 1
+    return math.floor(math.log10(2) * (8 * size - 1))
+
+
+def fits_digits(unscaled: int, precision: int) -> bool:
+    """Whether a number has at most so many decimal digits."""
+    bits = unscaled.bit_length()
+    # A digit takes between three bits and four: a power of ten is raised only where it is no longer than the number.
+    return bits <= 3 * precision or (bits <= 4 * precision and abs(unscaled) < 10**precision)
 
 
 def _is_int(value: object) -> TypeGuard[int]:

@@ -1,4 +1,4 @@
-"""Single records through fastavro: Python values to framed bytes and back."""
+"""Single records: Python values to framed bytes and back, through fastavro."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import fastavro
 from fastavro.types import Schema
 
 from registry.formats.avro.schema import AvroSchema
+from registry.serde.checking import Budget, Malformed, check_of
 from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
 from registry.serde.framing import header, unframe
-from registry.serde.walk import SIZELESS, Budget, must_be_walked, walk
+from registry.serde.resolving import reader_of
 
 __all__ = ["decode_record", "encode_record"]
 
@@ -36,22 +37,17 @@ def encode_record(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
 
 def decode_record(data: bytes, resolve: Resolve, reader: AvroSchema | None = None) -> tuple[int, AvroSchema, Any]:
     """Schema id, the schema the value is in (``reader`` or the writer's) and the value. Raises CorruptRecord."""
-    schema_id, body = unframe(data)
-    writer = resolve(schema_id)
-    source = io.BytesIO(body)
+    schema_id, framed = unframe(data)
+    writer, body = resolve(schema_id), bytes(framed)
     with _border(CorruptRecord):
-        if _suspect(writer):
-            # fastavro takes any number of nulls on the word of a few bytes, and dies of 20,000 nested records.
-            walk(writer.type, body, 0, len(body), Budget(SIZELESS))
-        value = fastavro.schemaless_reader(source, _prepared(writer), _prepared(reader) if reader is not None else None)
-    if source.tell() != len(body):
-        raise CorruptRecord(f"{len(body) - source.tell()} bytes are left over after the record of schema {schema_id}")
+        end = check_of(writer.type)(body, 0, len(body), Budget())
+        if end != len(body):
+            raise Malformed(f"{len(body) - end} bytes are left over after the record")
+        if reader is None or reader == writer:
+            value = fastavro.schemaless_reader(io.BytesIO(body), _prepared(writer), None)
+        else:
+            value, _ = reader_of(writer.type, reader.type)(body, 0, end, Budget())
     return schema_id, reader or writer, value
-
-
-@lru_cache(maxsize=1000)
-def _suspect(schema: AvroSchema) -> bool:
-    return must_be_walked(schema.type)
 
 
 @lru_cache(maxsize=1000)
@@ -64,6 +60,8 @@ def _border(kind: type[SerializationError]) -> Iterator[None]:
     """fastavro raises what its C code happens to: everything that is about the data becomes one of ours."""
     try:
         yield
+    except Malformed as error:
+        raise kind(error.reason, path=error.path) from error
     except (
         ValueError,
         TypeError,

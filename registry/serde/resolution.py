@@ -6,7 +6,6 @@ defaults. A value the reader has no place for (a null, an unknown symbol or bran
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,23 +14,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from registry.formats.avro.compatibility import incompatibilities
 from registry.formats.avro.model import (
     ArrayType,
     AvroType,
     EnumType,
     Field,
-    FixedType,
     MapType,
-    NamedType,
     RecordType,
     UnionType,
 )
 from registry.formats.avro.text import write_text
-from registry.serde.arrow_types import is_nullable, type_to_arrow
+from registry.serde.arrow_types import DAY, is_nullable, type_to_arrow
+from registry.serde.casts import first_failing
 from registry.serde.defaults import default_column
 from registry.serde.errors import CorruptRecord
-from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
+from registry.serde.logical import branch_names, value_branches
+from registry.serde.matching import field_places, matching_branch, mismatch
 
 __all__ = ["resolve_column"]
 
@@ -59,8 +57,6 @@ def resolve_column(column: pa.Array, writer: AvroType, reader: AvroType, path: s
             return made if column.null_count == 0 else pc.if_else(column.is_valid(), made, pa.scalar(None, made.type))
         case EnumType(), EnumType():
             return _resolve_enum(column, reader, path)
-        case FixedType(), FixedType() if writer.size != reader.size:
-            raise CorruptRecord(f"a fixed of {writer.size} bytes cannot be read as one of {reader.size}", path=path)
     return _resolve_scalar(column, writer, reader, path)
 
 
@@ -95,11 +91,9 @@ def _null_mask(column: pa.Array) -> pa.Array | None:
 
 def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, path: str) -> pa.Array:
     children = column.flatten()
-    places = {field.name: place for place, field in enumerate(writer.fields)}
     made = []
-    for field in reader.fields:
+    for field, place in field_places(writer, reader):
         where = f"{path}.{field.name}" if path else field.name
-        place = next((places[name] for name in (field.name, *field.aliases) if name in places), None)
         if place is None:
             made.append(_missing(field, len(column), where))
             continue
@@ -146,7 +140,7 @@ def _resolve_union(column: pa.Array, writer: AvroType, reader: AvroType, path: s
     for branch, values in _branches(column, writer):
         if values.null_count == len(values):
             continue
-        choice = _choose(branch, [target for _, target in targets])
+        choice = matching_branch(branch, [target for _, target in targets])
         if choice is None:
             row = pc.index(values.is_valid(), True).as_py()
             raise CorruptRecord(f"the reader's schema has no branch for {branch.kind}", row=row, path=path)
@@ -171,38 +165,27 @@ def _branches(column: pa.Array, type_: AvroType) -> list[tuple[AvroType, pa.Arra
     return list(zip(branches, [column] if len(branches) == 1 else column.flatten(), strict=False))
 
 
-def _choose(writer: AvroType, readers: list[AvroType]) -> int | None:
-    """The reader's branch for a writer's type: the same type first, then the first that can read it."""
-    for place, reader in enumerate(readers):
-        if reader.kind == writer.kind and not isinstance(reader, NamedType):
-            return place
-        if isinstance(reader, NamedType) and isinstance(writer, NamedType) and reader.full_name == writer.full_name:
-            return place
-    return next((p for p, reader in enumerate(readers) if not incompatibilities(reader, writer)), None)
-
-
 def _resolve_scalar(column: pa.Array, writer: AvroType, reader: AvroType, path: str) -> pa.Array:
-    if incompatibilities(reader, dataclasses.replace(writer)):
-        raise CorruptRecord(f"{writer.kind} cannot be read as {reader.kind}", path=path)
+    if reason := mismatch(writer, reader):
+        raise CorruptRecord(reason, path=path)
     wanted = type_to_arrow(reader)
     if column.type == wanted:
         return column
-    if "decimal" in (logical_of(writer), logical_of(reader)):
-        raise CorruptRecord(
-            f"a {_shown(writer)} cannot be read as a {_shown(reader)}: precision and scale must be the same", path=path
-        )
     # Avro resolves the numbers beneath; what they mean is the reader's business.
     # To a floating number Avro promotes even where digits are lost; bytes that become text must be UTF-8.
     safe = not pa.types.is_floating(wanted)
     try:
-        return _plain(column).cast(_plain_type(wanted), safe=safe).view(wanted)
+        resolved = _plain(column).cast(_plain_type(wanted), safe=safe).view(wanted)
     except pa.ArrowInvalid as error:
-        raise CorruptRecord(f"{writer.kind} cannot be read as {reader.kind}: {error}", path=path) from error
-
-
-def _shown(type_: AvroType) -> str:
-    decimal = decimal_of(type_) if logical_of(type_) == "decimal" else None
-    return type_.kind if decimal is None else f"decimal({decimal[0]}, {decimal[1]})"
+        row = first_failing(_plain(column), _plain_type(wanted))
+        raise CorruptRecord(f"{writer.kind} cannot be read as {reader.kind}: {error}", row=row, path=path) from error
+    if pa.types.is_time(wanted):
+        plain = _plain(resolved)
+        inside = pc.and_(pc.greater_equal(plain, 0), pc.less(plain, DAY[wanted.unit]))
+        row = pc.index(inside, False).as_py()
+        if row >= 0:
+            raise CorruptRecord(f"{plain[row]} {wanted.unit} is no time of day", row=row, path=path)
+    return resolved
 
 
 def _plain(column: pa.Array) -> pa.Array:
