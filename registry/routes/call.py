@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 
-from registry.errors import Unprocessable
+from registry.errors import SchemaNotFound, Unprocessable
+from registry.records import SchemaVersion
 from registry.registry import Registry, parse_version
 from registry.routes.endpoint import LIMIT, OFFSET, Query
-from registry.subjects import ANY_CONTEXT, normalize
+from registry.security.access import View
+from registry.subjects import ANY_CONTEXT, bare_context, context_of, normalize, within
 from tidegate.kit.http import InvalidBody
 
 __all__ = ["Call"]
@@ -25,10 +27,10 @@ _INT: Final = range(-(1 << 31), 1 << 31)
 class Call:
     """One request. ``context`` is what ``/contexts/{context}`` before the path puts before subjects, else None.
 
-    ``may_read`` tells subjects that the user may know of; None is all of them.
+    ``view`` tells the subjects that the user may know of; None is all of them.
     """
 
-    __slots__ = ("_query", "body", "context", "may_read", "params", "registry")
+    __slots__ = ("_query", "body", "context", "params", "registry", "view")
 
     def __init__(
         self,
@@ -37,13 +39,13 @@ class Call:
         query: bytes,
         body: bytes,
         context: str | None,
-        may_read: Callable[[str], bool] | None,
+        view: View | None,
     ) -> None:
         self.registry = registry
         self.params = params
         self.body = body
         self.context = context
-        self.may_read = may_read
+        self.view = view
         text = query.decode("ascii", "replace")
         self._query = parse_qs(text, keep_blank_values=True, max_num_fields=1000) if text else {}
 
@@ -52,7 +54,11 @@ class Call:
     @property
     def subject(self) -> str:
         """The subject of the path, normalized, with its context and behind its alias."""
-        return self.registry.unaliased(self.place)
+        named = self.place
+        subject = self.registry.unaliased(named)
+        if self.view is not None and subject != named:
+            self.view.require(subject)
+        return subject
 
     @property
     def place(self) -> str:
@@ -117,7 +123,21 @@ class Call:
 
     def shown(self, subjects: list[str]) -> list[str]:
         """The subjects that the user may know of."""
-        return subjects if self.may_read is None else [name for name in subjects if self.may_read(name)]
+        return subjects if self.view is None else [name for name in subjects if self.view(name)]
+
+    def visible(self, found: SchemaVersion) -> SchemaVersion:
+        """The same schema where the user may see it; raises SchemaNotFound where that is nowhere."""
+        if self.view is None or self.view(found.subject):
+            return found
+        context = bare_context(context_of(found.subject))
+        return self.all_visible(self.registry.with_id(found.id, context, deleted=True))[0]
+
+    def all_visible(self, found: list[SchemaVersion]) -> list[SchemaVersion]:
+        """Of the versions with one id those that the user may see; raises SchemaNotFound where it can see none of some."""
+        seen = found if self.view is None else [each for each in found if self.view(each.subject)]
+        if found and not seen:
+            raise SchemaNotFound(found[0].id)
+        return seen
 
     # -- body
 
@@ -139,4 +159,19 @@ class Call:
             raise Unprocessable("The request body may not be null")
         if not isinstance(value, dict):
             raise InvalidBody("The request body must be a JSON object")
+        if self.view is not None:
+            self._require_references(value.get("references"), self.view)
         return value
+
+    def _require_references(self, references: Any, view: View) -> None:
+        """Who refers to a schema can read it, so the user has to have the right to."""
+        named = (
+            [item.get("subject") for item in references if isinstance(item, dict)]
+            if isinstance(references, list)
+            else []
+        )
+        for name in named:
+            if isinstance(name, str):
+                subject = within(self.place, name)
+                view.require(subject, "Read")
+                view.require(self.registry.unaliased(subject), "Read")

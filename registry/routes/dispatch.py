@@ -18,10 +18,11 @@ from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.routes.call import Call
 from registry.routes.endpoint import Endpoint
+from registry.security.access import VIEW
 from registry.subjects import qualifier
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["BODY", "MAY_READ", "MEDIA_TYPES", "Dispatcher", "SchemaText", "render_error"]
+__all__ = ["BODY", "MEDIA_TYPES", "Dispatcher", "SchemaText", "render_error"]
 
 MEDIA_TYPES: Final = (
     "application/vnd.schemaregistry.v1+json",
@@ -32,9 +33,6 @@ MEDIA_TYPES: Final = (
 
 BODY: Final = "registry.body"
 """Where the body of a request stands in its scope once it was read."""
-
-MAY_READ: Final = "registry.may_read"
-"""Where whoever knows the user puts what decides about the subjects in answers."""
 
 _READABLE: Final = frozenset({*MEDIA_TYPES, "application/octet-stream"})
 _MATCH: Final = "registry.match"
@@ -137,14 +135,14 @@ class Dispatcher(BaseRoute):
         if endpoint.body is not None and sent not in _READABLE:
             raise HTTPException(415)
         scope[BODY] = body = await _read(receive) if method != "GET" else b""
-        may_read = scope.get(MAY_READ)
-        kept = endpoint.cached and may_read is None
+        view = scope.get(VIEW)
+        kept = endpoint.cached and view is None
         key = (method, scope.get("raw_path") or scope["path"].encode(), scope["query_string"], accepted, body)
         answer = self._answer_kept(key) if kept else None
         status = 200
         if answer is None:
             before = self._registry.state.revision
-            call = Call(self._registry, params, scope["query_string"], body, context, may_read)
+            call = Call(self._registry, params, scope["query_string"], body, context, view)
             value = endpoint.handler(call)
             if inspect.isawaitable(value):
                 value = await value

@@ -43,8 +43,8 @@ def get_schemas(call: Call) -> Any:
         rule_type=call.text(RULE_TYPE),
         aliases=call.flag(ALIASES),
     )
-    if (may_read := call.may_read) is not None:
-        found = (each for each in found if may_read(each[0].subject))
+    if (view := call.view) is not None:
+        found = (each for each in found if view(each[0].subject))
     offset, limit = max(call.number(OFFSET), 0), call.number(LIMIT)
     shown = islice(found, offset, offset + (limit if 0 < limit <= _MOST else _MOST))
     return [answers.listed(version, aliases) for version, aliases in shown]
@@ -57,7 +57,7 @@ def get_schema_types(_: Call) -> Any:
 
 def get_schema(call: Call) -> Any:
     """The schema with an id."""
-    found = call.registry.by_id(call.id, call.subject_query(SUBJECT))
+    found = call.visible(call.registry.by_id(call.id, call.subject_query(SUBJECT)))
     return answers.by_id(
         found,
         text=_formatted(call, found),
@@ -69,40 +69,47 @@ def get_schema(call: Call) -> Any:
 
 def get_only_schema_by_id(call: Call) -> Any:
     """The text of the schema with an id."""
-    found = call.registry.by_id(call.id, call.subject_query(SUBJECT))
+    found = call.visible(call.registry.by_id(call.id, call.subject_query(SUBJECT)))
     return SchemaText(_formatted(call, found) or found.schema)
 
 
 def get_all_subjects_by_id(call: Call) -> Any:
     """The subjects that have a version with the id."""
-    found = call.registry.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED))
-    return call.page(call.shown(sorted({version.subject for version in found})))
+    found = call.all_visible(call.registry.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED)))
+    return call.page(sorted({version.subject for version in found}))
 
 
 def get_all_versions_by_id(call: Call) -> Any:
     """The versions that have the id, with their subjects."""
-    found = call.registry.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED))
-    shown = set(call.shown([version.subject for version in found]))
-    return call.page([{"subject": each.subject, "version": each.version} for each in found if each.subject in shown])
+    found = call.all_visible(call.registry.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED)))
+    return call.page([{"subject": each.subject, "version": each.version} for each in found])
 
 
 def get_schema_by_guid(call: Call) -> Any:
     """The schema with a guid, in whatever context it is."""
-    found = call.registry.by_guid(call.params["guid"])
+    found = call.visible(call.registry.by_guid(call.params["guid"]))
     return answers.by_id(found, text=_formatted(call, found), place=False)
 
 
 def get_all_ids_by_guid(call: Call) -> Any:
     """The contexts that have the schema with a guid, and its id in each."""
-    return [{"context": context, "id": schema_id} for context, schema_id in call.registry.ids_of(call.params["guid"])]
+    places = call.registry.ids_of(call.params["guid"])
+    return [
+        {"context": context, "id": schema_id} for context, schema_id in places if _is_visible(call, context, schema_id)
+    ]
+
+
+def _is_visible(call: Call, context: str, schema_id: int) -> bool:
+    view = call.view
+    return view is None or any(view(each.subject) for each in call.registry.state.by_id(context, schema_id))
 
 
 def list_contexts(call: Call) -> Any:
     """The contexts, the default one first."""
     prefix = call.text(CONTEXT_PREFIX)
     found = [context for context in call.registry.state.contexts() if context.startswith(prefix)]
-    if call.may_read is not None:
-        names = [name for name in call.registry.subjects(":*:", deleted=True) if call.may_read(name)]
+    if call.view is not None:
+        names = [name for name in call.registry.subjects(":*:", deleted=True) if call.view(name)]
         known = {".", *(context_of(name) for name in names)}
         found = [context for context in found if context in known]
     return call.page(found)

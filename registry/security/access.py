@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -10,13 +9,15 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from registry.errors import RegistryError
-from registry.security.authfile import AuthFile, Operation
+from registry.security.authfile import AuthFile, Operation, Rights
 from registry.subjects import normalize
 from tidegate.kit.http_security import user_of
 
-__all__ = ["Access", "Denied", "may_read"]
+__all__ = ["VIEW", "Access", "Denied", "View"]
 
-_MAY_READ: Final = "registry.may_read"
+VIEW: Final = "registry.view"
+"""Where the View of a request stands in its scope; absent where everyone may do everything."""
+
 _GLOBAL: Final = "Config:"
 _FOR_ALL: Final = frozenset({"", "schemas", "v1", "metrics", "openapi.json"})
 """First parts of paths that every user may ask for; lists among them hold what the user may read."""
@@ -39,8 +40,26 @@ class _Wanted(NamedTuple):
     resource: str
 
 
+class View:
+    """What the user of a request may know of. Called with a subject, it says whether the user may read it."""
+
+    __slots__ = ("_operation", "_rights", "_user")
+
+    def __init__(self, rights: Rights, user: str, operation: Operation) -> None:
+        self._rights, self._user, self._operation = rights, user, operation
+
+    def __call__(self, subject: str) -> bool:
+        return self._rights.allows(self._user, "Read", f"Subject:{subject}")
+
+    def require(self, subject: str, operation: Operation | None = None) -> None:
+        """Hold a subject that the path does not name (behind an alias, referred to) to the same right. Raises Denied."""
+        wanted = _Wanted(operation or self._operation, f"Subject:{subject}")
+        if not self._rights.allows(self._user, *wanted):
+            raise Denied(*wanted)
+
+
 class Access:
-    """A guard that holds each request of a user to the file; lists are left to ``may_read``."""
+    """A guard that holds each request of a user to the file, as far as its path tells; the rest is left to ``View``."""
 
     def __init__(self, file: AuthFile) -> None:
         self._file = file
@@ -53,13 +72,7 @@ class Access:
         wanted = _wanted(request.method, _parts(request.scope))
         if wanted is not None and not rights.allows(user, *wanted):
             raise Denied(*wanted)
-        request.scope[_MAY_READ] = lambda subject: rights.allows(user, "Read", f"Subject:{subject}")
-
-
-def may_read(scope: Scope) -> Callable[[str], bool] | None:
-    """Whether the user of a request may see a subject; None where everyone sees everything."""
-    found: Callable[[str], bool] | None = scope.get(_MAY_READ)
-    return found
+        request.scope[VIEW] = View(rights, user, wanted.operation if wanted is not None else "Read")
 
 
 def _parts(scope: Scope) -> list[str]:

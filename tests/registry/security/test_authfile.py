@@ -215,3 +215,56 @@ def test_who_needs_no_password_needs_no_right(file: Path, log: MemoryLog) -> Non
         assert client.get("/schemas/types").status_code == 200
         assert client.get("/v1/metadata/id").status_code == 200
         assert client.get("/subjects").status_code == 401
+
+
+def test_lists_hold_what_the_user_may_read(client: TestClient) -> None:
+    cave = register(client, "cave-1", ALADDIN)
+    carpet = register(client, "carpet-1", ADMIN, '"long"')
+    register(client, "carpet-2", ADMIN, '"long"')
+    register(client, "cave-2", ADMIN, '"long"')
+    assert client.get("/subjects", auth=ADMIN).json() == ["carpet-1", "carpet-2", "cave-1", "cave-2"]
+    assert client.get("/subjects", auth=ALADDIN).json() == ["cave-1", "cave-2"]
+    assert client.get("/subjects?limit=1", auth=ALADDIN).json() == ["cave-1"]
+    assert client.get("/subjects?subjectPrefix=c", auth=READER).json() == ["carpet-1", "carpet-2"]
+    assert [one["subject"] for one in client.get("/schemas", auth=READER).json()] == ["carpet-1", "carpet-2"]
+    assert client.get(f"/schemas/ids/{carpet}/subjects", auth=READER).json() == ["carpet-1", "carpet-2"]
+    assert [one["subject"] for one in client.get(f"/schemas/ids/{carpet}/versions", auth=ALADDIN).json()] == ["cave-2"]
+    assert client.get(f"/schemas/ids/{carpet}", auth=READER).status_code == 200
+    for path in (f"/schemas/ids/{cave}", f"/schemas/ids/{cave}/schema", f"/schemas/ids/{cave}/versions"):
+        hidden = client.get(path, auth=READER)
+        assert (hidden.status_code, hidden.json()["error_code"]) == (404, 40403), path
+
+
+def test_an_id_or_guid_is_nobody_s_way_round(client: TestClient) -> None:
+    cave, carpet = register(client, "cave-1", ALADDIN), register(client, "carpet-1", ADMIN, '"long"')
+    guid = client.get(f"/schemas/ids/{carpet}", auth=ADMIN).json()["guid"]
+    assert client.get(f"/schemas/guids/{guid}/ids", auth=ALADDIN).json() == []
+    assert client.get(f"/schemas/guids/{guid}/ids", auth=READER).json() == [{"context": ".", "id": carpet}]
+    for path in (f"/schemas/guids/{guid}", f"/schemas/ids/{carpet}"):
+        assert client.get(path, auth=ALADDIN).status_code == 404, path
+        assert client.get(path, auth=READER).status_code == 200, path
+    register(client, ":.lamp:cave-1", ALADDIN, '"int"')
+    assert client.get("/contexts", auth=READER).json() == ["."]
+    assert client.get("/contexts", auth=ALADDIN).json() == [".", ".lamp"]
+    assert client.get("/contexts/.lamp/subjects", auth=READER).json() == []
+    # An id in another context, or one that a readable subject has too, is what the user may see of it.
+    register(client, "cave-2", ADMIN, '"long"')
+    assert client.get(f"/schemas/ids/{carpet}", auth=ALADDIN).json()["subject"] == "cave-2"
+    assert cave != carpet
+
+
+def test_an_alias_is_nobody_s_way_round(client: TestClient) -> None:
+    register(client, "carpet-1", ADMIN)
+    assert client.put("/config/cave-1", json={"alias": "carpet-1"}, auth=ALADDIN).status_code == 200
+    for method, path in (("GET", "/subjects/cave-1/versions/1"), ("POST", "/subjects/cave-1/versions")):
+        assert client.request(method, path, json=SCHEMA, auth=ALADDIN).status_code == 403
+    assert client.get("/schemas?aliases=true&subjectPrefix=cave", auth=ALADDIN).json() == []
+
+
+def test_a_reference_is_nobody_s_way_round(client: TestClient) -> None:
+    secret = '{"type":"record","name":"Secret","fields":[{"name":"plan","type":"string"}]}'
+    register(client, "carpet-1", ADMIN, secret)
+    body = {"schema": '["null","Secret"]', "references": [{"name": "Secret", "subject": "carpet-1", "version": 1}]}
+    for path in ("/subjects/cave-1/versions", "/subjects/cave-1", "/compatibility/subjects/cave-1/versions"):
+        assert client.post(path, json=body, auth=ALADDIN).status_code == 403
+    assert client.post("/subjects/cave-1/versions", json=body, auth=ADMIN).status_code == 200
