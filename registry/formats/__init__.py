@@ -13,6 +13,7 @@ __all__ = ["SCHEMA_TYPES", "parse", "parser_of"]
 
 _CLASSES: Final[Mapping[str, tuple[str, str]]] = {
     "AVRO": ("registry.formats.avro.schema", "AvroSchema"),
+    "JSON": ("registry.formats.json_schema.schema", "JsonSchema"),
 }
 """Every format this registry knows, by its ``schemaType``: the class whose ``parse`` reads it, imported when used."""
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 from collections.abc import Iterable
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from registry.formats.avro.model import (
     MISSING,
@@ -21,8 +18,9 @@ from registry.formats.avro.model import (
     RecordType,
     UnionType,
 )
+from registry.formats.json_text import write_json
 
-__all__ = ["normalized", "write_json", "write_text"]
+__all__ = ["normalized", "write_text"]
 
 
 def write_text(root: AvroType, known: Iterable[str] = ()) -> str:
@@ -89,42 +87,6 @@ def _qualified(full_name: str, own: str | None, name: str, namespace: str | None
 def _alias(full_name: str, namespace: str | None) -> str:
     own, _, name = full_name.rpartition(".")
     return _qualified(full_name, own or None, name, namespace)
-
-
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Half surrogate pairs are escaped too: JSON can carry them, UTF-8 cannot.
-_ESCAPED_CODES: Final = (*range(0x20), *range(0xD800, 0xE000))
-_ESCAPED: Final = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in _ESCAPED_CODES}, **_ESCAPES})
-
-
-def write_json(value: Any) -> str:
-    """Compact JSON as Jackson writes it: Java's doubles, upper-case escapes."""
-    if isinstance(value, str):
-        return f'"{value.translate(_ESCAPED)}"'
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{write_json(name)}:{write_json(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(write_json(item) for item in value) + "]"
-    if isinstance(value, float):
-        return _java_double(value)
-    return json.dumps(value)
-
-
-def _java_double(value: float) -> str:
-    """``Double.toString``: plain between 10^-3 and 10^7, else one digit before the point and an exponent."""
-    if not math.isfinite(value):
-        return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
-    sign = "-" if math.copysign(1, value) < 0 else ""
-    if value == 0:
-        return f"{sign}0.0"
-    digits_tuple, exponent = Decimal(repr(abs(value))).as_tuple()[1:]
-    digits = "".join(map(str, digits_tuple)).rstrip("0") or "0"
-    point = len(digits_tuple) + int(exponent)
-    if not 1e-3 <= abs(value) < 1e7:
-        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
-    if point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
 
 
 def normalized(root: AvroType) -> AvroType:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from registry.errors import InvalidSchema
 from registry.formats.avro.schema import AvroSchema
-from registry.formats.avro.text import write_json
+from registry.formats.json_text import write_json
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""JSON Schema: kinds of schema (``model``), text to kinds (``drafts``, ``modern``), what may change (``changes``, ``compare``)."""

@@ -1,0 +1,128 @@
+"""Where a comparison of two schemas is, what it found, and what it knows of pairs of parts.
+
+A schema may reach the same pair of parts on many ways, and itself. Each pair is compared once, its changes kept with paths
+from the pair on; a pair met again within itself is taken for compatible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from registry.formats.json_schema.changes import Change
+from registry.formats.json_schema.model import ReferenceSchema, Schema
+
+__all__ = ["Context", "Memory", "Pair", "bound", "compare"]
+
+_MAX_CHANGES: Final = 1000
+Pair = tuple[int, int]
+
+
+class Memory:
+    """What one pass knows of pairs; the schemas are alive throughout, so that their identities mean them."""
+
+    def __init__(
+        self,
+        compare_kinds: Callable[[Context, Schema, Schema], None],
+        compatible: Collection[str],
+        known: dict[Pair, list[Change]],
+    ) -> None:
+        """``known`` are the pairs found incompatible by the passes before."""
+        self.compare_kinds = compare_kinds
+        self.compatible = compatible
+        self.known = known
+        self.compared: dict[Pair, list[Change]] = {}
+        self.under_way: set[Pair] = set()
+        self.guessed = False
+
+    def harmless(self, found: list[Change]) -> bool:
+        return all(change.kind in self.compatible for change in found)
+
+
+class Context:
+    """Where the comparison is, and what it found since this context was made."""
+
+    def __init__(self, memory: Memory, path: tuple[str, ...] = ()) -> None:
+        self.memory = memory
+        self.changes: list[Change] = []
+        self._path = path
+
+    @contextmanager
+    def at(self, *path: str) -> Iterator[None]:
+        outer = self._path
+        self._path = (*outer, *path)
+        try:
+            yield
+        finally:
+            self._path = outer
+
+    def aside(self) -> Context:
+        """A context at the same place, to try something in."""
+        return Context(self.memory, self._path)
+
+    @property
+    def compatible(self) -> bool:
+        return self.memory.harmless(self.changes)
+
+    def add(self, kind: str, *path: str) -> None:
+        self.take([Change(kind, "#/" + "/".join((*self._path, *path)))])
+
+    def take(self, found: list[Change]) -> None:
+        # Parts used twice at every level double the changes with each; nobody reads the thousandth. What is left out
+        # must not hide the first incompatible one.
+        room = _MAX_CHANGES - len(self.changes)
+        if len(found) <= room:
+            self.changes += found
+        elif self.compatible:
+            self.changes += (
+                found[: max(room, 0)]
+                + [change for change in found[max(room, 0) :] if change.kind not in self.memory.compatible][:1]
+            )
+
+    def pair(self, original: Schema, update: Schema) -> None:
+        """Compare two schemas here, unless that was done before."""
+        key = (id(original), id(update))
+        memory = self.memory
+        found = memory.compared.get(key)
+        if found is None and key in memory.under_way:
+            found = memory.known.get(key)
+            if found is None:
+                memory.guessed = True
+                found = []
+        elif found is None:
+            memory.under_way.add(key)
+            inner = Context(memory)
+            memory.compare_kinds(inner, original, update)
+            memory.under_way.discard(key)
+            found = memory.compared[key] = inner.changes
+        if self._path:
+            here = "#/" + "/".join(self._path)
+            found = [Change(made.kind, here if len(made.path) <= 2 else here + made.path[1:]) for made in found]
+        self.take(found)
+
+
+def compare(context: Context, original: Schema | None, update: Schema | None) -> None:
+    if original is None or update is None:
+        if original is not update:
+            context.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
+        return
+    context.pair(_referred(original), _referred(update))
+
+
+def _referred(schema: Schema) -> Schema:
+    if isinstance(schema, ReferenceSchema) and schema.target.schema is not None:
+        return schema.target.schema
+    return schema
+
+
+def bound(context: Context, keyword: str, name: str, before: object, after: object) -> None:
+    """A limit that may have come, gone, grown or shrunk; equal texts of a number are equal numbers."""
+    if before == after:
+        return
+    if before is None:
+        context.add(f"{name}_ADDED", keyword)
+    elif after is None:
+        context.add(f"{name}_REMOVED", keyword)
+    else:
+        context.add(f"{name}_INCREASED" if before < after else f"{name}_DECREASED", keyword)  # type: ignore[operator]

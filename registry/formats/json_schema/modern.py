@@ -1,0 +1,362 @@
+"""Drafts 2019-09 and 2020-12 to the model, as Confluent translates them from json-sKema's form.
+
+Each keyword is a small schema of its own; they are joined in the order of the text: those about the same type become one,
+others stand side by side in a generated ``allOf``. A list of types takes keywords about one of them into that one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from registry.formats.json_schema.keywords import (
+    MAX_DEPTH,
+    TYPES,
+    array,
+    boolean,
+    number,
+    object_,
+    refused,
+    strings,
+    text,
+)
+from registry.formats.json_schema.model import (
+    ArraySchema,
+    BooleanSchema,
+    CombinedSchema,
+    ConditionalSchema,
+    ConstSchema,
+    Criterion,
+    EmptySchema,
+    EnumSchema,
+    FalseSchema,
+    NotSchema,
+    NullSchema,
+    NumberSchema,
+    ObjectSchema,
+    Schema,
+    StringSchema,
+    TrueSchema,
+)
+from registry.formats.json_schema.references import References, SchemaError
+
+if TYPE_CHECKING:
+    from referencing._core import Resolver
+
+__all__ = ["load"]
+
+_MERGED: Final = (ArraySchema, NumberSchema, ObjectSchema, StringSchema)
+_COUNTS: Final[Mapping[str, tuple[type[StringSchema | ArraySchema | ObjectSchema], str]]] = {
+    "minLength": (StringSchema, "min_length"),
+    "maxLength": (StringSchema, "max_length"),
+    "minItems": (ArraySchema, "min_items"),
+    "maxItems": (ArraySchema, "max_items"),
+    "minProperties": (ObjectSchema, "min_properties"),
+    "maxProperties": (ObjectSchema, "max_properties"),
+}
+_LIMITS: Final = {
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "exclusiveMinimum": "exclusive_minimum",
+    "exclusiveMaximum": "exclusive_maximum",
+    "multipleOf": "multiple_of",
+}
+# Keywords with a meaning of their own that is not compared, and those that another keyword reads.
+_NOT_EXTRA: Final = frozenset(
+    {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$comment", "$defs", "title", "description", "default",
+     "deprecated", "examples", "then", "else", "minContains", "maxContains", "contentEncoding", "contentMediaType",
+     "contentSchema", "additionalItems", "$recursiveRef", "$recursiveAnchor"}
+)  # fmt: skip
+
+
+def load(document: Any, referenced: Mapping[str, Any], draft: str) -> Schema:
+    """The schema that ``document`` is; raises SchemaError. ``referenced`` are the parsed documents by their names."""
+    references = References(document, referenced, draft, modern=True)
+    # A reference to the root leads to a twin of it with the same parts; one to another place to parts of its own.
+    root = references.target_of(document)
+    made = _Loader(references).load(document, references.resolver, "#", 0)
+    root.schema = _copied(made)
+    return made
+
+
+class _Loader:
+    def __init__(self, references: References) -> None:
+        self._references = references
+
+    def load(self, value: Any, resolver: Resolver[Any], where: str, depth: int) -> Schema:
+        if depth > MAX_DEPTH:
+            raise SchemaError(f"{where}: the schema is nested too deep: more than {MAX_DEPTH} schemas")
+        if isinstance(value, bool):
+            return TrueSchema() if value else FalseSchema()
+        if not isinstance(value, dict):
+            refused(where, "a schema, which is an object or a boolean", value)
+        if depth:
+            resolver = self._references.within(resolver, value, "$id")
+        return _Composite(self, value, resolver, where, depth).schema()
+
+    def refer(self, ref: str, resolver: Resolver[Any], where: str, depth: int) -> Schema:
+        return self._references.reference(
+            ref, resolver, where, lambda value, inner, name: self.load(value, inner, name, depth + 1)
+        )
+
+
+class _Composite:
+    """One object of keywords."""
+
+    def __init__(self, loader: _Loader, value: dict[str, Any], resolver: Resolver[Any], where: str, depth: int) -> None:
+        self._loader, self._value = loader, value
+        self._resolver, self._where, self._depth = resolver, where, depth
+        self._extra: dict[str, Any] = {}
+
+    def schema(self) -> Schema:
+        parts = [part for name, value in self._value.items() for part in self._part(name, value)]
+        made = reduce(_join, parts) if parts else _nothing()
+        for group in (self._properties(), self._patterns()):
+            if group:
+                made = _join(made, reduce(_join, group))
+        made = reduce(_join, self._unevaluated(), made)
+        if isinstance(made, CombinedSchema) and made.generated and made.criterion == "allOf":
+            if not made.subschemas:
+                made = EmptySchema()
+            elif len(made.subschemas) == 1:
+                made = _copied(made.subschemas[0])
+        else:
+            made = _copied(made)
+        return self._annotated(made)
+
+    def _annotated(self, made: Schema) -> Schema:
+        # json-sKema keeps no ids, so that a changed one is no change.
+        for keyword in ("title", "description"):
+            if keyword in self._value:
+                setattr(made, keyword, text(self._value[keyword], f"{self._where}/{keyword}"))
+        if self._value.get("default") is not None:
+            made.default = self._value["default"]
+        if "$defs" in self._value:
+            for name, value in object_(self._value["$defs"], f"{self._where}/$defs").items():
+                self._child(value, "$defs", name)
+        if self._extra or self._value.get("$defs"):
+            # Confluent keeps these with the keywords nobody knows, and forgets them where there are any of those.
+            made.extra = self._extra
+            if isinstance(made, ArraySchema | ObjectSchema):
+                made.unevaluated = None
+            if isinstance(made, ArraySchema):
+                made.min_contains = made.max_contains = None
+        return made
+
+    def _child(self, value: Any, *path: str | int) -> Schema:
+        where = "/".join((self._where, *map(str, path)))
+        return self._loader.load(value, self._resolver, where, self._depth + 1)
+
+    def _part(self, name: str, value: Any) -> list[Schema]:
+        """What one keyword says; nothing for keywords that are read elsewhere."""
+        where = f"{self._where}/{name}"
+        if name in _COUNTS:
+            kind, attribute = _COUNTS[name]
+            made = kind(required=False)
+            setattr(made, attribute, int(number(value, where)))
+            return [made]
+        if name in _LIMITS:
+            limited = NumberSchema(required=False)
+            setattr(limited, _LIMITS[name], number(value, where))
+            return [limited]
+        match name:
+            case "properties" | "patternProperties" | "unevaluatedItems" | "unevaluatedProperties":
+                return []
+            case "type":
+                return [self._type(value, where)]
+            case "$ref" | "$dynamicRef":
+                return [self._loader.refer(text(value, where), self._resolver, self._where, self._depth)]
+            case "enum":
+                return [EnumSchema(array(value, where))]
+            case "const":
+                return [ConstSchema(value)]
+            case "allOf" | "anyOf" | "oneOf":
+                return [self._combined(name, array(value, where))]
+            case "not":
+                return [NotSchema(self._child(value, name))]
+            case "if":
+                branches = [
+                    self._child(self._value[part], part) if part in self._value else None for part in ("then", "else")
+                ]
+                return [ConditionalSchema(self._child(value, name), *branches)]
+            case "pattern":
+                return [StringSchema(pattern=text(value, where), required=False)]
+            case "format":
+                text(value, where)
+                return [_nothing()]
+            case "readOnly" | "writeOnly":
+                boolean(value, where)
+                return [_nothing()]
+            case "required":
+                return [ObjectSchema(required_properties=list(dict.fromkeys(strings(value, where))), required=False)]
+            case "additionalProperties":
+                return [ObjectSchema(additional=self._open(value, name), required=False)]
+            case "propertyNames":
+                return [ObjectSchema(property_names=self._child(value, name), required=False)]
+            case "dependentRequired":
+                needed = {key: strings(item, f"{where}/{key}") for key, item in object_(value, where).items()}
+                return [ObjectSchema(property_dependencies={k: v for k, v in needed.items() if v}, required=False)]
+            case "dependentSchemas":
+                dependent = {key: self._child(item, name, key) for key, item in object_(value, where).items()}
+                return [ObjectSchema(schema_dependencies=dependent, required=False)]
+            case "items" | "prefixItems" | "contains" | "uniqueItems":
+                return [self._array(name, value, where)]
+        if name not in _NOT_EXTRA:
+            self._extra[name] = value
+        return []
+
+    def _type(self, value: Any, where: str) -> Schema:
+        if isinstance(value, list):
+            return CombinedSchema("anyOf", [_of_type(item, where) for item in value], generated=True)
+        return _of_type(value, where)
+
+    def _combined(self, criterion: Criterion, members: list[Any]) -> Schema:
+        made: Schema = CombinedSchema(criterion, [])
+        for place, member in enumerate(members):
+            made = _join(made, self._child(member, criterion, place), criterion)
+        return made
+
+    def _array(self, name: str, value: Any, where: str) -> ArraySchema:
+        made = ArraySchema(required=False)
+        match name:
+            case "uniqueItems":
+                made.unique = boolean(value, where)
+            case "prefixItems":
+                made.items = [self._child(item, name, place) for place, item in enumerate(array(value, where))]
+            case "contains":
+                made.contains = self._child(value, name)
+                least, most = self._value.get("minContains", 1), self._value.get("maxContains")
+                made.min_contains = number(least, f"{self._where}/minContains")
+                made.max_contains = None if most is None else number(most, f"{self._where}/maxContains")
+            case _:
+                items = self._open(value, name)
+                if isinstance(items, bool) or self._value.get("prefixItems"):
+                    made.additional = items
+                else:
+                    made.all_items = items
+        return made
+
+    def _open(self, value: Any, keyword: str) -> Schema | bool:
+        """Whether more may come; a schema of it where one is given."""
+        if isinstance(value, bool):
+            return value
+        return self._child(value, keyword)
+
+    def _properties(self) -> list[Schema]:
+        given = object_(self._value.get("properties", {}), f"{self._where}/properties")
+        return [
+            ObjectSchema(properties={name: self._child(value, "properties", name)}, required=False)
+            for name, value in given.items()
+        ]
+
+    def _patterns(self) -> list[Schema]:
+        given = object_(self._value.get("patternProperties", {}), f"{self._where}/patternProperties")
+        return [
+            ObjectSchema(pattern_properties={name: self._child(value, "patternProperties", name)}, required=False)
+            for name, value in given.items()
+        ]
+
+    def _unevaluated(self) -> list[Schema]:
+        found: list[Schema] = []
+        if "unevaluatedItems" in self._value:
+            inner = self._child(self._value["unevaluatedItems"], "unevaluatedItems")
+            found.append(ArraySchema(unevaluated=inner, required=False))
+        if "unevaluatedProperties" in self._value:
+            inner = self._child(self._value["unevaluatedProperties"], "unevaluatedProperties")
+            found.append(ObjectSchema(unevaluated=inner, required=False))
+        return found
+
+
+def _nothing() -> CombinedSchema:
+    return CombinedSchema("allOf", [], generated=True)
+
+
+def _of_type(name: Any, where: str) -> Schema:
+    if not isinstance(name, str) or name not in TYPES:
+        refused(where, f"one of {', '.join(sorted(TYPES))}", name)
+    match name:
+        case "string":
+            return StringSchema()
+        case "integer" | "number":
+            return NumberSchema(integer=name == "integer")
+        case "boolean":
+            return BooleanSchema()
+        case "null":
+            return NullSchema()
+        case "array":
+            return ArraySchema()
+    return ObjectSchema()
+
+
+def _join(one: Schema, other: Schema, criterion: Criterion | None = None) -> Schema:
+    """What two keywords say together; ``criterion`` names the combined schema whose members they are."""
+    if type(one) is type(other) and isinstance(one, _MERGED):
+        return _merged(one, other)
+    for any_of, single in ((one, other), (other, one)):
+        if (
+            isinstance(any_of, CombinedSchema)
+            and any_of.generated
+            and any_of.criterion == "anyOf"
+            and any(type(member) is type(single) for member in any_of.subschemas)
+        ):
+            return CombinedSchema("anyOf", _gathered([*any_of.subschemas, single]), generated=True)
+    if criterion is not None and isinstance(one, CombinedSchema):
+        return CombinedSchema(criterion, [*one.subschemas, *_flat(other)])
+    return CombinedSchema("allOf", _gathered([*_flat(one), *_flat(other)]), generated=True)
+
+
+def _flat(schema: Schema) -> list[Schema]:
+    if isinstance(schema, CombinedSchema) and schema.generated and schema.criterion == "allOf":
+        return schema.subschemas
+    return [schema]
+
+
+def _gathered(schemas: list[Schema]) -> list[Schema]:
+    """The schemas with those about the same type made one, at the place of the first."""
+    found: list[Schema] = []
+    for schema in schemas:
+        place = next(
+            (at for at, known in enumerate(found) if type(known) is type(schema) and isinstance(known, _MERGED)), None
+        )
+        if place is None:
+            found.append(schema)
+        else:
+            found[place] = _merged(found[place], schema)
+    return found
+
+
+def _copied(schema: Schema) -> Schema:
+    """A copy to annotate: the schema itself may be a member of another."""
+    made = copy.copy(schema)
+    made.extra = dict(schema.extra)
+    return made
+
+
+def _merged(one: Schema, other: Schema) -> Schema:
+    """Both in one: what the second says wins, collections are put together."""
+    made = _copied(one)
+    for part in fields(other):
+        mine, value = getattr(one, part.name), getattr(other, part.name)
+        if isinstance(value, dict):
+            setattr(made, part.name, {**mine, **value})
+        elif part.name == "required_properties":
+            made.required_properties = list(dict.fromkeys([*mine, *value]))  # type: ignore[attr-defined]
+        elif part.name == "items" and value is not None:
+            made.items = [*(mine or []), *value]  # type: ignore[attr-defined]
+        elif part.name == "additional":
+            if value is not True:
+                made.additional = value  # type: ignore[attr-defined]
+        elif isinstance(value, bool):
+            # A flag that one of the two has, both have.
+            setattr(made, part.name, mine or value)
+        elif part.name == "default":
+            if other.has_default:
+                made.default = value
+        elif value is not None:
+            setattr(made, part.name, value)
+    if isinstance(made, ArraySchema) and made.all_items is not None and made.additional is False:
+        made.additional = True  # there are none: the schema for all items is for the rest too
+    return made
