@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -93,10 +93,10 @@ class IncrementalAssignor:
             lost = lost - set(items)
         reassigned = self._lost(lost, loads)
         if self._delay_ms == 0:
-            self._balance(wanted, loads, revoked)
+            self._balance(wanted, has, loads, revoked)
         else:
             self._revoked_before = False
-        _spread(loads, created | reassigned)
+        _spread(loads, [*sorted(created), *sorted(reassigned)])
 
         self._previous = set().union(*loads.values()) - set().union(*revoked.values()) | lost
         self._previous_revocation = set().union(*revoked.values())
@@ -133,8 +133,8 @@ class IncrementalAssignor:
         self._candidates.clear()
         self._due_ms, self._delay_ms = 0.0, 0
 
-    def _balance(self, wanted: set[Item], loads: Loads, revoked: Loads) -> None:
-        excess = _excess(wanted, loads)
+    def _balance(self, wanted: set[Item], has: Loads, loads: Loads, revoked: Loads) -> None:
+        excess = _excess(wanted, has, loads)
         if not excess:
             if self._revoked_before:
                 self._revoked_before, self._revoking_rounds = False, 0
@@ -158,7 +158,7 @@ class IncrementalAssignor:
         return min(int(_BACKOFF_FACTOR**rounds), self._max_delay_ms)
 
 
-def _excess(wanted: set[Item], loads: Loads) -> Loads:
+def _excess(wanted: set[Item], has: Loads, loads: Loads) -> Loads:
     """What members should give up so that none has more than its share, of connectors and of tasks; none where all who
     had something will have lost it, or nobody has anything yet."""
     if sum(1 for items in loads.values() if items) == 0 or not wanted:
@@ -166,14 +166,18 @@ def _excess(wanted: set[Item], loads: Loads) -> Loads:
     given_up: Loads = {}
     for kind in (False, True):
         total = sum(1 for item in wanted if item.is_task is kind)
-        for member, items in _excess_of(
-            {m: {i for i in items if i.is_task is kind} for m, items in loads.items()}, total
-        ):
+        ordered = {member: _in_order(items, has[member], kind) for member, items in loads.items()}
+        for member, items in _excess_of(ordered, total):
             given_up.setdefault(member, set()).update(items)
     return given_up
 
 
-def _excess_of(loads: Loads, total: int) -> Iterable[tuple[str, list[Item]]]:
+def _in_order(items: set[Item], has: set[Item], kind: bool) -> list[Item]:
+    """Those of a kind, in the order in which they are given up: what runs before what was given a moment ago."""
+    return [item for part in (items & has, items - has) for item in sorted(part) if item.is_task is kind]
+
+
+def _excess_of(loads: Mapping[str, Sequence[Item]], total: int) -> Iterable[tuple[str, Sequence[Item]]]:
     least, extras = divmod(total, len(loads))
     sizes = [len(items) for items in loads.values()]
     if sizes.count(least + 1) == extras and sizes.count(least) + extras == len(loads):
@@ -187,15 +191,17 @@ def _excess_of(loads: Loads, total: int) -> Iterable[tuple[str, list[Item]]]:
             extras -= 1
             most += 1
         if size > most:
-            yield member, sorted(loads[member])[: size - most]
+            yield member, loads[member][: size - most]
 
 
-def _spread(loads: Loads, items: Iterable[Item]) -> None:
-    """Give each to who has least of its kind, connectors first; among equals the first by id."""
+def _spread(loads: Loads, items: Sequence[Item]) -> None:
+    """Give each, in their order, to who has least of its kind, connectors first; among equals to who had least before, then by id."""
     for kind in (False, True):
-        counts = {member: sum(1 for item in held if item.is_task is kind) for member, held in loads.items()}
-        for item in sorted(item for item in items if item.is_task is kind):
-            member = min(counts, key=lambda name: (counts[name], name))
+        had = {member: sum(1 for item in held if item.is_task is kind) for member, held in loads.items()}
+        order = sorted(had, key=lambda name: (had[name], name))
+        counts = {member: had[member] for member in order}
+        for item in (item for item in items if item.is_task is kind):
+            member = min(counts, key=lambda name: counts[name])  # the first of those in order
             loads[member].add(item)
             counts[member] += 1
 
