@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from registry.serde.arrow_types import UnsupportedSchema, arrow_type, avro_schema
     from registry.serde.columns import DecodedRun, decode_columns, encode_columns
-    from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
+    from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue, UnknownSchema
     from registry.serde.framing import frame, unframe
     from registry.serde.records import decode_record, encode_record
     from registry.serde.subjects import subject_name
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CorruptRecord",
     "DecodedRun",
+    "Origin",
     "SerializationError",
     "UnencodableValue",
+    "UnknownSchema",
     "UnsupportedSchema",
     "arrow_type",
     "avro_schema",
@@ -36,8 +38,10 @@ __all__ = [
 _HOMES = {
     "CorruptRecord": "errors",
     "DecodedRun": "columns",
+    "Origin": "errors",
     "SerializationError": "errors",
     "UnencodableValue": "errors",
+    "UnknownSchema": "errors",
     "UnsupportedSchema": "arrow_types",
     "arrow_type": "arrow_types",
     "avro_schema": "arrow_types",

@@ -13,8 +13,8 @@ from registry.formats.avro.schema import AvroSchema
 from registry.serde.arrow_types import arrow_type
 from registry.serde.decoder import decode_bodies
 from registry.serde.encoder import encode_bodies
-from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
-from registry.serde.framing import HEADER_SIZE, header
+from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue
+from registry.serde.framing import HEADER_SIZE, header, schema_of
 from registry.serde.resolution import resolve_column
 
 __all__ = ["DecodedRun", "decode_columns", "encode_columns"]
@@ -49,16 +49,28 @@ def encode_columns(schema: AvroSchema, rows: pa.Array, schema_id: int) -> pa.Arr
     try:
         encoded = encode_bodies(schema.type, rows.drop_null(), header(schema_id))
     except UnencodableValue as error:
-        raise _at_original_row(error, valid) from error
+        error.row = None if error.row is None else int(np.flatnonzero(valid)[error.row])
+        raise
     return _spread(encoded, valid)
 
 
-def decode_columns(values: pa.Array, resolve: Resolve, reader: AvroSchema | None = None) -> list[DecodedRun]:
+def decode_columns(
+    values: pa.Array, resolve: Resolve, reader: AvroSchema | None = None, origin: Origin | None = None
+) -> list[DecodedRun]:
     """Messages in Confluent framing as columns: a run per stretch of rows with one schema id; null stays null.
 
     ``resolve`` gives the schema of an id and is asked once for each. Raises CorruptRecord with the row and the field
-    for anything that is not what its schema says.
+    for anything that is not what its schema says, and with the coordinates where ``origin`` gives them; UnknownSchema
+    for an id that ``resolve`` does not find; UnsupportedSchema where only ``decode_record`` will do.
     """
+    try:
+        return _decode(values, resolve, reader)
+    except SerializationError as error:
+        error.located(origin)
+        raise
+
+
+def _decode(values: pa.Array, resolve: Resolve, reader: AvroSchema | None) -> list[DecodedRun]:
     if not pa.types.is_binary(values.type):
         values = values.cast(pa.binary())
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else np.ones(len(values), np.bool_)
@@ -71,7 +83,7 @@ def decode_columns(values: pa.Array, resolve: Resolve, reader: AvroSchema | None
     columns: dict[int, pa.Array] = {}
     schemas: dict[int, AvroSchema] = {}
     for schema_id in _different(ids):
-        writer = resolve(schema_id)
+        writer = schema_of(schema_id, resolve, int(original[int((ids == schema_id).argmax())]))
         schemas[schema_id] = reader or writer
         here = spread_ids == schema_id
         columns[schema_id] = _decoded(values, valid, here, writer, reader)
@@ -94,8 +106,8 @@ def _decoded(
         if reader is not None:
             decoded = resolve_column(decoded, writer.type, reader.type)
     except SerializationError as error:
-        row = None if error.row is None else int(chosen[error.row])
-        raise CorruptRecord(error.reason, row=row, path=error.path) from error
+        error.row = None if error.row is None else int(chosen[error.row])
+        raise
     return decoded if len(chosen) == int(here.sum()) else _spread(decoded, valid[here])
 
 
@@ -160,8 +172,3 @@ def _with_nulls(ids: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> npt
 def _spread(packed: pa.Array, valid: npt.NDArray[np.bool_]) -> pa.Array:
     """Values of the valid rows put back among nulls."""
     return packed.take(pa.array(np.maximum(np.cumsum(valid) - 1, 0), mask=~valid))
-
-
-def _at_original_row(error: UnencodableValue, valid: npt.NDArray[np.bool_]) -> UnencodableValue:
-    row = None if error.row is None else int(np.flatnonzero(valid)[error.row])
-    return UnencodableValue(error.reason, row=row, path=error.path)

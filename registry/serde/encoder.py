@@ -146,8 +146,8 @@ def _blocks(column: pa.Array, present: Mask | None, encode_items: Callable[[pa.A
         bodies = join(encode_items(items), len(items))
     except UnencodableValue as error:
         # What was the row of an item is told as the row of its list.
-        row = None if error.row is None else int(np.searchsorted(starts, error.row, "right")) - 1
-        raise UnencodableValue(error.reason, row=row, path=error.path) from error
+        error.row = None if error.row is None else int(np.searchsorted(starts, error.row, "right")) - 1
+        raise
     offsets = np.frombuffer(bodies.buffers()[1], np.int32)
     return [
         *varints(counts, counts > 0),

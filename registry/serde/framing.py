@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from registry.serde.errors import CorruptRecord
+from registry.serde.errors import CorruptRecord, UnknownSchema
+from tidegate.kit.errors import TidegateError
 
-__all__ = ["HEADER_SIZE", "frame", "header", "unframe"]
+__all__ = ["HEADER_SIZE", "frame", "header", "schema_of", "unframe"]
+
+S = TypeVar("S")
 
 _HEADER: Final = struct.Struct(">bI")
 HEADER_SIZE: Final = _HEADER.size
@@ -29,3 +33,18 @@ def unframe(data: bytes) -> tuple[int, memoryview]:
             "expected 00 and a 4-byte schema id"
         )
     return _HEADER.unpack_from(data)[1], memoryview(data)[HEADER_SIZE:]
+
+
+def schema_of(schema_id: int, resolve: Callable[[int], S], row: int | None = None) -> S:
+    """The schema of an id that a record begins with; UnknownSchema when ``resolve`` finds nothing of that id.
+
+    Every other error of a registry goes through as it is: that is not the record's fault.
+    """
+    try:
+        return resolve(schema_id)
+    except LookupError as error:
+        raise UnknownSchema(f"there is no schema with the id {schema_id}", row=row) from error
+    except TidegateError as error:
+        if error.http_status != 404:
+            raise
+        raise UnknownSchema(f"the registry has no schema with the id {schema_id}: {error}", row=row) from error

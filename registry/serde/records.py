@@ -14,8 +14,8 @@ from fastavro.types import Schema
 
 from registry.formats.avro.schema import AvroSchema
 from registry.serde.checking import Budget, Malformed, check_of
-from registry.serde.errors import CorruptRecord, SerializationError, UnencodableValue
-from registry.serde.framing import header, unframe
+from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue
+from registry.serde.framing import header, schema_of, unframe
 from registry.serde.resolving import reader_of
 
 __all__ = ["decode_record", "encode_record"]
@@ -35,19 +35,31 @@ def encode_record(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
     return out.getvalue()
 
 
-def decode_record(data: bytes, resolve: Resolve, reader: AvroSchema | None = None) -> tuple[int, AvroSchema, Any]:
-    """Schema id, the schema the value is in (``reader`` or the writer's) and the value. Raises CorruptRecord."""
-    schema_id, framed = unframe(data)
-    writer, body = resolve(schema_id), bytes(framed)
+def decode_record(
+    data: bytes, resolve: Resolve, reader: AvroSchema | None = None, origin: Origin | None = None
+) -> tuple[int, AvroSchema, Any]:
+    """Schema id, the schema the value is in (``reader`` or the writer's) and the value.
+
+    Raises CorruptRecord with the field, and the coordinates where ``origin`` gives them; UnknownSchema for an id that
+    ``resolve`` does not find.
+    """
+    try:
+        schema_id, body = unframe(data)
+        writer = schema_of(schema_id, resolve)
+        return schema_id, reader or writer, _decoded(bytes(body), writer, reader)
+    except SerializationError as error:
+        error.located(origin)
+        raise
+
+
+def _decoded(body: bytes, writer: AvroSchema, reader: AvroSchema | None) -> Any:
     with _border(CorruptRecord):
         end = check_of(writer.type)(body, 0, len(body), Budget())
         if end != len(body):
             raise Malformed(f"{len(body) - end} bytes are left over after the record")
         if reader is None or reader == writer:
-            value = fastavro.schemaless_reader(io.BytesIO(body), _prepared(writer), None)
-        else:
-            value, _ = reader_of(writer.type, reader.type)(body, 0, end, Budget())
-    return schema_id, reader or writer, value
+            return fastavro.schemaless_reader(io.BytesIO(body), _prepared(writer), None)
+        return reader_of(writer.type, reader.type)(body, 0, end, Budget())[0]
 
 
 @lru_cache(maxsize=1000)

@@ -71,8 +71,8 @@ def _rows_of(offsets: npt.NDArray[np.int32]) -> Iterator[None]:
     try:
         yield
     except CorruptRecord as error:
-        row = None if error.row is None else int(np.searchsorted(offsets, error.row, "right")) - 1
-        raise CorruptRecord(error.reason, row=row, path=error.path) from error
+        error.row = None if error.row is None else int(np.searchsorted(offsets, error.row, "right")) - 1
+        raise
 
 
 @contextmanager
@@ -81,8 +81,8 @@ def _rows_among(valid: npt.NDArray[np.bool_]) -> Iterator[None]:
     try:
         yield
     except CorruptRecord as error:
-        row = None if error.row is None else int(np.flatnonzero(valid)[error.row])
-        raise CorruptRecord(error.reason, row=row, path=error.path) from error
+        error.row = None if error.row is None else int(np.flatnonzero(valid)[error.row])
+        raise
 
 
 def _null_mask(column: pa.Array) -> pa.Array | None:
