@@ -22,6 +22,8 @@ BENCHES = (
     "recovery",
     "compaction",
     "avro",
+    "registry.requests",
+    "registry.start",
 )
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from registry.foreign import canonical, is_foreign
 from registry.formats import SCHEMA_TYPES
 from registry.records import (
     InvalidRecord,
@@ -17,7 +18,7 @@ from registry.records import (
     decode_value,
     encode_key,
 )
-from registry.subjects import DEFAULT_CONTEXT, context_of, within
+from registry.subjects import DEFAULT_CONTEXT, context_of, subject_matcher, within
 
 __all__ = ["State"]
 
@@ -46,14 +47,20 @@ class State:
         """Take in the next record. Raises InvalidRecord, and changes nothing then."""
         key = decode_key(key_bytes)
         value = decode_value(key, value_bytes, timestamp_ms)
+        if isinstance(value, SchemaVersion):
+            if is_foreign(value):
+                value = canonical(value, self.version)
+            self._check_id(value)
         self.revision += 1
-        if key_bytes is not None and key.type is not KeyType.OTHER:
+        if key_bytes is not None:
             self._note_bytes(key, key_bytes, value is None)
         match key.type:
             case KeyType.SCHEMA:
                 self._forget(str(key.subject), key.version or 0)
                 if isinstance(value, SchemaVersion):
                     self._add(value)
+            case KeyType.CLEAR_SUBJECT if isinstance(value, dict):
+                self._clear(key.subject)
             case KeyType.DELETE_SUBJECT if isinstance(value, dict):
                 self._soft_delete(str(key.subject), value.get("version"))
             case KeyType.CONFIG:
@@ -66,6 +73,16 @@ class State:
                     self._contexts.discard(key.context)
                 else:
                     self._contexts.add(key.context)
+
+    def _check_id(self, version: SchemaVersion) -> None:
+        """An id never changes its meaning within a context: a record that would change it is passed over, as by Confluent."""
+        for subject, number in self._by_id[context_of(version.subject)].get(version.id, ()):
+            if self._subjects[subject][number].schema != version.schema:
+                raise InvalidRecord(
+                    f"{version.subject} version {version.version} has id {version.id}, which is that of another schema, "
+                    f"{subject} version {number}"
+                )
+            return
 
     def _note_bytes(self, key: RecordKey, key_bytes: bytes, deleted: bool) -> None:
         if key_bytes != encode_key(key):
@@ -83,13 +100,14 @@ class State:
                 version = dataclasses.replace(version, schema=twin.schema)
             break
         versions = self._subjects.setdefault(version.subject, {})
+        in_order = not versions or version.version > next(reversed(versions))
         versions[version.version] = version
-        if list(versions)[-1] != max(versions):
+        if not in_order:
             self._subjects[version.subject] = dict(sorted(versions.items()))
         if context != DEFAULT_CONTEXT:
             self._contexts.add(context)
         self._by_id[context].setdefault(version.id, set()).add((version.subject, version.version))
-        self._ids[context].setdefault(version.fingerprint, version.id)
+        self._ids[context][version.fingerprint] = version.id
         self._max_id[context] = max(self._max_id[context], version.id)
         for reference in version.references:
             self._referrers[within(version.subject, reference.subject), reference.version].add(
@@ -119,6 +137,13 @@ class State:
         for number, version in self._subjects.get(subject, {}).items():
             if number <= up_to:
                 self._subjects[subject][number] = dataclasses.replace(version, deleted=True)
+
+    def _clear(self, subject: str | None) -> None:
+        """Forget the soft-deleted versions of what a subject stands for, before an import."""
+        matches = subject_matcher(subject)
+        for name in [name for name in self._subjects if matches(name)]:
+            for version in [one for one in self._subjects[name].values() if one.deleted]:
+                self._forget(name, version.version)
 
     # -- questions
 

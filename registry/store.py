@@ -12,7 +12,7 @@ from typing import Protocol
 from registry.cluster.errors import NotCaughtUp, UnknownLeader
 from registry.errors import StoreError, StoreTimeout
 from registry.metrics import RegistryMetrics
-from registry.records import InvalidRecord, KeyType, RecordKey, encode_key
+from registry.records import InvalidRecord, KeyType, RecordKey, UnknownKeyType, encode_key
 from registry.state import State
 from tidegate.kit.logs import logger
 
@@ -114,6 +114,7 @@ class Store:
         self._term: int | None = None
         """The term of office for which the log has been taken over; None when a write may lie about in it."""
         self._invalid = 0
+        self._unknown: set[str] = set()
 
     @property
     def authoritative(self) -> bool:
@@ -278,6 +279,10 @@ class Store:
         try:
             self.state.apply(record.key, record.value, offset=record.offset, timestamp_ms=record.timestamp_ms)
             self._metrics.records_read.inc()
+        except UnknownKeyType as error:
+            if error.keytype not in self._unknown:
+                self._unknown.add(error.keytype)
+                log.warning("records of the schema log are left alone", first_offset=record.offset, reason=str(error))
         except InvalidRecord as error:
             self._metrics.records_invalid.inc()
             self._invalid += 1
