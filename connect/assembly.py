@@ -7,17 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import Converter, ConverterContext, PluginType, Task
+from connect.api import Converter, ConverterContext, PluginType, RecordBatch, Task
 from connect.clients import ClientLoop, TaskClients, worker_client
 from connect.config import WorkerConfig
 from connect.connector_config import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties
 from connect.context import RunningSinkContext, RunningSourceContext, RunningTaskContext
 from connect.control import TaskControl
+from connect.converters.headers import HeaderConversion, header_conversion
 from connect.dead_letters import DeadLetters, Reporter
 from connect.error_policy import ErrorPolicy, Failure
 from connect.errors import UnknownPlugin
 from connect.job_runner import GroupOffsets, JobRunner
 from connect.plugins import PluginRegistry
+from connect.rereading import Rereader
 from connect.senders import DeadLetterSender
 from connect.sink_consumer import KafkaSinkConsumer
 from connect.sink_pipeline import SinkPipeline
@@ -111,6 +113,12 @@ def _converters(parts: TaskParts, made: ExitStack) -> tuple[Converter, Converter
     return keys, values
 
 
+def _headers(parts: TaskParts, made: ExitStack) -> HeaderConversion:
+    headers = header_conversion(parts.plugins, parts.worker, parts.config, connector=parts.connector)
+    made.callback(headers.close)
+    return headers
+
+
 def _chain(parts: TaskParts, config: CommonConfig, made: ExitStack) -> TransformChain:
     chain = TransformChain.configured(parts.plugins, config, parts.config)
     made.callback(chain.close)
@@ -134,6 +142,7 @@ def source_runner(parts: TaskParts) -> SourceRunner:
             chain,
             keys,
             values,
+            headers=_headers(parts, made),
             policy=policy,
             sender=ends.sender,
             in_flight=in_flight,
@@ -178,7 +187,8 @@ def sink_runner(parts: TaskParts) -> SinkRunner:
     task: Any = parts.task_class(parts.task_config, context)
     with ExitStack() as made:
         keys, values = _converters(parts, made)
-        pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy)
+        headers = _headers(parts, made)
+        pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy, headers=headers)
         if config.dead_letter_topic and config.errors_tolerance == "all":
             from broker.client import NewTopic
 
@@ -186,7 +196,15 @@ def sink_runner(parts: TaskParts) -> SinkRunner:
             sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
             made.callback(sender.close)
             sender.start()
-            letters = DeadLetters(config, parts.task, pipeline.original, sender)
+            rereader = Rereader(loop, parts.clients.consumer())
+
+            def original(failure: Failure) -> RecordBatch | None:
+                batch = failure.batch
+                if batch.origin is None or batch.offsets is None:
+                    return None
+                return pipeline.original(failure) or rereader.record(batch.origin, batch.offsets[0].as_py())
+
+            letters = DeadLetters(config, parts.task, original, sender, parts.plugins.names_by_class)
         consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
         made.callback(consumer.stop)
         consumer.start()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from connect.api import ConnectError, DataError, Record, RecordBatch
+from connect.api import ConnectError, DataError, Record, RecordBatch, RetriableConnectError
 from connect.connector_config import SinkConfig
 from connect.error_policy import ErrorPolicy, Failure
 from tidegate.kit.errors import TidegateError
@@ -14,6 +16,7 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["DeadLetters", "LetterSender", "Reporter"]
 
 _PREFIX: Final = "__connect.errors."
+_SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
 
 
 class LetterSender(Protocol):
@@ -39,8 +42,16 @@ class DeadLetters:
     """Sends what ``errors.tolerance=all`` leaves out to the topic that the configuration names."""
 
     def __init__(
-        self, config: SinkConfig, task: int, original: Callable[[Failure], RecordBatch | None], sender: LetterSender
+        self,
+        config: SinkConfig,
+        task: int,
+        original: Callable[[Failure], RecordBatch | None],
+        sender: LetterSender,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """``original`` gives the record of a failure as it lay in the log; ``names`` are the full names of components, by
+        their short ones."""
+        self._names = names
         self._config, self._task, self._original, self._sender = config, task, original, sender
         self._sent: list[Future[Any]] = []
         self.requests = 0
@@ -61,6 +72,7 @@ class DeadLetters:
     def _context(self, failure: Failure, raw: RecordBatch) -> list[tuple[str, bytes | None]]:
         assert raw.origin is not None and raw.offsets is not None
         error = failure.error
+        present = {header["key"] for header in (raw.headers[0].as_py() if raw.headers is not None else None) or ()}
         facts = {
             "topic": raw.origin.topic,
             "partition": raw.origin.partition,
@@ -68,12 +80,13 @@ class DeadLetters:
             "connector.name": self._config.name,
             "task.id": self._task,
             "stage": failure.stage,
-            "class.name": failure.component,
-            "exception.class.name": f"{type(error).__module__}.{type(error).__name__}",
+            "class.name": self._names.get(failure.component, failure.component),
+            "exception.class.name": _class_name(error),
             "exception.message": str(error),
-            "exception.stacktrace": _causes(error),
+            "exception.stacktrace": "".join(traceback.format_exception(error)),
         }
-        return [(_PREFIX + name, str(value).encode()) for name, value in facts.items()]
+        # As the original: a header that the record has already is left as it is.
+        return [(key, str(value).encode()) for name, value in facts.items() if (key := _PREFIX + name) not in present]
 
     def settle(self) -> None:
         """Wait until the log has all of them: before the offsets that pass them are committed. Raises ConnectError."""
@@ -88,13 +101,16 @@ class DeadLetters:
                 raise ConnectError(f"the dead letter queue {topic} did not take a record: {error}") from error
 
 
-def _causes(error: BaseException) -> str:
-    lines: list[str] = []
-    current: BaseException | None = error
-    while current is not None and len(lines) < 10:
-        lines.append(f"{type(current).__name__}: {current}")
-        current = current.__cause__
-    return "\nCaused by: ".join(lines)
+_JAVA_NAMES: Final = {
+    DataError: "org.apache.kafka.connect.errors.DataException",
+    RetriableConnectError: "org.apache.kafka.connect.errors.RetriableException",
+    ConnectError: "org.apache.kafka.connect.errors.ConnectException",
+}
+
+
+def _class_name(error: BaseException) -> str:
+    """The original's name of an error, for those who sort dead letters by it; Python's where it has none."""
+    return _JAVA_NAMES.get(type(error), f"{type(error).__module__}.{type(error).__name__}")
 
 
 class Reporter:
@@ -107,4 +123,4 @@ class Reporter:
         if record.offset is None or record.origin is None:
             raise DataError("only records that were given to put can be reported: this one has no origin and offset")
         batch = RecordBatch.from_records([record])
-        self._policy.tolerate(Failure("TASK_PUT", type(error).__name__, error, batch))
+        self._policy.tolerate(Failure("TASK_PUT", _SINK_TASK, error, batch))

@@ -99,6 +99,12 @@ class PluginRegistry:
         won = {claim: _winner(claimants) for claim, claimants in claims.items()}
         return {claim: plugin for claim, plugin in won.items() if plugin is not None}
 
+    @cached_property
+    def names_by_class(self) -> dict[str, str]:
+        """The full names of converters, transformations and predicates by those of their Python classes."""
+        parts = [plugin for plugin in self.plugins if plugin.type not in CONNECTORS]
+        return {plugin.path.rpartition(":")[2]: plugin.name for plugin in parts}
+
     def listed(self, types: Sequence[PluginType] = _ORDER) -> list[Plugin]:
         """Plugins of these types, in Kafka Connect's order of types, by name within one."""
         wanted = [t for t in _ORDER if t in types]

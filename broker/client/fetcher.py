@@ -38,6 +38,7 @@ class _Answer:
 
     def __init__(self, fetched: FetchedBatches) -> None:
         self.next_fetch_offset = fetched.offset
+        self.size = fetched.size
         self._items = self._one(fetched)
 
     def _one(self, fetched: FetchedBatches) -> Iterator[FetchedBatches]:
@@ -52,6 +53,19 @@ class _Answer:
 
 
 class _BatchFetcher(Fetcher):  # type: ignore[misc]
+    @property
+    def _held_bytes(self) -> int:
+        """What has arrived and was not handed out yet."""
+        return sum(held._partition_records.size for held in self._records.values() if type(held) is FetchResult)
+
+    def _get_actions_per_node(self, assignment: Any) -> Any:
+        """aiokafka's plan of what to ask for next, but nothing is fetched while more than one whole answer is held.
+
+        Its own bound is one answer per partition, which is no bound for a slow reader of many partitions.
+        """
+        fetches, *others = super()._get_actions_per_node(assignment)
+        return ([] if self._held_bytes >= self._fetch_max_bytes else fetches, *others)
+
     async def _proc_fetch_request(self, assignment: Any, node_id: int, request: Any) -> bool:
         """Send one fetch and keep what came; True if there is something for ``fetched_records``."""
         try:

@@ -97,7 +97,31 @@ def test_tolerated_records_go_to_the_dead_letter_queue_with_their_story(worker, 
     assert told[0][f"{prefix}topic"] == name.encode() and told[0][f"{prefix}partition"] == b"0"
     assert told[0][f"{prefix}connector.name"] == name.encode() and told[0][f"{prefix}task.id"] == b"0"
     assert b"not JSON" in told[0][f"{prefix}exception.message"]
-    assert {f"{prefix}class.name", f"{prefix}exception.class.name", f"{prefix}exception.stacktrace"} <= set(told[0])
+    assert told[0][f"{prefix}class.name"] == b"org.apache.kafka.connect.json.JsonConverter"
+    assert told[0][f"{prefix}exception.class.name"] == b"org.apache.kafka.connect.errors.DataException"
+    assert told[0][f"{prefix}exception.stacktrace"].startswith(b"Traceback (most recent call last)")
+    assert [key for key, _ in letters[0].headers] == ["h", *(prefix + part for part in PARTS)]
+
+
+PARTS = ["topic", "partition", "offset", "connector.name", "task.id", "stage", "class.name", "exception.class.name",
+         "exception.message", "exception.stacktrace"]  # fmt: skip
+
+
+def test_a_sink_reports_records_when_it_likes(worker, name, tmp_path):
+    produce(worker, name, [b'{"n":%d}' % n for n in range(5)])
+    config = {
+        **BASE, "topics": name, "file": str(tmp_path / "out"), "report.at.flush": "3", "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"{name}-dlq",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }  # fmt: skip
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    wait_until(lambda: offset(worker, name) == 5, "all offsets committed")
+    (letter,) = records(worker, f"{name}-dlq", 1)
+    assert (letter.key, letter.value) == (b"k3", b'{"n":3}')
+    told = dict(letter.headers)
+    assert told["__connect.errors.stage"] == b"TASK_PUT"
+    assert told["__connect.errors.class.name"] == b"org.apache.kafka.connect.sink.SinkTask"
+    assert told["__connect.errors.exception.message"] == b"this one is not wanted"
 
 
 def test_without_tolerance_the_task_fails_and_names_the_record(worker, name, tmp_path):

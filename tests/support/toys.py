@@ -14,6 +14,7 @@ from connect.api import (
     JobTask,
     OffsetRange,
     Problem,
+    Record,
     RecordBatch,
     RetriableConnectError,
     Schema,
@@ -115,22 +116,30 @@ class NumbersConnector(SourceConnector[NumbersConfig]):
 @config
 class RowsConfig:
     file: str = key("file", doc="File to append rows to, as JSON lines.", importance="high")
+    report_at_flush: int = key(
+        "report.at.flush", default=-1, doc="The offset of a record to be reported, one fetch later."
+    )
     fail_until: str = key("fail.until", default="", doc="put is to be repeated until this file exists.")
 
 
 class RowsTask(SinkTask[RowsConfig]):
     def start(self) -> None:
         self.rows: list[str] = []
+        self.unwanted: list[Record] = []
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         if batches and self.config.fail_until and not Path(self.config.fail_until).exists():
             raise RetriableConnectError(f"{self.config.fail_until} is not there yet")
         for batch in batches:
             for record in batch.records():
+                if record.offset == self.config.report_at_flush:
+                    self.unwanted.append(record)
                 shown = {"topic": record.topic, "offset": record.offset, "key": record.key, "value": record.value}
                 self.rows.append(json.dumps(shown, default=str))
 
     def flush(self) -> None:
+        while self.unwanted:
+            self.context.errant_records.report(self.unwanted.pop(), ConnectError("this one is not wanted"))
         with Path(self.config.file).open("a") as output:
             output.writelines(f"{row}\n" for row in self.rows)
             output.flush()
