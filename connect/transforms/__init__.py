@@ -10,6 +10,7 @@ __all__ = ["register_plugins"]
 
 _VERSION: Final = "4.3.1"
 """The version of Kafka Connect whose transformations these do the work of."""
+_DEBEZIUM_VERSION: Final = "3.5.0.Final"
 _APACHE: Final = "org.apache.kafka.connect.transforms"
 
 _TRANSFORMS: Final = (
@@ -40,6 +41,14 @@ _TRANSFORMS: Final = (
     ("timestamp_router:TimestampRouter", "TimestampRouter"),
     ("value_to_key:ValueToKey", "ValueToKey"),
 )
+_DEBEZIUM: Final = (
+    ("logical_table:ByLogicalTableRouter", ("io.debezium.transforms.ByLogicalTableRouter",)),
+    (
+        "new_record_state:ExtractNewRecordState",
+        ("io.debezium.transforms.ExtractNewRecordState", "io.debezium.transforms.UnwrapFromEnvelope"),
+    ),
+    ("outbox:EventRouter", ("io.debezium.transforms.outbox.EventRouter",)),
+)
 _PREDICATES: Final = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 
 
@@ -48,6 +57,10 @@ def register_plugins() -> list[Plugin]:
     transforms = [
         Plugin(PluginType.TRANSFORMATION, f"connect.transforms.{path}", (f"{_APACHE}.{name}",), _VERSION)
         for path, name in _TRANSFORMS
+    ]
+    transforms += [
+        Plugin(PluginType.TRANSFORMATION, f"connect.transforms.debezium.{path}", names, _DEBEZIUM_VERSION)
+        for path, names in _DEBEZIUM
     ]
     predicates = [
         Plugin(

@@ -91,6 +91,12 @@ def _kafka_streams(target: Path, pin: dict[str, str]) -> None:
     _maven("kafka-streams", target / "libs", pin, "kafka-streams")
 
 
+def _debezium(target: Path, pin: dict[str, str]) -> None:
+    """Debezium's transformations, to run on Kafka Connect's own libraries."""
+    groups = "-DincludeGroupIds=io.debezium,com.fasterxml.jackson.datatype"
+    _maven("debezium", target / "libs", pin, "debezium", groups)
+
+
 def _hdfs(target: Path, pin: dict[str, str]) -> None:
     _maven("hdfs", target / "libs", pin, "hdfs")
 
@@ -184,6 +190,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "postgres": _postgres,
     "s3": _s3,
     "hdfs": _hdfs,
+    "debezium": _debezium,
     "franz-go": _franz_go,
     "node-clients": _node_clients,
     "registry-java": _registry_java,

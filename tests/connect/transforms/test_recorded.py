@@ -1,4 +1,7 @@
-"""Kafka's transformations beside Kafka Connect's own: what those made of random records was recorded (see RecordTransforms.java)."""
+"""Transformations beside the originals: what those made of random records was recorded.
+
+Kafka's by RecordTransforms.java, Debezium's by RecordDebezium.java.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,17 @@ from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 
 PLUGINS = load_plugins(entry_points=False)
-RECORDED = Path(__file__).with_name("recorded.jsonl.gz")
+HERE = Path(__file__).parent
+RECORDED = {"recorded.jsonl.gz": "org.apache.kafka.connect.transforms.", "debezium.jsonl.gz": "io.debezium.transforms."}
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:
     found = defaultdict(list)
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            one = json.loads(line)
-            found[one["transform"].partition("$")[0]].append(one)
+    for file, package in RECORDED.items():
+        with gzip.open(HERE / file, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                one = json.loads(line)
+                found[one["transform"].partition("$")[0]].append({**one, "class": package + one["transform"]})
     return found
 
 
@@ -70,8 +75,8 @@ def batch(record: dict[str, Any]) -> RecordBatch:
         key_schema=key_schema,
         headers=column_of([headers]),
         timestamps_ms=pa.array([record.get("timestamp")], pa.int64()),
-        origin=Origin(record["topic"], record["partition"]),
-        offsets=pa.array([record["offset"]], pa.int64()),
+        origin=Origin(record["topic"], record["partition"]) if "offset" in record else None,
+        offsets=pa.array([record["offset"]], pa.int64()) if "offset" in record else None,
     )
 
 
@@ -92,6 +97,10 @@ def differences(made: RecordBatch, expected: dict[str, Any]) -> Iterator[str]:
         return
     if record.topic != expected["topic"]:
         yield f"topic {record.topic}, not {expected['topic']}"
+    if made.origin is None and record.partition != expected.get("partition"):
+        yield f"partition {record.partition}, not {expected.get('partition')}"
+    if record.timestamp_ms != expected.get("timestamp"):
+        yield f"time {record.timestamp_ms}, not {expected.get('timestamp')}"
     for side in ("key", "value"):
         if expected[side] is not None and "unwritable" in expected[side]:
             continue
@@ -120,16 +129,17 @@ def is_tombstone(case: dict[str, Any]) -> bool:
 
 def texts(case: dict[str, Any]) -> Iterator[str]:
     """What an error may say: Kafka Connect's words up to where it names a class or prints a record."""
-    yield re.split(r"(?<=found: )|(?<=class )|(?<=on record: )", case["message"] or "")[0]
+    yield re.split(r"(?<=found: )|(?<=class )|(?<=on record: )|(?<=message received )", case["message"] or "")[0]
     if case["error"] == "NullPointerException":
         yield "no field 'nope' for header"
+        yield "nope is not a valid field name"
 
 
 @pytest.mark.parametrize("transform", sorted(CASES))
 def test_it_makes_of_records_what_kafka_connect_does(transform: str) -> None:
     wrong: list[str] = []
     for number, case in enumerate(CASES[transform]):
-        plugin = PLUGINS.find(f"org.apache.kafka.connect.transforms.{case['transform']}", PluginType.TRANSFORMATION)
+        plugin = PLUGINS.find(case["class"], PluginType.TRANSFORMATION)
         assert plugin is not None
         loaded = plugin.load()
         what = f"{number}: {case['config']} on {json.dumps(case['record'])}"
@@ -158,6 +168,12 @@ def test_it_makes_of_records_what_kafka_connect_does(transform: str) -> None:
             continue  # with the schema of its batch or without one: nothing is there to look for fields
         if "made" not in case and case["message"] != "Cannot list fields on non-struct type":
             wrong.append(f"{what} does not fail with {case['error']}: {case['message']}")
+        elif "made" in case and case["made"] is None:
+            if any(len(one) for one in made):
+                wrong.append(f"{what} does not drop the record")
         elif "made" in case:
+            if not len(made[0]):
+                wrong.append(f"{what} drops the record")
+                continue
             wrong += [f"{what}\n    {found}" for found in differences(made[0], case["made"])]
     assert not wrong, f"{len(wrong)} of {len(CASES[transform])}\n" + "\n".join(wrong[:200])

@@ -1,0 +1,1 @@
+"""The transformations that come with Debezium and that its users put into connectors of any kind."""

@@ -1,0 +1,79 @@
+"""Fields of a change event's envelope, as ``add.fields`` and ``add.headers`` name them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from connect.api import Schema, SchemaType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["EnvelopeField", "envelope_fields", "is_envelope"]
+
+_TRANSACTION: Final = frozenset({"id", "data_collection_order", "total_order"})
+_MAIN: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
+
+
+def is_envelope(schema: Schema | None) -> bool:
+    """Whether records of a schema are Debezium's change events."""
+    return schema is not None and schema.type is SchemaType.STRUCT and (schema.name or "").endswith("Envelope")
+
+
+class EnvelopeField(NamedTuple):
+    """``struct`` is a part of the envelope, None for the envelope itself; ``new_name`` has its prefix already."""
+
+    struct: str | None
+    name: str
+    new_name: str
+
+    def schema(self, envelope: Schema) -> Schema | None:
+        """The field's schema, optional; None where the envelope has no such field."""
+        place = self._place(envelope)
+        if place is None:
+            return None
+        holder = envelope if place is None or place[0] is None else envelope.field(place[0]).schema
+        found = holder.field(self.name).schema
+        return replace(found, optional=True, default=None)
+
+    def column(self, envelope: Schema, column: pa.Array) -> pa.Array:
+        """The field's values, null where the part of the envelope is missing."""
+        import pyarrow.compute as pc
+
+        place = self._place(envelope)
+        assert place is not None
+        path = [self.name] if place[0] is None else [place[0], self.name]
+        return pc.struct_field(column, path)
+
+    def _place(self, envelope: Schema) -> tuple[str | None] | None:
+        """Where the field is: in its part, else in the envelope itself, where another transformation may have put it."""
+        if self.struct is not None and self.struct in envelope.field_names:
+            part = envelope.field(self.struct).schema
+            if part.type is SchemaType.STRUCT and self.name in part.field_names:
+                return (self.struct,)
+        return (None,) if self.name in envelope.field_names else None
+
+
+def envelope_fields(names: list[str], prefix: str) -> list[EnvelopeField]:
+    """What a list of ``field``, ``struct.field`` and ``field:new`` names. Raises ValueError."""
+    found = []
+    for one in names:
+        parts = one.split(":")
+        if len(parts) > 2 or not parts[0]:
+            raise ValueError(f"Unexpected field name: {one}")
+        struct, dot, name = parts[0].strip().partition(".")
+        if not dot:
+            struct, name = "", struct
+        of = struct or _part_of(name)
+        new = parts[1].strip() if len(parts) == 2 else (f"{struct}_{name}" if dot else name)
+        found.append(EnvelopeField(of, name, prefix + new))
+    return found
+
+
+def _part_of(name: str) -> str | None:
+    if name in _TRANSACTION:
+        return "transaction"
+    if name == "updateDescription":
+        return name
+    return None if name in _MAIN else "source"
