@@ -12,7 +12,6 @@ from connect.api import (
     Problem,
     Record,
     Schema,
-    SchemaType,
     Transformation,
     config,
     key,
