@@ -19,6 +19,7 @@ BENCHES = (
     "broker.fetch",
     "broker.durable",
     "connect",
+    "connect_idle",
     "recovery",
     "compaction",
     "avro",

@@ -74,8 +74,9 @@ def answers(url: str) -> bool:
 
 
 @contextlib.contextmanager
-def our_worker(folder: Path, bootstrap: str) -> Iterator[Worker]:
-    (port, registry) = free_ports(2)
+def our_worker(folder: Path, bootstrap: str, *, registry: bool = True) -> Iterator[Worker]:
+    """A worker by its own command; with ``registry`` a schema registry beside it."""
+    (port, registry_port) = free_ports(2)
     folder.mkdir(parents=True)
     serve = [sys.executable, "-m", "tidegate.cli", "serve"]
     settings = {
@@ -88,10 +89,10 @@ def our_worker(folder: Path, bootstrap: str) -> Iterator[Worker]:
         "key.converter": STRING,
         "value.converter": STRING,
         "replication.factor.fit": "true",
-        "value.converter.schema.registry.url": f"http://127.0.0.1:{registry}",
+        "value.converter.schema.registry.url": f"http://127.0.0.1:{registry_port}",
     }
     registry_settings = {
-        "listeners": f"http://127.0.0.1:{registry}",
+        "listeners": f"http://127.0.0.1:{registry_port}",
         "kafkastore.bootstrap.servers": bootstrap,
         "kafkastore.topic.replication.factor": "1",
     }
@@ -103,9 +104,10 @@ def our_worker(folder: Path, bootstrap: str) -> Iterator[Worker]:
             ready=lambda url=url: answers(url),
         )
         for name, given, url in (
-            ("registry", registry_settings, f"http://127.0.0.1:{registry}/subjects"),
+            ("registry", registry_settings, f"http://127.0.0.1:{registry_port}/subjects"),
             ("connect", settings, f"http://127.0.0.1:{port}/"),
         )
+        if registry or name == "connect"
     ]
     with contextlib.ExitStack() as running:
         for process in processes:
