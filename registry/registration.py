@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from registry import contracts
 from registry.catalog import LATEST, Candidate, Catalog, as_version, fill_in
-from registry.errors import Incompatible, InvalidSchema, OperationNotPermitted
+from registry.errors import Incompatible, InvalidSchema, OperationNotPermitted, RegistryError
 from registry.records import KeyType, RecordKey, SchemaVersion
 from registry.schemas import Definition
 from registry.state import State
@@ -84,6 +85,14 @@ class Registration:
         older = self._state.version(subject, new.version)
         same = older is not None and not older.deleted and older.fingerprint == found.fingerprint
         return older if same else None
+
+    def prepare(self, subject: str, new: NewSchema, *, normalize: bool) -> None:
+        """Do what takes longest, the parsing, before it is this one's turn to write: ``plan`` finds it done."""
+        if new.changes_tags or not new.definition.schema.strip():
+            return
+        strict = new.id is None and self._settings.scoped(subject).validate_new
+        with contextlib.suppress(RegistryError):  # plan raises it, after what comes first
+            self._catalog.candidate(subject, new.definition, normalize=normalize, strict=strict)
 
     def plan(self, subject: str, new: NewSchema, *, normalize: bool, force: bool) -> SchemaVersion | Planned:
         """The version to answer with, or what to write. Raises where mode, compatibility or the client's numbers forbid it."""

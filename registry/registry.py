@@ -57,7 +57,10 @@ class Registry(Catalog):
         if not is_valid(subject):
             raise InvalidSubject(subject)
         known = self._registration.known(subject, new, normalize=normalize)
-        return known if known is not None else await self._register(subject, new, normalize=normalize, force=force)
+        if known is not None:
+            return known
+        self._registration.prepare(subject, new, normalize=normalize)
+        return await self._register(subject, new, normalize=normalize, force=force)
 
     async def change_tags(self, subject: str, version: SchemaVersion, change: TagChange) -> SchemaVersion:
         """Register a version that is ``version`` with other tags, metadata or rules."""
@@ -73,8 +76,9 @@ class Registry(Catalog):
                 raise
             if not isinstance(outcome, Planned):
                 return outcome
-            for key, value in outcome.records:
-                await self._store.put(key, None if value is None else encode_value(value))
+            await self._store.put_all(
+                (key, None if value is None else encode_value(value)) for key, value in outcome.records
+            )
             self._metrics.registered.labels(outcome.version.schema_type).inc()
             return outcome.version
 
@@ -118,8 +122,9 @@ class Registry(Catalog):
                     raise SubjectNotSoftDeleted(subject)
             if permanent:
                 # Newest first: a version may refer to an older one of its own subject.
-                for version in reversed(doomed):
-                    await self._store.put(RecordKey(KeyType.SCHEMA, subject, version.version), None)
+                await self._store.put_all(
+                    (RecordKey(KeyType.SCHEMA, subject, version.version), None) for version in reversed(doomed)
+                )
                 await self._drop_settings(subject)
             elif doomed:
                 value = {"subject": subject, "version": doomed[-1].version}
