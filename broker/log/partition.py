@@ -384,7 +384,10 @@ class PartitionLog:
         return KafkaStorageError(f"{self.topic}-{self.partition}: {why}")
 
     def _sync(self, segments: Sequence[Segment], from_offset: int) -> None:
-        for segment in segments[_holding(segments, from_offset) :]:
+        first = _holding(segments, from_offset)
+        if first and segments[first].base_offset == from_offset:
+            first -= 1  # flushed to its end while it was the active one: the indexes it was closed with are not
+        for segment in segments[first:]:
             closed = segment is not segments[-1]
             try:
                 segment.sync(closed=closed)

@@ -229,3 +229,16 @@ def test_preallocated_space_is_given_back(log: PartitionLog) -> None:
     assert sizes[:-1] == [segment.size for segment in log.segments][:-1]
     log.close()
     assert log.active.path.stat().st_size == log.active.size
+
+
+def test_the_indexes_of_a_segment_closed_where_the_flush_stands_are_flushed_with_the_next(
+    log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("broker.log.segment.sync_file", lambda path: synced.append(Path(path).name))
+    append(log, batch())
+    log.flush()
+    log.roll()
+    append(log, batch())
+    log.flush()
+    assert {"00000000000000000000.index", "00000000000000000000.timeindex"} <= set(synced)
