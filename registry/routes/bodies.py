@@ -75,6 +75,8 @@ def _number(body: Mapping[str, Any], name: str) -> int | None:
         value = int(value[:20])
     if value is None or value == "":
         return None
+    if isinstance(value, float) and abs(value) < 1 << 53:
+        value = int(value)  # as Confluent's parser takes it
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 31:
         raise InvalidBody(f"{name} must be a number, not {json.dumps(value)[:100]}")
     return value

@@ -35,7 +35,7 @@ def _check(call: Call, number: int | None) -> Any:
 
 
 _VERSIONS: Final = "/compatibility/subjects/{subject}/versions"
-_REQUEST: Final = "RegisterSchemaRequest"
+_REQUEST: Final = "SchemaRequest"
 _ANSWER: Final = "CompatibilityCheckResponse"
 
 ENDPOINTS: Final = (

@@ -141,7 +141,7 @@ ENDPOINTS: Final = (
         look_up_schema_under_subject,
         "Schema",
         (NORMALIZE, FORMAT, DELETED),
-        body="RegisterSchemaRequest",
+        body="SchemaRequest",
         cached=True,
     ),
     Endpoint("DELETE", _SUBJECT, delete_subject, "list[integer]", (PERMANENT,)),
