@@ -1,17 +1,17 @@
-"""Each server starts, answers a client that we did not write, and says what is wrong when it cannot start."""
+"""Servers answer clients that we did not write, and say what is wrong when they cannot start.
+
+HDFS and Kafka Connect take long to start: the tests that need them show that they do.
+"""
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.servers.fetch import NAMES, ServerMissing, fetch, pins, require
-from tests.servers.hdfs import HdfsServer
-from tests.servers.kafka import KafkaBroker, KafkaConnect
+from tests.servers.kafka import KafkaBroker
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import ServerFailed, ServerProcess
 from tests.servers.s3 import S3Server
@@ -44,12 +44,6 @@ def test_kafka_tools_talk_to_the_broker(apache_kafka: KafkaBroker, kafka_tools: 
     assert "servers-test" in kafka_tools("kafka-topics", *address, "--list").split()
 
 
-def test_kafka_connect_lists_the_file_connectors(apache_connect: KafkaConnect) -> None:
-    with urllib.request.urlopen(f"{apache_connect.url}/connector-plugins", timeout=20) as response:
-        classes = {plugin["class"] for plugin in json.load(response)}
-    assert "org.apache.kafka.connect.file.FileStreamSourceConnector" in classes
-
-
 def test_postgres_has_logical_replication(postgres_server: PostgresServer) -> None:
     with postgres_server.connect() as connection:
         assert connection.execute("show wal_level").fetchone() == ("logical",)
@@ -68,12 +62,3 @@ def test_s3_stores_an_object(s3_server: S3Server) -> None:
     client.put_object(Bucket="servers-test", Key="a/b", Body=b"tea")
     assert client.get_object(Bucket="servers-test", Key="a/b")["Body"].read() == b"tea"
     client.close()
-
-
-def test_hdfs_stores_a_file_over_webhdfs(hdfs_server: HdfsServer) -> None:
-    url = f"{hdfs_server.http_url}/webhdfs/v1/servers-test?op=CREATE&user.name=tester&noredirect=true"
-    with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=20) as response:
-        location = json.load(response)["Location"]
-    urllib.request.urlopen(urllib.request.Request(location, data=b"tea", method="PUT"), timeout=20).close()
-    with urllib.request.urlopen(f"{hdfs_server.http_url}/webhdfs/v1/servers-test?op=OPEN", timeout=20) as response:
-        assert response.read() == b"tea"
