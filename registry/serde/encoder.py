@@ -98,7 +98,7 @@ def _union(type_: UnionType, column: pa.Array, present: Mask | None, path: str) 
     else:
         columns = _branch_columns(type_, column, path)
         chosen = [_and(_valid(child), valid) for child in columns]
-        _check_one_set(chosen, valid, present, path)
+        _check_one_set(chosen, len(column), valid, present, path)
     choice = np.full(len(column), null or 0, np.int64)
     for (index, _), mask in zip(branches, chosen, strict=True):
         if mask is None:
@@ -221,10 +221,7 @@ def _branch_columns(type_: UnionType, column: pa.Array, path: str) -> list[pa.Ar
     return _children(column)
 
 
-def _check_one_set(chosen: list[Mask | None], valid: Mask | None, present: Mask | None, path: str) -> None:
-    rows = next((len(mask) for mask in (*chosen, valid, present) if mask is not None), 0)
-    if rows == 0:
-        raise UnencodableValue("every branch of the union is set; exactly one must be", row=0, path=path)
+def _check_one_set(chosen: list[Mask | None], rows: int, valid: Mask | None, present: Mask | None, path: str) -> None:
     count = np.zeros(rows, np.int64)
     for mask in chosen:
         count += True if mask is None else mask

@@ -24,15 +24,28 @@ Resolve = Callable[[int], AvroSchema]
 
 
 def encode_record(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
-    """A value in Confluent framing; logical types take datetime, Decimal and UUID objects. Raises UnencodableValue."""
+    """A value in Confluent framing. Raises UnencodableValue.
+
+    Logical types take datetime, Decimal and UUID objects. A value of a union may be a tuple of its branch's name and
+    itself, where the value alone leaves open which branch is meant.
+    """
     out = io.BytesIO()
     out.write(header(schema_id))
     with _border(UnencodableValue):
         prepared = _prepared(schema)
-        # The writer alone would let an int of 40 bits through.
-        fastavro.validate(value, prepared)
+        # The writer alone would let an int of 40 bits through; the validation knows tuples for records only.
+        if not fastavro.validate(value, prepared, raise_errors=False):
+            fastavro.validate(_without_branches(value), prepared)
         fastavro.schemaless_writer(out, prepared, value)
     return out.getvalue()
+
+
+def _without_branches(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return _without_branches(value[-1])
+    if isinstance(value, dict):
+        return {name: _without_branches(item) for name, item in value.items()}
+    return [_without_branches(item) for item in value] if isinstance(value, list) else value
 
 
 def decode_record(

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.client import AvroSchema
+from tests.registry.serde.drawn import EPOCH, SCALARS, Typed, logical, tables, written_by_fastavro
 from registry.serde import (
     CorruptRecord,
     UnencodableValue,
@@ -27,113 +28,6 @@ from registry.serde import (
     decode_columns,
     encode_columns,
 )
-
-Typed = tuple[Any, st.SearchStrategy[Any]]
-"""An Avro type and a strategy for its values, as both fastavro and pyarrow take them."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-names = st.integers(0, 10**9).map(lambda n: f"N{uuid.UUID(int=n).hex[-9:]}")
-
-
-def _moments(unit: timedelta) -> st.SearchStrategy[datetime]:
-    return st.integers(-(10**10), 10**10).map(lambda n: EPOCH + n * unit)
-
-
-def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
-    # fastavro writes a byte too many for -128, -32768 ...; Java and we write the fewest.
-    numbers = st.integers(-(10**precision) + 1, 10**precision - 1)
-    return numbers.filter(lambda n: n >= 0 or (-n) & (-n - 1) != 0).map(lambda n: Decimal(f"{n}E-{scale}"))
-
-
-def _logical(kind: str, logical: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "logicalType": logical, **more}
-
-
-SCALARS: list[Typed] = [
-    ("boolean", st.booleans()),
-    ("int", st.integers(-(2**31), 2**31 - 1)),
-    ("long", st.integers(-(2**63), 2**63 - 1)),
-    ("float", st.floats(width=32, allow_nan=False)),
-    ("double", st.floats(allow_nan=False)),
-    ("string", st.text(max_size=40)),
-    ("bytes", st.binary(max_size=40)),
-    (_logical("int", "date"), st.dates(date(1, 1, 1), date(9999, 12, 31))),
-    (_logical("int", "time-millis"), st.times().map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000))),
-    (_logical("long", "time-micros"), st.times()),
-    (_logical("long", "timestamp-millis"), _moments(timedelta(milliseconds=1))),
-    (_logical("long", "timestamp-micros"), _moments(timedelta(microseconds=1))),
-    (
-        _logical("long", "local-timestamp-micros"),
-        _moments(timedelta(microseconds=1)).map(lambda t: t.replace(tzinfo=None)),
-    ),
-    (_logical("bytes", "decimal", precision=9, scale=2), _decimals(9, 2)),
-    (_logical("bytes", "decimal", precision=38, scale=10), _decimals(38, 10)),
-    (_logical("bytes", "decimal", precision=60, scale=0), _decimals(60, 0)),
-    (_logical("string", "uuid"), st.uuids().map(str)),
-    (_logical("string", "made-up"), st.text(max_size=3)),
-]
-
-
-@st.composite
-def _named(draw: st.DrawFn) -> Typed:
-    name = draw(names)
-    if draw(st.booleans()):
-        symbols = draw(st.lists(st.sampled_from(string.ascii_uppercase), min_size=1, max_size=5, unique=True))
-        return {"type": "enum", "name": f"E{name}", "symbols": symbols}, st.sampled_from(symbols)
-    size = draw(st.integers(0, 20))
-    return {"type": "fixed", "name": f"F{name}", "size": size}, st.binary(min_size=size, max_size=size)
-
-
-@st.composite
-def _record(draw: st.DrawFn, inner: st.SearchStrategy[Typed]) -> Typed:
-    fields = draw(st.lists(inner, min_size=1, max_size=4))
-    described = [{"name": f"f{n}", "type": type_} for n, (type_, _) in enumerate(fields)]
-    values = st.fixed_dictionaries({f"f{n}": values for n, (_, values) in enumerate(fields)})
-    return {"type": "record", "name": f"R{draw(names)}", "fields": described}, values
-
-
-def _optional(typed: Typed) -> st.SearchStrategy[Typed]:
-    type_, values = typed
-    if isinstance(type_, list):
-        return st.just(typed)
-    union = st.sampled_from([["null", type_], [type_, "null"]])
-    return union.map(lambda u: (u, st.none() | values))
-
-
-def _array(typed: Typed) -> Typed:
-    type_, values = typed
-    return {"type": "array", "items": type_}, st.lists(values, max_size=4)
-
-
-def _map(typed: Typed) -> Typed:
-    type_, values = typed
-    return {"type": "map", "values": type_}, st.dictionaries(st.text(max_size=4), values, max_size=3)
-
-
-flat = st.one_of(st.sampled_from(SCALARS), _named())
-nested = st.recursive(
-    flat,
-    lambda inner: st.one_of(_record(inner), inner.flatmap(_optional), inner.map(_array), inner.map(_map)),
-    max_leaves=6,
-)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[AvroSchema, list[Any]]:
-    type_, values = draw(_record(nested))
-    try:
-        schema = AvroSchema.parse(json.dumps(type_))
-    except Exception as error:  # two random names were the same
-        assert "Can't redefine" in str(error)
-        type_, values = {"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]}, st.just({"x": 1})
-        schema = AvroSchema.parse(json.dumps(type_))
-    return schema, draw(st.lists(values, max_size=6))
-
-
-def written_by_fastavro(schema: AvroSchema, row: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(schema.resolved)), row)
-    return b"\0\0\0\0\7" + out.getvalue()
 
 
 @settings(max_examples=150, deadline=None)
@@ -246,8 +140,8 @@ def test_a_union_of_several_types_is_a_struct() -> None:
             pa.array(["A", "B"]),
             "row 1, field v: 'B' is no symbol of E",
         ),
-        (_logical("long", "timestamp-millis"), pa.array([0, 1500], pa.timestamp("us", "UTC")), "row 1, field v"),
-        (_logical("bytes", "decimal", precision=3, scale=1), pa.array([Decimal("1.25")]), "row 0, field v"),
+        (logical("long", "timestamp-millis"), pa.array([0, 1500], pa.timestamp("us", "UTC")), "row 1, field v"),
+        (logical("bytes", "decimal", precision=3, scale=1), pa.array([Decimal("1.25")]), "row 0, field v"),
         ("bytes", pa.array([[1]]), "field v"),
     ],
 )
@@ -291,10 +185,10 @@ def test_columns_must_be_fields_and_fields_columns_or_defaults() -> None:
         ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02", "row 1, field v: symbol 1 of 1 in E"),
         ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\x0f", "row 1, field v: a block of 2147483647 items"),
         ({"type": "array", "items": "int"}, b"\x02\x02", "row 1, field v: the record ends"),
-        (_logical("int", "time-millis"), b"\x01", "row 1, field v: -1 ms is no time of day"),
-        (_logical("bytes", "decimal", precision=2, scale=0), b"\x04\x01\x00", "row 1, field v"),
+        (logical("int", "time-millis"), b"\x01", "row 1, field v: -1 ms is no time of day"),
+        (logical("bytes", "decimal", precision=2, scale=0), b"\x04\x01\x00", "row 1, field v"),
         (
-            _logical("bytes", "decimal", precision=2, scale=0),
+            logical("bytes", "decimal", precision=2, scale=0),
             b"\x24" + b"\x01" * 18,
             "row 1, field v: a decimal of 18 bytes",
         ),
@@ -336,7 +230,7 @@ def test_a_reader_schema_promotes_fills_in_and_leaves_out() -> None:
                     {"name": "new", "type": "long", "aliases": ["old"]},
                     {"name": "a", "type": ["null", "double"]},
                     {"name": "extra", "type": {"type": "array", "items": "string"}, "default": ["x"]},
-                    {"name": "when", "type": _logical("long", "timestamp-millis"), "default": 1000},
+                    {"name": "when", "type": logical("long", "timestamp-millis"), "default": 1000},
                     {"name": "n", "type": ["null", "long"]},
                 ],
             }
@@ -507,9 +401,9 @@ def test_calls_do_not_grow_with_rows() -> None:
     schema = parse(
         ("a", "long"),
         ("s", ["null", "string"]),
-        ("d", _logical("bytes", "decimal", precision=10, scale=2)),
+        ("d", logical("bytes", "decimal", precision=10, scale=2)),
         ("e", {"type": "enum", "name": "E", "symbols": ["A", "B"]}),
-        ("t", _logical("long", "timestamp-micros")),
+        ("t", logical("long", "timestamp-micros")),
     )
 
     def calls(rows: int) -> int:
@@ -533,7 +427,7 @@ def test_calls_do_not_grow_with_rows() -> None:
 
 
 def test_times_of_day_keep_their_meaning() -> None:
-    schema = parse(("t", _logical("int", "time-millis")))
+    schema = parse(("t", logical("int", "time-millis")))
     column = pa.array([{"t": time(1, 2, 3, 4000)}], arrow_type(schema))
     (run,) = decode_columns(encode_columns(schema, column, 1), {1: schema}.__getitem__)
     assert run.array.to_pylist() == [{"t": time(1, 2, 3, 4000)}]

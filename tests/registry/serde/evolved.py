@@ -1,0 +1,82 @@
+"""Schemas that read what another wrote: fields left out, added, renamed and in another order, types widened, symbols gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+__all__ = ["evolved"]
+
+WIDER = {
+    "int": ["int", "long", "float", "double"],
+    "long": ["long", "float", "double"],
+    "float": ["float", "double"],
+    "string": ["string", "bytes"],
+    "bytes": ["bytes", "string"],
+}
+ADDED: list[tuple[Any, Any]] = [
+    ("int", 7),
+    ("double", 1),
+    ("string", "x"),
+    ("bytes", "\u00ff"),
+    (["null", "string"], None),
+    (["string", "null"], "y"),
+    ({"type": "array", "items": "int"}, [1, 2]),
+    ({"type": "map", "values": ["int", "string"]}, {"a": 1, "b": "c"}),
+    ({"type": "long", "logicalType": "timestamp-millis"}, 1000),
+    ({"type": "int", "logicalType": "date"}, 1),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u0001\u0000"),
+    ({"type": "record", "name": "Added", "fields": [{"name": "a", "type": "int", "default": 3}]}, {}),
+]
+
+
+@st.composite
+def evolved(draw: st.DrawFn, type_: Any) -> Any:
+    """A reader's schema for a writer's, both as JSON; not every one can read every value."""
+    if isinstance(type_, list):
+        branches = [branch if branch == "null" else draw(evolved(branch)) for branch in type_]
+        branches = [branch for branch in branches if not isinstance(branch, list)]
+        if draw(st.integers(0, 4)) == 0 and len(branches) > 1:
+            branches.pop(draw(st.integers(0, len(branches) - 1)))
+        kinds = [branch if isinstance(branch, str) else branch.get("name", branch["type"]) for branch in branches]
+        branches = [branch for place, branch in enumerate(branches) if kinds[place] not in kinds[:place]]
+        return draw(st.permutations(branches)) if branches else type_
+    made = draw(_evolved(type_))
+    return ["null", made] if made != "null" and draw(st.integers(0, 5)) == 0 else made
+
+
+@st.composite
+def _evolved(draw: st.DrawFn, type_: Any) -> Any:
+    if isinstance(type_, str):
+        return draw(st.sampled_from(WIDER.get(type_, [type_])))
+    match type_["type"]:
+        case "record":
+            return {**type_, "fields": draw(_fields(type_["fields"]))}
+        case "array":
+            return {"type": "array", "items": draw(evolved(type_["items"]))}
+        case "map":
+            return {"type": "map", "values": draw(evolved(type_["values"]))}
+        case "enum" if draw(st.booleans()):
+            kept = draw(st.lists(st.sampled_from(type_["symbols"]), min_size=1, unique=True))
+            return {**type_, "symbols": ["z", *kept], **({"default": "z"} if draw(st.booleans()) else {})}
+        case "int" | "long" if draw(st.integers(0, 3)) == 0:
+            return type_["type"]
+    return type_
+
+
+@st.composite
+def _fields(draw: st.DrawFn, fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    made = []
+    for field in fields:
+        what = draw(st.integers(0, 5))
+        if what == 0:
+            continue
+        read = {"name": field["name"], "type": draw(evolved(field["type"]))}
+        made.append({**read, "name": f"{field['name']}x", "aliases": [field["name"]]} if what == 1 else read)
+    if draw(st.booleans()):
+        kind, default = draw(st.sampled_from(ADDED))
+        if isinstance(kind, dict) and "name" in kind:
+            kind = {**kind, "name": f"Added{draw(st.integers(0, 10**9))}"}
+        made.append({"name": "added", "type": kind, "default": default})
+    return draw(st.permutations(made))
