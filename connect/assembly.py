@@ -62,6 +62,9 @@ class TaskParts:
     """Ask the worker: "fence" (end what forerunners of the connector's tasks can write), "confirm" (the task is still to run
     as it was set up; raises where not), "offsets" (the connector's positions in the worker's topic)."""
 
+    keep_offsets: Callable[[Mapping[bytes, Mapping[str, Any]]], None]
+    """Have the worker commit positions, by their keys, where it keeps them itself (standalone)."""
+
     @property
     def clients(self) -> TaskClients:
         return TaskClients(self.worker, self.connector, self.task, self.config)
@@ -148,6 +151,8 @@ def source_runner(parts: TaskParts) -> SourceRunner:
             in_flight=in_flight,
             compression=ends.sender.compression,
             max_batch_bytes=ends.sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
+            # A transaction with a refused record cannot be committed.
+            tolerates_refusals=config.errors_tolerance == "all" and not ends.transactional,
             on_topic=parts.on_topic,
         )
 
@@ -163,7 +168,6 @@ def source_runner(parts: TaskParts) -> SourceRunner:
             context,
             parts.control,
             pipeline=pipeline,
-            in_flight=in_flight,
             policy=policy,
             delivery=ends.delivery(context, offset_keys, on_committed),
             merge=config.transaction_boundary.lower() != "connector",

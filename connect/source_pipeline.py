@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from connect.api import ConnectError, Converter, RecordBatch, Schema, SchemaType
 from connect.control import Stopped
 from connect.error_policy import ErrorPolicy
+from connect.refusals import Refusals
 from connect.transforms.chain import TransformChain
 
 if TYPE_CHECKING:
@@ -55,9 +56,15 @@ class InFlight:
             self.check()
             self._bytes += size
 
-    def done(self, size: int, future: Future[Any]) -> None:
+    def answered(self, size: int) -> None:
+        """The log has answered; what it said is for ``ended``."""
         with self._changed:
             self._bytes -= size
+            self._changed.notify_all()
+
+    def ended(self, future: Future[Any]) -> None:
+        """Keep the failure of a send, if it is the first."""
+        with self._changed:
             if not future.cancelled() and (error := future.exception()) is not None and self._failure is None:
                 self._failure = error
             self._changed.notify_all()
@@ -83,20 +90,23 @@ class SourcePipeline:
         in_flight: InFlight,
         compression: str = "none",
         max_batch_bytes: int = 1_000_000,
+        tolerates_refusals: bool = False,
         on_topic: Callable[[str], None] | None = None,
     ) -> None:
         self._chain, self._policy, self._sender, self._in_flight = chain, policy, sender, in_flight
         self._keys, self._values, self._headers = key_converter, value_converter, headers
         self._compression, self._max_batch_bytes = compression, max_batch_bytes
         self._on_topic = on_topic
+        self._tolerates_refusals = tolerates_refusals
+        self._refusals: dict[str, Refusals] = {}
         self._topics: set[str] = set()
         self._sticky = random.randrange(1 << 16)
         self.written_records = 0
 
-    def send(self, batch: RecordBatch) -> list[Future[Ack]]:
+    def send(self, batch: RecordBatch) -> list[Future[Any]]:
         """Send what a batch becomes; the batch is safe when all futures are done. Raises Stopped and what fails the task."""
-        self._in_flight.check()
-        futures: list[Future[Ack]] = []
+        self.settle()
+        futures: list[Future[Any]] = []
         if not len(batch):
             return futures
         for transformed in self._chain.apply(batch, self._policy.guarded):
@@ -127,30 +137,48 @@ class SourcePipeline:
         values = self._values.from_connect(batch.topic, batch.value_schema, batch.values)
         return [batch.replace(values=values, value_schema=_BYTES)]
 
-    def _produce(self, batch: RecordBatch) -> list[Future[Ack]]:
-        from broker.client.columns import encode_batches
+    def settle(self) -> None:
+        """Deal with what the log has refused; from time to time, while nothing is sent. Raises what fails the task."""
+        self._in_flight.check()
+        for refusals in self._refusals.values():
+            refusals.settle()
 
+    def _produce(self, batch: RecordBatch) -> list[Future[Any]]:
         if batch.topic not in self._topics:
             self._topics.add(batch.topic)
             if self._on_topic is not None:
                 self._on_topic(batch.topic)
-        futures = []
+        futures: list[Future[Any]] = []
         for partition, part in self._partitioned(batch):
-            encoded = encode_batches(
-                part.keys,
-                part.values,
-                part.timestamps_ms,
-                part.headers,
-                compression=self._compression,
-                max_bytes=self._max_batch_bytes,
-            )
-            for one in encoded:
-                size = len(one)
-                self._in_flight.take(size)
-                future = self._sender.send_batch(batch.topic, partition, one)
-                future.add_done_callback(lambda done, size=size: self._in_flight.done(size, done))  # type: ignore[misc]
-                futures.append(future)
+            futures += self._transmit(partition, part)
         self.written_records += len(batch)
+        return futures
+
+    def _transmit(self, partition: int, part: RecordBatch) -> list[Future[Any]]:
+        """Send rows of one partition, with the log's bytes."""
+        from broker.client.columns import encode_batches
+
+        topic, first = part.topic, 0
+        encoded = encode_batches(
+            part.keys,
+            part.values,
+            part.timestamps_ms,
+            part.headers,
+            compression=self._compression,
+            max_bytes=self._max_batch_bytes,
+        )
+        futures: list[Future[Any]] = []
+        for one in encoded:
+            size = len(one)
+            self._in_flight.take(size)
+            future: Future[Any] = self._sender.send_batch(topic, partition, one)
+            future.add_done_callback(lambda _, size=size: self._in_flight.answered(size))  # type: ignore[misc]
+            if self._tolerates_refusals:
+                refusals = self._refusals.setdefault(topic, Refusals(self._policy, self._transmit))
+                future = refusals.watch(future, partition, part.slice(first, one.count))
+                first += one.count
+            future.add_done_callback(self._in_flight.ended)
+            futures.append(future)
         return futures
 
     def _partitioned(self, batch: RecordBatch) -> Iterator[tuple[int, RecordBatch]]:

@@ -11,7 +11,7 @@ from connect.control import Stopped, TaskControl
 from connect.deliveries import Delivery
 from connect.error_policy import ErrorPolicy
 from connect.merging import merged
-from connect.source_pipeline import InFlight, SourcePipeline
+from connect.source_pipeline import SourcePipeline
 from tidegate.kit.logs import logger
 
 __all__ = ["SourceRunner"]
@@ -33,7 +33,6 @@ class SourceRunner:
         control: TaskControl,
         *,
         pipeline: SourcePipeline,
-        in_flight: InFlight,
         policy: ErrorPolicy,
         delivery: Delivery,
         merge: bool = True,
@@ -42,7 +41,7 @@ class SourceRunner:
     ) -> None:
         """``merge`` says whether small batches of a poll may travel as one."""
         self._task, self._context, self._control = task, context, control
-        self._pipeline, self._in_flight, self._policy = pipeline, in_flight, policy
+        self._pipeline, self._policy = pipeline, policy
         self._delivery, self._merge = delivery, merge
         self._on_paused, self._close = on_paused, close
         self._polled_records = self._polled_batches = 0
@@ -94,7 +93,7 @@ class SourceRunner:
             self._control.stopping.wait(_RETRY_S)
             return
         if not batches:
-            self._in_flight.check()
+            self._pipeline.settle()
             self._control.stopping.wait(_IDLE_S)
             return
         for batch in merged(batches) if self._merge else batches:

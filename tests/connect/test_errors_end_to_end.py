@@ -143,3 +143,17 @@ def test_metrics_count_what_was_left_out(worker, name, tmp_path):
     worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
     line = f'kafka_connect_total_records_skipped{{connector="{name}",task="0"}} 1.0'
     wait_until(lambda: line in requests.get(f"{worker.url}/metrics", timeout=10).text, "the counter")
+
+
+def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
+    config = {"connector.class": "org.toys.NumbersConnector", "topic": name, "total": "50", "batch": "10", "big.at": "25"}
+    config |= {"producer.override.max.request.size": "4000000", "errors.tolerance": "all"}
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    offsets = f"/connectors/{name}/offsets"
+    wait_until(lambda: [one["offset"] for one in worker.ask("GET", offsets)["offsets"]] == [{"n": 50}], "its end")
+    found = [json.loads(record.value)["n"] for record in records(worker, name, 49)]
+    assert sorted(found) == [n for n in range(50) if n != 25]
+    other = name + "-strict"
+    config |= {"topic": other, "errors.tolerance": "none"}
+    worker.ask("POST", "/connectors", {"name": other, "config": config}, expect=201)
+    worker.wait_for(other, connector="RUNNING", task0="FAILED")

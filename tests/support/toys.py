@@ -46,6 +46,7 @@ class NumbersConfig:
         doc="With transaction.boundary=connector: numbers in a transaction, each third dropped.",
     )
     own_commits: bool = key("own.commits", default=True, doc="Whether the check says that the task ends transactions.")
+    big_at: int = key("big.at", default=-1, doc="The text of this number is larger than the log takes.")
     die_until: str = key("die.until", default="", doc="Only until this file exists, if named.")
     hang_until: str = key("hang.until", default="", doc="poll does not return until this file exists, whoever asks.")
     leak_bytes: int = key("leak.bytes", default=0, doc="Memory that the task takes and keeps.")
@@ -76,7 +77,7 @@ class NumbersTask(SourceTask[NumbersConfig]):
         if self.context.transaction is not None and stop % self.config.commit_every == 0:
             dropped = stop // self.config.commit_every % 3 == 0
             (self.context.transaction.abort if dropped else self.context.transaction.commit)()
-        texts = pa.array([f"number {n}" for n in range(first, stop)])
+        texts = pa.array(["x" * 2_000_000 if n == self.config.big_at else f"number {n}" for n in range(first, stop)])
         return [
             RecordBatch(
                 self.config.topic,
