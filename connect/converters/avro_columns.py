@@ -13,31 +13,33 @@ from connect.api import DataError, Schema, SchemaType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["from_avro_column", "to_avro_column"]
+__all__ = ["from_avro_column", "renamed", "to_avro_column"]
 
 
-def to_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
+def to_avro_column(schema: Schema, column: pa.Array, *, optional_keys: bool = False) -> pa.Array:
     """The column with every map without text keys as a list of entries; other differences are casts the codec makes."""
     import pyarrow as pa
 
-    if not _has_entry_maps(schema):
+    if not _has_entry_maps(schema, optional_keys):
         return column
     if schema.type is SchemaType.STRUCT:
-        children = [to_avro_column(m.schema, column.field(i)) for i, m in enumerate(schema.fields)]
+        children = [
+            to_avro_column(m.schema, column.field(i), optional_keys=optional_keys) for i, m in enumerate(schema.fields)
+        ]
         fields = [
             pa.field(m.name, child.type, m.schema.optional) for m, child in zip(schema.fields, children, strict=True)
         ]
         return _rebuilt(pa.struct(fields), column, children)
     assert schema.value_schema is not None
     if schema.type is SchemaType.ARRAY:
-        items = to_avro_column(schema.value_schema, column.values)
+        items = to_avro_column(schema.value_schema, column.values, optional_keys=optional_keys)
         made = pa.ListArray.from_buffers(
             pa.list_(items.type), len(column), column.buffers()[:2], offset=column.offset, children=[items]
         )
         return made
     assert schema.key_schema is not None
-    keys = to_avro_column(schema.key_schema, column.keys)
-    items = to_avro_column(schema.value_schema, column.items)
+    keys = to_avro_column(schema.key_schema, column.keys, optional_keys=optional_keys)
+    items = to_avro_column(schema.value_schema, column.items, optional_keys=optional_keys)
     entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
     buffers = column.buffers()[:2]
     return pa.ListArray.from_buffers(
@@ -45,15 +47,15 @@ def to_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
     )
 
 
-def _has_entry_maps(schema: Schema) -> bool:
+def _has_entry_maps(schema: Schema, optional_keys: bool) -> bool:
     if schema.type is SchemaType.MAP:
         assert schema.key_schema is not None and schema.value_schema is not None
-        plain = schema.key_schema.type is SchemaType.STRING and not schema.key_schema.optional
-        return not plain or _has_entry_maps(schema.value_schema)
+        plain = schema.key_schema.type is SchemaType.STRING and (optional_keys or not schema.key_schema.optional)
+        return not plain or _has_entry_maps(schema.value_schema, optional_keys)
     if schema.type is SchemaType.ARRAY:
         assert schema.value_schema is not None
-        return _has_entry_maps(schema.value_schema)
-    return any(_has_entry_maps(member.schema) for member in schema.fields)
+        return _has_entry_maps(schema.value_schema, optional_keys)
+    return any(_has_entry_maps(member.schema, optional_keys) for member in schema.fields)
 
 
 def from_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
@@ -105,3 +107,37 @@ def _rebuilt(wanted: pa.DataType, column: pa.Array, children: list[pa.Array]) ->
     if column.null_count:
         valid = column.is_valid().buffers()[1]
     return pa.Array.from_buffers(wanted, len(column), [valid], children=children)
+
+
+def renamed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The column with the names of fields that another type of the same shape has (scrubbed ones, those of unions)."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted) and kind.num_fields == wanted.num_fields:
+        children = [renamed(column.field(i), wanted.field(i).type) for i in range(kind.num_fields)]
+        if all(child.type == kind.field(i).type for i, child in enumerate(children)) and _names(kind) == _names(wanted):
+            return column
+        made = [wanted.field(i).with_type(child.type) for i, child in enumerate(children)]
+        return _rebuilt(pa.struct([one.with_nullable(True) for one in made]), column, children)
+    if pa.types.is_list(kind) and pa.types.is_list(wanted):
+        items = renamed(column.values, wanted.value_type)
+        if items.type == column.values.type:
+            return column
+        return pa.Array.from_buffers(
+            pa.list_(items.type), len(column), column.buffers()[:2], offset=column.offset, children=[items]
+        )
+    if pa.types.is_map(kind) and pa.types.is_map(wanted):
+        items = renamed(column.items, wanted.item_type)
+        if items.type == column.items.type:
+            return column
+        entries = pa.StructArray.from_arrays([column.keys, items], names=["key", "value"])
+        buffers = column.buffers()[:2]
+        typed = pa.map_(kind.key_type, items.type)
+        return pa.Array.from_buffers(typed, len(column), buffers, offset=column.offset, children=[entries])
+    return column
+
+
+def _names(kind: pa.DataType) -> list[str]:
+    """The names of a struct's fields."""
+    return [kind.field(i).name for i in range(kind.num_fields)]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from connect.api import DataError, Field, Schema, SchemaType
 from connect.converters.avro_columns import from_avro_column, to_avro_column
-from connect.converters.avro_schema import schema_from_avro, schema_to_avro
+from connect.converters.avro_reading import schema_from_avro
+from connect.converters.avro_schema import schema_to_avro
 from registry.client import AvroSchema
 from registry.serde.columns import decode_columns, encode_columns
 from tests.support.schemas import schemas, values_of
@@ -133,7 +134,7 @@ def test_schemas_written_by_others_are_read():
         ],
     }
     schema = schema_from_avro(form)
-    assert schema.name == "n.E" and schema.doc == "an event"
+    assert schema.name == "n.E" and schema.parameters["io.confluent.connect.avro.record.doc"] == "an event"
     assert schema.field("kind").schema.parameters["io.confluent.connect.avro.Enum"] == "n.Kind"
     assert schema.field("either").schema.field_names == ("string", "int64") or schema.field("either").schema.fields
     assert schema.field("micros").schema.type is SchemaType.INT64

@@ -1,0 +1,175 @@
+"""With which schema of a registry records are written: what Confluent's three converters have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from connect.api import ConnectError, ConverterContext, DataError, RetriableConnectError, config, key
+from registry.client import ParsedSchema, RegistryClient, RegistryClientConfig, RegistryClientError
+from registry.serde.errors import SerializationError
+from registry.serde.subjects import STRATEGIES
+from tidegate.kit.config import KeyType
+from tidegate.kit.errors import RetriableError
+
+__all__ = ["RegistryConverterConfig", "RegistrySchemas", "Target"]
+
+
+def _strategy(value: str) -> str | None:
+    known = ", ".join(STRATEGIES)
+    return (
+        None if value.rpartition(".")[2] in STRATEGIES else f"String must be one of: {known}, with or without package"
+    )
+
+
+@config
+class RegistryConverterConfig(RegistryClientConfig):
+    """Keys that AvroConverter, JsonSchemaConverter and ProtobufConverter share."""
+
+    # The worker's registry stands in where a converter names none.
+    url: str | None = key(  # type: ignore[assignment]
+        "schema.registry.url",
+        default=None,
+        importance="high",
+        doc="Addresses of schema registries, separated by commas; the worker's schema.registry.url unless given.",
+    )
+    auto_register: bool = key(
+        "auto.register.schemas", default=True, doc="Whether schemas that the registry does not have are registered."
+    )
+    normalize: bool = key(
+        "normalize.schemas",
+        default=False,
+        doc="Whether differences that mean nothing are removed before a schema is registered or looked up.",
+    )
+    use_latest: bool = key(
+        "use.latest.version",
+        default=False,
+        importance="low",
+        doc="Without auto.register.schemas: whether records are written with the subject's latest schema.",
+    )
+    latest_strict: bool = key(
+        "latest.compatibility.strict",
+        default=True,
+        importance="low",
+        doc="Whether that schema must be able to read what the record's own schema would have written.",
+    )
+    use_id: int = key(
+        "use.schema.id",
+        default=-1,
+        type=KeyType.INT,
+        importance="low",
+        doc="Without auto.register.schemas: the id of the schema that records are written with, if not negative.",
+    )
+    id_strict: bool = key(
+        "id.compatibility.strict",
+        default=True,
+        importance="low",
+        doc="Whether the schema of that id must be able to read what the record's own schema would have written.",
+    )
+    key_strategy: str = key(
+        "key.subject.name.strategy",
+        default="io.confluent.kafka.serializers.subject.TopicNameStrategy",
+        check=_strategy,
+        doc="Under which subject the schemas of keys are registered.",
+    )
+    value_strategy: str = key(
+        "value.subject.name.strategy",
+        default="io.confluent.kafka.serializers.subject.TopicNameStrategy",
+        check=_strategy,
+        doc="Under which subject the schemas of values are registered.",
+    )
+    cache_size: int = key(
+        "schemas.cache.config",
+        default=1000,
+        aliases=["schemas.cache.size"],
+        importance="low",
+        doc="How many schemas are kept for reuse.",
+    )
+
+
+class Target(NamedTuple):
+    """What rows of one schema are written with."""
+
+    schema: ParsedSchema
+    id: int
+
+
+class RegistrySchemas:
+    """A registry with the choices of a converter. Used from the converter's thread."""
+
+    def __init__(self, settings: RegistryConverterConfig, context: ConverterContext, schema_type: str) -> None:
+        if settings.url is None:
+            side = "key" if context.is_key else "value"
+            raise ConnectError(f"no schema registry: set {side}.converter.schema.registry.url, or the worker's")
+        self._settings, self._context, self._type = settings, context, schema_type
+        client = RegistryClient.from_properties(_client_properties(settings))
+        if context.rehearsals is not None:
+            from registry.rehearsal import RehearsingClient
+
+            client = RehearsingClient.over(client, context.rehearsals)
+        self.client = client
+
+    def subject(self, topic: str, name: str | None) -> str:
+        """The subject of a topic's schemas; ``name`` is the schema's own. Raises DataError where it needs one."""
+        side = "key" if self._context.is_key else "value"
+        chosen = self._settings.key_strategy if self._context.is_key else self._settings.value_strategy
+        strategy = chosen.rpartition(".")[2]
+        if strategy == "TopicNameStrategy":
+            return f"{topic}-{side}"
+        if name is None:
+            raise DataError(f"The {side} of topic {topic} must be a named type for {strategy}")
+        return name if strategy == "RecordNameStrategy" else f"{topic}-{name}"
+
+    def target(self, topic: str, form: ParsedSchema) -> Target:
+        """The schema that records whose own is ``form`` are written with, and its id. May ask the registry each time."""
+        settings = self._settings
+        subject = self.subject(topic, form.name)
+        if settings.auto_register:
+            return Target(form, self.client.register(subject, form, normalize=settings.normalize))
+        if settings.use_id >= 0:
+            found = self.client.any_schema(settings.use_id)
+            return self._checked(Target(found, settings.use_id), form, settings.id_strict, "id.compatibility.strict")
+        if settings.use_latest:
+            latest = self.client.version(subject)
+            target = Target(self.client.any_parsed(latest), latest.id)
+            return self._checked(target, form, settings.latest_strict, "latest.compatibility.strict")
+        return Target(form, self.client.id_of(subject, form, normalize=settings.normalize))
+
+    def _checked(self, target: Target, form: ParsedSchema, strict: bool, name: str) -> Target:
+        if strict and target.schema.schema_type == form.schema_type:
+            problems = target.schema.reading_problems(form)
+            if problems:
+                shown = "; ".join(problem.replace("%s", "schema") for problem in problems[:3])
+                raise DataError(
+                    f"Incompatible schema: schema {target.id} of the registry cannot read what the record's own would "
+                    f"write ({shown}). Set {name}=false to disable this check"
+                )
+        return target
+
+    @contextmanager
+    def border(self, topic: str) -> Iterator[None]:
+        """The registry's errors become ours."""
+        try:
+            yield
+        except SerializationError as error:
+            rows = [] if error.row is None else [error.row]
+            raise DataError(f"{self.what(topic)} is not as its {self._type} schema says: {error}", rows=rows) from error
+        except RetriableError as error:
+            raise RetriableConnectError(f"schema registry of {self.what(topic)}: {error}") from error
+        except RegistryClientError as error:
+            raise ConnectError(f"schema registry refused {self.what(topic)}: {error}") from error
+
+    def what(self, topic: str) -> str:
+        """What is at hand, for messages."""
+        return f"a {'key' if self._context.is_key else 'value'} of {topic}"
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def _client_properties(settings: RegistryConverterConfig) -> Mapping[str, Any]:
+    """Every key of the client, whichever there are."""
+    from tidegate.kit.config import keys_of
+
+    return {one.name: getattr(settings, one.attribute) for one in keys_of(RegistryClientConfig)}
