@@ -12,12 +12,14 @@ from registry.formats.parsed import NO_REFERENCES, ParsedSchema, Parser
 __all__ = ["SCHEMA_TYPES", "parse", "parser_of"]
 
 _CLASSES: Final[Mapping[str, tuple[str, str]]] = {
-    "AVRO": ("registry.formats.avro.schema", "AvroSchema"),
     "JSON": ("registry.formats.json_schema.schema", "JsonSchema"),
+    "PROTOBUF": ("registry.formats.protobuf.schema", "ProtobufSchema"),
+    "AVRO": ("registry.formats.avro.schema", "AvroSchema"),
 }
 """Every format this registry knows, by its ``schemaType``: the class whose ``parse`` reads it, imported when used."""
 
 SCHEMA_TYPES: Final = tuple(_CLASSES)
+"""In the order in which Confluent lists them."""
 
 
 def parser_of(schema_type: str) -> Parser:

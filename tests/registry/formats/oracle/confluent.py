@@ -17,9 +17,11 @@ from typing import Any
 
 from tests.registry.formats.oracle.json_schemas import Schemas
 from tests.registry.formats.oracle.kept import write
+from tests.registry.formats.oracle.protobuf_files import BY_HAND, Files
 from tests.servers.java import java
 
 JSON_SEEDS = range(900)
+PROTOBUF_SEEDS = range(450)
 
 
 def ask(classpath: str, questions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -38,6 +40,16 @@ def json_questions() -> Iterator[dict[str, Any]]:
         yield {"type": "JSON", "texts": texts, "pairs": [[0, 1], [1, 0]]}
 
 
+def protobuf_questions() -> Iterator[dict[str, Any]]:
+    for text in BY_HAND:
+        yield {"type": "PROTOBUF", "texts": [text], "pairs": []}
+    for seed in PROTOBUF_SEEDS:
+        files = Files(seed)
+        old = files.file()
+        texts = [files.text(file) for file in (old, files.changed(old))]
+        yield {"type": "PROTOBUF", "texts": texts, "references": files.references, "pairs": [[0, 1], [1, 0]]}
+
+
 def kept(question: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """Question and answer, without what the tests do not look at and without the answers Java failed to give."""
     schemas = [None if "error" in said else [said["canonical"], said["normalized"]] for said in answer["schemas"]]
@@ -47,13 +59,13 @@ def kept(question: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         if "strict" in said
     ]
     entry = {"texts": question["texts"], "schemas": schemas, "pairs": pairs}
-    if "references" in question:
+    if question.get("references"):
         entry["references"] = question["references"]
     return entry
 
 
 def main(classpath: str, *wanted: str) -> None:
-    makers = {"json": json_questions}
+    makers = {"json": json_questions, "protobuf": protobuf_questions}
     for name in wanted or makers:
         questions = list(makers[name]())
         entries = [kept(*both) for both in zip(questions, ask(classpath, questions), strict=True)]

@@ -1,0 +1,63 @@
+"""A file without what only some readers understand (``format=ignore_extensions``): extensions and custom options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from registry.formats.protobuf.elements import Enum, Field, Group, Message, OneOf, Option, ProtoFile, Service
+
+__all__ = ["without_extensions"]
+
+
+def without_extensions(file: ProtoFile) -> ProtoFile:
+    """Custom options go, Confluent's own excepted; ``extend`` and ``extensions`` go."""
+    return ProtoFile(
+        file.syntax,
+        file.package,
+        file.imports,
+        file.public_imports,
+        [_type(type_) for type_ in file.types],
+        [_service(service) for service in file.services],
+        [],
+        _kept(file.options),
+    )
+
+
+def _kept(options: Sequence[Option]) -> list[Option]:
+    return [option for option in options if not option.parenthesized or option.name.startswith("confluent.")]
+
+
+def _type(type_: Message | Enum) -> Message | Enum:
+    if isinstance(type_, Enum):
+        constants = [replace(constant, options=_kept(constant.options)) for constant in type_.constants]
+        return Enum(type_.name, constants, _kept(type_.options), type_.reserved)
+    return Message(
+        type_.name,
+        [_type(inner) for inner in type_.types],
+        _kept(type_.options),
+        type_.reserved,
+        _fields(type_.fields),
+        [_oneof(oneof) for oneof in type_.oneofs],
+        [],
+        [_group(group) for group in type_.groups],
+        [],
+    )
+
+
+def _fields(fields: Sequence[Field]) -> list[Field]:
+    return [replace(field, options=_kept(field.options)) for field in fields]
+
+
+def _group(group: Group) -> Group:
+    return replace(group, fields=_fields(group.fields))
+
+
+def _oneof(oneof: OneOf) -> OneOf:
+    groups = [_group(group) for group in oneof.groups]
+    return replace(oneof, fields=_fields(oneof.fields), groups=groups, options=_kept(oneof.options))
+
+
+def _service(service: Service) -> Service:
+    rpcs = [replace(rpc, options=_kept(rpc.options)) for rpc in service.rpcs]
+    return replace(service, rpcs=rpcs, options=_kept(service.options))
