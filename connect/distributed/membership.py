@@ -212,7 +212,8 @@ class Membership:
         """Wait for the end of a round, for this long at most; returns whether there is none under way."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._settled.wait()
+                while not self._settled.is_set():  # the next round may have begun before this is told of the end of one
+                    await self._settled.wait()
         return self._settled.is_set()
 
     async def submit_tasks(self, connector: str, tasks: Sequence[Mapping[str, str]]) -> None:
