@@ -33,7 +33,7 @@ def test_all_schemas_are_listed(client: TestClient) -> None:
 
 
 def test_types_and_metadata(client: TestClient) -> None:
-    assert client.get("/schemas/types").json()[0] == "AVRO"
+    assert client.get("/schemas/types").json() == ["JSON", "PROTOBUF", "AVRO"]
     assert client.get("/").json() == {}
     assert client.get("/v1/metadata/id").json() == {
         "scope": {
