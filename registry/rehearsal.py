@@ -39,7 +39,7 @@ class RehearsingClient(RegistryClient):
         """A rehearsing client of the same registry with the same settings; the given one is not to be used any more."""
         made = cls.__new__(cls)
         made.__dict__.update(client.__dict__)
-        made._attempts = 1
+        made._transport = client._transport.impatient()
         made.rehearsed = rehearsed
         made._made_up = {}
         return made

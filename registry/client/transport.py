@@ -1,0 +1,176 @@
+"""Requests to registries: over several addresses, again where that may help, failures as errors by kind."""
+
+from __future__ import annotations
+
+import copy
+import random
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Self
+from urllib.parse import unquote, urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+
+from registry.client.config import RegistryClientConfig
+from registry.client.errors import Incompatible, NotFound, Refused, Unavailable
+
+__all__ = ["Transport"]
+
+_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class _TlsAdapter(HTTPAdapter):
+    """Connections with a TLS context of one's own: key stores and versions that ``verify`` cannot say."""
+
+    def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
+        self._context = context
+        super().__init__(**options)
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=self._context, assert_hostname=self._asserted(), **options)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        return super().proxy_manager_for(proxy, ssl_context=self._context, **options)
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """The context has it all; requests would put its own authorities in place of the context's."""
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        return host, {"ssl_context": self._context, "cert_reqs": self._context.verify_mode}
+
+    def _asserted(self) -> bool | None:
+        return None if self._context.check_hostname else False
+
+
+class Transport:
+    """Sends to the address that answered last, and goes on to the next when it does not. Threads may share it."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        auth: tuple[str, str] | AuthBase | None = None,
+        tls: ssl.SSLContext | None = None,
+        verify: bool | str = True,
+        headers: Mapping[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None,
+        timeout_s: float | tuple[float, float] = 30,
+        attempts: int = 4,
+        wait_s: float = 0.2,
+        max_wait_s: float = 2.0,
+    ) -> None:
+        """``timeout_s`` is that of one request, or one to connect and one to be answered. Raises Refused for a bad address."""
+        self._places = [_place(part) for part in url.split(",") if part.strip()]
+        if not self._places:
+            raise Refused(f"'{url}' is no schema registry address: give http://HOST:PORT, several with commas between")
+        self._auth, self._timeout_s = auth, timeout_s
+        self._attempts, self._wait_s, self._max_wait_s = max(1, attempts), wait_s, max_wait_s
+        self._answered = 0
+        self._session = requests.Session()
+        self._session.headers.update({"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **(headers or {})})
+        self._session.verify = verify
+        self._session.proxies.update(proxies or {})
+        self._session.mount("http://", HTTPAdapter(pool_maxsize=16))
+        self._session.mount(
+            "https://", HTTPAdapter(pool_maxsize=16) if tls is None else _TlsAdapter(tls, pool_maxsize=16)
+        )
+
+    @classmethod
+    def configured(cls, settings: RegistryClientConfig, url: str) -> Self:
+        """As the settings say; raises ConfigError and Refused."""
+        return cls(
+            url,
+            auth=settings.bearer() or settings.basic_credentials(),
+            tls=settings.tls_context(),
+            headers=settings.all_headers(),
+            proxies=settings.proxies(),
+            timeout_s=(settings.connect_timeout_ms / 1000, settings.timeout_ms / 1000),
+            attempts=settings.max_retries + 1,
+            wait_s=settings.retry_wait_ms / 1000,
+            max_wait_s=settings.retry_max_wait_ms / 1000,
+        )
+
+    def impatient(self) -> Self:
+        """The same registries, each asked once."""
+        made = copy.copy(self)
+        made._attempts = 1
+        return made
+
+    def close(self) -> None:
+        self._session.close()
+
+    def ask(
+        self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Send a request until it is answered. A DELETE whose answer got lost is not repeated: it may have been done."""
+        failure = Unavailable("no attempt was made")
+        count, first = len(self._places), self._answered
+        for attempt in range(max(self._attempts, count)):
+            if attempt >= count:  # every address had its turn
+                pause_s = self._wait_s * 2.0 ** min(attempt - count, 20)
+                time.sleep(min(self._max_wait_s, pause_s) * random.uniform(0.5, 1))
+            place = (first + attempt) % count
+            base, own = self._places[place]
+            try:
+                answer = self._session.request(
+                    method,
+                    base + path,
+                    params=query,
+                    json=body,
+                    auth=self._auth or own,
+                    timeout=self._timeout_s,
+                    allow_redirects=False,
+                )
+            except requests.RequestException as error:
+                failure = Unavailable(f"The schema registry at {base}{path} cannot be reached: {error}")
+                if method == "DELETE" and not isinstance(error, requests.ConnectionError):
+                    break
+                continue
+            if answer.status_code not in _RETRIED:
+                self._answered = place
+                return _read(answer)
+            failure = Unavailable(*_described(answer))
+        raise failure
+
+
+def _place(text: str) -> tuple[str, tuple[str, str] | None]:
+    """An address without user and password, and these; what is shown of it in messages has no secret."""
+    address = text.strip().rstrip("/")
+    try:
+        parts = urlsplit(address)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fine = False
+    if not fine:
+        shown = address.rpartition("@")[2]
+        raise Refused(f"'{shown}' is no schema registry address: give http://HOST:PORT, several with commas between")
+    user, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return address, None
+    name, _, password = user.partition(":")
+    return parts._replace(netloc=host).geturl(), (unquote(name), unquote(password))
+
+
+def _read(answer: requests.Response) -> Any:
+    if not answer.ok:
+        message, code = _described(answer)
+        kinds = {404: NotFound, 409: Incompatible}
+        raise kinds.get(answer.status_code, Refused)(message, code)
+    try:
+        return answer.json()
+    except ValueError as error:
+        raise Refused(f"{answer.url} answered with something that is not JSON; is it a schema registry?") from error
+
+
+def _described(answer: requests.Response) -> tuple[str, int]:
+    """Message and error code of a failure, whoever wrote it."""
+    try:
+        body = answer.json()
+        return str(body["message"]), int(body["error_code"])
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.url} answered {answer.status_code} {answer.reason}", answer.status_code
