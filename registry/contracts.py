@@ -89,8 +89,8 @@ def _rule(value: object, where: str) -> dict[str, Any]:
     read: dict[str, Any] = {
         "name": _optional(given.get("name"), f"{where}.name"),
         "doc": _optional(given.get("doc"), f"{where}.doc"),
-        "kind": _one_of(given.get("kind") or "TRANSFORM", _KINDS, f"{where}.kind"),
-        "mode": _one_of(given.get("mode") or "WRITEREAD", modes, f"{where}.mode"),
+        "kind": _one_of("TRANSFORM" if given.get("kind") is None else given["kind"], _KINDS, f"{where}.kind"),
+        "mode": _one_of("WRITEREAD" if given.get("mode") is None else given["mode"], modes, f"{where}.mode"),
         "type": _optional(given.get("type"), f"{where}.type"),
         "tags": sorted(set(_texts(given.get("tags"), f"{where}.tags"))),
         "params": {name: _scalar(params[name], f"{where}.params.{name}") for name in sorted(params)},
