@@ -16,10 +16,11 @@ from connect.assembly import TaskParts, job_runner, sink_runner, source_runner
 from connect.clients import patiently
 from connect.connector_config import CommonConfig
 from connect.control import Runner, Stopped, TaskControl
+from connect.errors import RemoteError
 from connect.hosts.restarts import Restarts
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import parse
-from tidegate.kit.errors import TidegateError
+from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
@@ -188,7 +189,16 @@ class HostedTask:
         if question != "offsets":
             values |= {"task": setup.task, "attempt": setup.attempt}
         about = f"{question} for {setup.connector}-{setup.task}"
-        return patiently(lambda: self._link.call(question, **values), self._control.stopping, about)
+
+        def asked() -> Any:
+            try:
+                return self._link.call(question, **values)
+            except RemoteError as error:
+                if question == "fence" and error.http_status >= 500:  # the leader is away, or another one by now
+                    raise RetriableError(str(error)) from error
+                raise
+
+        return patiently(asked, self._control.stopping, about)
 
     def _tell(self, state: str, trace: str | None = None) -> None:
         self._event("task_state", attempt=self._setup.attempt, state=state, trace=trace)
