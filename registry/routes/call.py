@@ -125,6 +125,12 @@ class Call:
         """The subjects that the user may know of."""
         return subjects if self.view is None else [name for name in subjects if self.view(name)]
 
+    def permitted(self, found: SchemaVersion) -> SchemaVersion:
+        """What was found under a subject, maybe a namesake's in another context: the user needs the right to that too."""
+        if self.view is not None and found.subject != self.place:
+            self.view.require(found.subject)
+        return found
+
     def visible(self, found: SchemaVersion) -> SchemaVersion:
         """The same schema where the user may see it; raises SchemaNotFound where that is nowhere."""
         if self.view is None or self.view(found.subject):

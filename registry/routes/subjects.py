@@ -44,6 +44,7 @@ def look_up_schema_under_subject(call: Call) -> Any:
     """Where a schema is registered under the subject."""
     wanted = definition(call.json())
     found = call.registry.lookup(call.subject, wanted, normalize=call.flag(NORMALIZE), deleted=call.flag(DELETED))
+    call.permitted(found)
     return answers.version(found, text=_formatted(call, found), history=False)
 
 
@@ -100,7 +101,7 @@ async def delete_schema_version(call: Call) -> Any:
 
 def get_referenced_by(call: Call) -> Any:
     """Ids of the schemas that refer to a version."""
-    found = call.registry.version(call.subject, call.version, deleted=True)
+    found = call.permitted(call.registry.version(call.subject, call.version, deleted=True))
     return call.page(call.registry.referenced_by(found, deleted=call.flag(DELETED)), 1000)
 
 
@@ -108,14 +109,14 @@ async def modify_tags(call: Call) -> Any:
     """Register a version that differs from this one in tags, metadata or rules."""
     if not is_valid(call.subject, for_settings=False):
         raise InvalidSubject(call.subject)
-    found = call.registry.version(call.subject, call.version)
+    found = call.permitted(call.registry.version(call.subject, call.version))
     change = tag_change(call.json())
     return answers.registered(await call.registry.change_tags(call.subject, found, change))
 
 
 def _version(call: Call) -> SchemaVersion:
     number = call.version
-    return call.registry.version(call.subject, number, deleted=call.flag(DELETED) and number != LATEST)
+    return call.permitted(call.registry.version(call.subject, number, deleted=call.flag(DELETED) and number != LATEST))
 
 
 def _formatted(call: Call, found: SchemaVersion) -> str | None:

@@ -268,3 +268,11 @@ def test_a_reference_is_nobody_s_way_round(client: TestClient) -> None:
     for path in ("/subjects/cave-1/versions", "/subjects/cave-1", "/compatibility/subjects/cave-1/versions"):
         assert client.post(path, json=body, auth=ALADDIN).status_code == 403
     assert client.post("/subjects/cave-1/versions", json=body, auth=ADMIN).status_code == 200
+
+
+def test_a_namesake_in_another_context_is_nobody_s_way_round(client: TestClient) -> None:
+    register(client, ":.genie:cave-1", ADMIN)  # it answers for cave-1 as long as that has no versions
+    for method, path in (("GET", "/subjects/cave-1/versions/1"), ("GET", "/subjects/cave-1/versions/latest/schema")):
+        assert client.request(method, path, auth=ADMIN).status_code == 200, path
+        assert client.request(method, path, auth=ALADDIN).status_code == 403, path
+    assert client.post("/subjects/cave-1", json=SCHEMA, auth=ALADDIN).status_code == 403
