@@ -1,0 +1,21 @@
+"""The examples of docs/serde.md run as they stand there, and its table names the Arrow types that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import registry.serde
+
+PAGE = (Path(__file__).parents[3] / "docs" / "serde.md").read_text()
+
+
+def test_the_examples_run() -> None:
+    examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(examples) == 4
+    exec("".join(examples), {})  # noqa: S102
+
+
+def test_the_page_names_what_is_public() -> None:
+    helpers = {"DecodedRun", "SerializationError", "frame", "unframe", "subject_name"}
+    assert all(f"`{name}`" in PAGE or f"{name}(" in PAGE for name in set(registry.serde.__all__) - helpers)
