@@ -166,7 +166,7 @@ def written(files: list[Path]) -> Counter[tuple[str, int]]:
 
 def run(folder: Path, seed: int, kafka: str, mode: str) -> dict[str, object]:
     chance = random.Random(seed)
-    strikes = chance.randint(4, 8)
+    strikes = effort(3, chance.randint(4, 8))
     total, topics = strikes * 600, [f"t{number}" for number in range(SOURCES)]
     out = folder / "out"
     with cluster(folder, kafka, mode, chance) as group:
@@ -192,7 +192,7 @@ def run(folder: Path, seed: int, kafka: str, mode: str) -> dict[str, object]:
             return wanted <= written([out]).keys()
 
         try:
-            wait_until(complete, "all numbers in the sink's file", 240, pause_s=0.5)
+            wait_until(complete, "all numbers in the sink's file", 150, pause_s=0.5)
         except TimeoutError as error:
             missing = wanted - written([out]).keys()
             states = {
