@@ -27,7 +27,7 @@ from tidegate.kit.config import parse
 
 if TYPE_CHECKING:
     from broker.client import FetchedBatches
-    from registry.rehearsal import Rehearsal
+    from registry.client.rehearsal import Rehearsal
 
 __all__ = ["Preview", "preview"]
 

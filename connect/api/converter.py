@@ -12,7 +12,7 @@ from connect.api.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from registry.rehearsal import Rehearsal
+    from registry.client.rehearsal import Rehearsal
 
 __all__ = ["Converted", "Converter", "ConverterContext", "HeaderConverter"]
 
@@ -25,7 +25,7 @@ class ConverterContext:
     connector: str = ""
     rehearsals: list[Rehearsal] | None = None
     """Where this is a list nothing may be written, to a schema registry neither; what would be registered goes here
-    (``registry.rehearsal``)."""
+    (``registry.client.rehearsal``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

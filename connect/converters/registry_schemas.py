@@ -105,7 +105,7 @@ class RegistrySchemas:
         self._settings, self._context, self._type = settings, context, schema_type
         client = RegistryClient.from_properties(_client_properties(settings))
         if context.rehearsals is not None:
-            from registry.rehearsal import RehearsingClient
+            from registry.client.rehearsal import RehearsingClient
 
             client = RehearsingClient.over(client, context.rehearsals)
         self.client = client
