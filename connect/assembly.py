@@ -33,7 +33,7 @@ from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 
 if TYPE_CHECKING:
-    from registry.rehearsal import Rehearsal
+    from registry.client.rehearsal import Rehearsal
 
 __all__ = ["TaskParts", "converter", "job_runner", "sink_runner", "source_runner"]
 
@@ -62,6 +62,8 @@ class TaskParts:
     """Ask the worker: "fence" (end what forerunners of the connector's tasks can write), "confirm" (the task is still to run
     as it was set up; raises where not), "offsets" (the connector's positions in the worker's topic)."""
 
+    keep_offsets: Callable[[Mapping[bytes, Mapping[str, Any]]], None]
+    """Have the worker commit positions, by their keys, where it keeps them itself (standalone)."""
 
     @property
     def clients(self) -> TaskClients:
