@@ -42,6 +42,12 @@ class WorkerConfig(GroupConfig, HostConfig):
     offset_partitions: int = key(
         "offset.storage.partitions", default=25, type=KeyType.INT, importance="low", doc="Its partitions."
     )
+    offset_file: str | None = key(
+        "offset.storage.file.filename",
+        default=None,
+        importance="high",
+        doc="File that holds source offsets; it makes the worker a standalone one, which has none of the three topics.",
+    )
     status_topic: str = key(
         "status.storage.topic", default="connect-status", importance="high", doc="Topic that holds states."
     )

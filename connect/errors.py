@@ -8,6 +8,7 @@ TidegateError
 │   ├── Forbidden               403
 │   ├── NotFound                404  no such connector, task or plugin
 │   └── AlreadyExists           409
+├── Unsupported                 500  not in this mode of the worker
 ├── Elsewhere                   409  another worker of the group can do it: the request is passed on to it
 └── RetriableError
     ├── Conflict                409  a concurrent change; the same request may succeed soon
@@ -34,6 +35,7 @@ __all__ = [
     "RemoteError",
     "StartingUp",
     "UnknownPlugin",
+    "Unsupported",
 ]
 
 
@@ -84,6 +86,10 @@ class Elsewhere(TidegateError):
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
         self.url = url
+
+
+class Unsupported(TidegateError):
+    """A worker in this mode does not do this."""
 
 
 class StartingUp(RetriableError):

@@ -7,7 +7,7 @@ users that are more than a record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from connect.distributed.protocol import CONNECTOR, Item
@@ -282,6 +282,10 @@ class Herder:
         """The committed positions of a source, for a connector that asks."""
         assert self._reconciler is not None
         return await self._reconciler.offsets_of(connector)
+
+    async def keep_offsets(self, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Commit positions that a task has come to, by their keys; of a standalone worker."""
+        await self.offsets.put_all([(key.encode(), offset) for key, offset in offsets])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
+from starlette.routing import BaseRoute
+
 from connect.clients import TaskClients, worker_client
 from connect.config import WorkerConfig
 from connect.distributed.fencing import ZombieFencing
@@ -20,7 +22,7 @@ from connect.exactly_once import transactional_ids
 from connect.herder import Herder
 from connect.metrics import WorkerCollector
 from connect.operations import Operations
-from connect.plugins import load_plugins
+from connect.plugins import PluginRegistry, load_plugins
 from connect.routes import all_routes
 from connect.routes.connectors import ConnectorRoutes
 from connect.routes.plugins import PluginRoutes
@@ -87,15 +89,7 @@ class ConnectServer:
             exactly_once=self._config.exactly_once_source.lower() == "enabled",
         )
         admin, clients = await self._connect()
-        configs, statuses = await self._read_stores(clients, herder)
-        membership = self._membership = Membership(
-            self._config,
-            worker_client(self._properties),
-            self._config.group_id,
-            configs=configs,
-            work=herder,
-            peers=self._peers,
-        )
+        statuses = await self._read_stores(clients, herder)
         operations = Operations(herder, worker, plugins, admin)
         metrics = Metrics()
         metrics.collect_from(WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses)))
@@ -104,16 +98,32 @@ class ConnectServer:
             ConnectorRoutes(operations, topic_tracking=self._config.topic_tracking),
             PluginRoutes(operations),
         )
-        routes += InternalRoutes(herder, membership, plugins, self._config).routes()
-        routes = Forwarding(self._peers).over(routes)
+        routes = self._group_routes(routes, herder, plugins)
         app = face(routes, name="kafka_connect_worker", metrics=metrics, render_error=render_error)
         self._http = HttpServer(app, host, port)
         await self._http.start()
         herder.worker_id = self._worker_id(self._http.port)
-        await self._join(herder, membership, admin)
+        await self._take_part(herder, operations)
         return {"connect": self._http.url}
 
-    async def _join(self, herder: Herder, membership: Membership, admin: Admin) -> None:
+    def _group_routes(self, routes: list[BaseRoute], herder: Herder, plugins: PluginRegistry) -> list[BaseRoute]:
+        """The routes as a worker of a group has them: with those for its leader, and passed on where another must answer."""
+        membership = self._membership = Membership(
+            self._config,
+            worker_client(self._properties),
+            self._config.group_id,
+            configs=herder.configs,
+            work=herder,
+            peers=self._peers,
+        )
+        herder.group = membership
+        routes += InternalRoutes(herder, membership, plugins, self._config).routes()
+        return Forwarding(self._peers).over(routes)
+
+    async def _take_part(self, herder: Herder, operations: Operations) -> None:
+        """Join the group; what is to run here begins with its first round."""
+        assert self._membership is not None and self._admin is not None
+        membership = self._membership
         membership.url = f"http://{herder.worker_id}/"
         leadership = self._leadership = Leadership(self._config, membership, herder.configs)
         if self._config.leads_transactionally:
@@ -127,7 +137,7 @@ class ConnectServer:
         )
         herder.fencing = fencing.fence
         herder.start(membership)
-        await membership.evict_former_self(admin)
+        await membership.evict_former_self(self._admin)
         await membership.start()
         await membership.wait_settled_for(_FIRST_ROUND_S)
 
@@ -174,7 +184,7 @@ class ConnectServer:
         consumer = worker_client(self._properties, "consumer").with_properties({"isolation.level": "read_committed"})
         return admin, TopicClients(admin, self._producer, consumer, self._config.replication_fit)
 
-    async def _read_stores(self, clients: TopicClients, herder: Herder) -> tuple[ConfigStore, StatusStore]:
+    async def _read_stores(self, clients: TopicClients, herder: Herder) -> StatusStore:
         from broker.client import NewTopic
 
         def topic(name: str, partitions: int, replication: int) -> CompactedTopic:
@@ -189,7 +199,7 @@ class ConnectServer:
         self._stores = [configs, offsets, statuses]
         herder.configs, herder.offsets, herder.statuses = configs, offsets, statuses
         await asyncio.gather(*(store.start() for store in self._stores))
-        return configs, statuses
+        return statuses
 
     async def _leader_writer(self, membership: Membership) -> FencingLeaderWriter:
         from broker.client import TopicPartition

@@ -14,6 +14,7 @@ from connect.deliveries import AtLeastOnce, Delivery, ExactlyOnce, OnCommitted
 from connect.exactly_once import BoundaryRequests, boundary_of, enabled_in
 from connect.senders import KafkaOffsets, KafkaSender, TopicRules, TransactionalSender
 from connect.source_offsets import OffsetKeys, SubmittedBatches
+from connect.standalone.offsets import KeptOffsets
 
 if TYPE_CHECKING:
     from connect.assembly import TaskParts
@@ -30,11 +31,15 @@ class SourceEnds:
         groups = topic_groups(parts.config, config.topic_creation_groups)
         rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
         clients, topic = parts.clients, config.offsets_topic or worker.offset_topic
-        self._copy = KafkaOffsets(loop, clients.offsets_producer(), worker.offset_topic) if self._separate else None
+        standalone = worker.offset_file is not None
+        copied = self._separate and not standalone
+        self._copy = KafkaOffsets(loop, clients.offsets_producer(), worker.offset_topic) if copied else None
         self._transactional: TransactionalSender | None = None
-        self._offsets: KafkaOffsets | None = None
+        self._offsets: KafkaOffsets | KeptOffsets | None = None
         if enabled_in(parts.worker):
             self._transactional = TransactionalSender(loop, clients, rules, topic, self._copy)
+        elif standalone and not self._separate:
+            self._offsets = KeptOffsets(parts.keep_offsets)
         else:
             producer = clients.own_offsets_producer() if self._separate else clients.offsets_producer()
             self._offsets = KafkaOffsets(loop, producer, topic, self._copy)

@@ -42,6 +42,10 @@ class WorkerListener(Protocol):
         """The committed positions of a source, for a connector or task that asks."""
         ...
 
+    async def keep_offsets(self, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Commit positions of a source, by their keys, where the worker itself keeps them (standalone)."""
+        ...
+
     async def fence(self, connector: str) -> None:
         """End what producers of earlier tasks of an exactly-once source can write, if they may still be about."""
         ...
@@ -278,6 +282,7 @@ class Worker:
         answers: dict[str, Callable[..., Awaitable[Any]]] = {}
         if self.listener is not None:
             answers["offsets"] = self.listener.offsets_of
+            answers["keep_offsets"] = self.listener.keep_offsets
         if name in ("fence", "confirm"):
             return await self._preflight(name, (values["connector"], values["task"]), values["attempt"])
         return await answers[name](**values)

@@ -60,9 +60,30 @@ def _load(path: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def serve(name: str, properties: Mapping[str, str], *, ready_file: Path | None, stop_with_stdin: bool) -> int:
-    """Run one component in this process until it is told to stop; returns the exit status."""
-    return service.run(COMPONENTS[name].build(properties), ready_file=ready_file, stop_with_stdin=stop_with_stdin)
+def serve(
+    name: str,
+    properties: Mapping[str, str],
+    *,
+    ready_file: Path | None,
+    stop_with_stdin: bool,
+    connector_files: Sequence[Path] = (),
+) -> int:
+    """Run one component in this process until it is told to stop; returns the exit status.
+
+    A worker with ``connector_files``, or with a standalone worker's properties, is connect-standalone.
+    """
+    made = _standalone(properties, connector_files) if name == "connect" else None
+    return service.run(
+        made or COMPONENTS[name].build(properties), ready_file=ready_file, stop_with_stdin=stop_with_stdin
+    )
+
+
+def _standalone(properties: Mapping[str, str], connector_files: Sequence[Path]) -> Service | None:
+    from connect.standalone.server import StandaloneServer, is_standalone
+
+    if connector_files or is_standalone(properties):
+        return StandaloneServer(properties, connector_files)
+    return None
 
 
 LISTEN_DEFAULTS: Final = {

@@ -177,6 +177,7 @@ class HostedTask:
             on_topic=lambda topic: self._event("topic", topic=topic),
             on_progress=lambda progress: self._event("progress", progress=progress),
             ask_worker=self._ask,
+            keep_offsets=self._keep_offsets,
         )
         if issubclass(cls.task_class, SourceTask):
             return source_runner(parts)
@@ -199,6 +200,9 @@ class HostedTask:
                 raise
 
         return patiently(asked, self._control.stopping, about)
+
+    def _keep_offsets(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
+        self._link.call("keep_offsets", offsets=[(key.decode(), dict(offset)) for key, offset in offsets.items()])
 
     def _tell(self, state: str, trace: str | None = None) -> None:
         self._event("task_state", attempt=self._setup.attempt, state=state, trace=trace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,10 @@ class OffsetStore:
         known = self._offsets.get(connector, {}).get(canonical(partition))
         key = known.key if known is not None else offset_key(connector, partition)
         await self._topic.write((key.encode(), None if offset is None else encoded(dict(offset))))
+
+    async def put_all(self, positions: Sequence[tuple[bytes, Mapping[str, Any]]]) -> None:
+        """Set positions by the keys of their records."""
+        await self._topic.write(*((key, encoded(dict(offset))) for key, offset in positions))
 
     def _apply(self, record: KafkaRecord) -> None:
         parsed = parsed_offset(record, self._topic.name)
