@@ -97,6 +97,10 @@ def _debezium(target: Path, pin: dict[str, str]) -> None:
     _maven("debezium", target / "libs", pin, "debezium", groups)
 
 
+def _avro(target: Path, pin: dict[str, str]) -> None:
+    _maven("avro", target / "libs", pin, "avro")
+
+
 def _hdfs(target: Path, pin: dict[str, str]) -> None:
     _maven("hdfs", target / "libs", pin, "hdfs")
 
@@ -190,6 +194,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "postgres": _postgres,
     "s3": _s3,
     "hdfs": _hdfs,
+    "avro": _avro,
     "debezium": _debezium,
     "franz-go": _franz_go,
     "node-clients": _node_clients,
