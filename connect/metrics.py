@@ -20,8 +20,9 @@ class WorkerCollector(Collector):
         self,
         statistics: Callable[[], Mapping[TaskId, Mapping[str, Any]]],
         states: Callable[[], Iterable[tuple[str, int | None, str]]],
+        host_memory: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
-        self._statistics, self._states = statistics, states
+        self._statistics, self._states, self._host_memory = statistics, states, host_memory
 
     def collect(self) -> Iterable[Metric]:
         connectors = GaugeMetricFamily(
@@ -39,6 +40,12 @@ class WorkerCollector(Collector):
                 tasks.add_metric([name, str(number), state.lower()], 1)
         yield connectors
         yield tasks
+        memory = GaugeMetricFamily(
+            "tidegate_connect_task_host_memory_bytes", "Resident memory of each task host.", labels=["host"]
+        )
+        for host, taken in self._host_memory().items():
+            memory.add_metric([str(host)], taken)
+        yield memory
         families: dict[str, Metric] = {}
         for (name, number), values in self._statistics().items():
             for key, value in values.items():

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 from connect.api import MAX_BATCH_BYTES, RecordBatch, SourceConnector
-from connect.source_offsets import OffsetKeys, SubmittedBatches
 from connect.bench import Bench
+from connect.source_offsets import OffsetKeys, SubmittedBatches
 from tidegate.kit.config import validate
 
 __all__ = ["SourceSuite"]
