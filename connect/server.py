@@ -92,7 +92,7 @@ class ConnectServer:
         statuses = await self._read_stores(clients, herder)
         operations = Operations(herder, worker, plugins, admin)
         metrics = Metrics()
-        metrics.collect_from(WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses)))
+        metrics.collect_from(WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses), lambda: worker.host_memory))
         routes = all_routes(
             RootRoutes(_commit(), lambda: self._cluster_id, self._health),
             ConnectorRoutes(operations, topic_tracking=self._config.topic_tracking),
