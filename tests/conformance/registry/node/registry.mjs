@@ -38,6 +38,6 @@ try {
   await registry.register({ type: SchemaType.AVRO, schema: JSON.stringify(wrong) }, { subject: "shop.Order", compatibility: COMPATIBILITY.FULL });
   told.refused = "nothing";
 } catch (error) {
-  told.refused = error.name;
+  told.refused = `${error.name} ${error.status}`;
 }
 console.log(JSON.stringify(told));
