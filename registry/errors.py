@@ -3,6 +3,7 @@
 RegistryError
 ├── InvalidBody         400     the body of a request is not what it should be
 ├── NotFound            404xx   nothing of that name, version or id
+├── Conflict            4090x   an association is in the way
 ├── Incompatible        40901   the schema breaks its subject's compatibility level
 ├── Unprocessable       422xx   the request has to change: schema, version, level, mode, references
 └── StoreError          5000x   the log that holds the schemas failed; retriable where a later try may help
@@ -15,9 +16,13 @@ from typing import ClassVar
 from tidegate.kit.errors import TidegateError
 
 __all__ = [
+    "AssociationFrozen",
+    "AssociationNotFound",
     "ConfigNotConfigured",
+    "Conflict",
     "ContextNotEmpty",
     "Incompatible",
+    "InvalidAssociation",
     "InvalidBody",
     "InvalidCompatibilityLevel",
     "InvalidContext",
@@ -27,17 +32,21 @@ __all__ = [
     "InvalidSubject",
     "InvalidVersion",
     "ModeNotConfigured",
+    "NoActiveVersion",
     "NotFound",
     "OperationNotPermitted",
     "ReferenceExists",
     "RegistryError",
+    "ResourceAssociated",
     "SchemaNotFound",
     "SchemaTooLarge",
     "StoreError",
     "StoreMisconfigured",
     "StoreTimeout",
+    "SubjectAssociated",
     "SubjectNotFound",
     "SubjectNotSoftDeleted",
+    "SubjectOwned",
     "SubjectSoftDeleted",
     "Unprocessable",
     "VersionNotFound",
@@ -140,6 +149,55 @@ class ModeNotConfigured(NotFound):
         super().__init__(f"Subject '{subject}' does not have subject-level mode configured")
 
 
+class AssociationNotFound(NotFound):
+    error_code = 40410
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"Association for '{resource}' not found.")
+
+
+class Conflict(RegistryError):
+    """What is asked for does not go together with an association."""
+
+    http_status = 409
+    error_code = 409
+
+
+class ResourceAssociated(Conflict):
+    error_code = 40903
+
+    def __init__(self, kind: str, resource: str) -> None:
+        super().__init__(f"An association of type '{kind}' already exists for resource '{resource}'")
+
+
+class SubjectAssociated(Conflict):
+    error_code = 40904
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"An association already exists for subject '{subject}'")
+
+
+class SubjectOwned(Conflict):
+    error_code = 40905
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"A strong association already exists for subject '{subject}'")
+
+
+class NoActiveVersion(Conflict):
+    error_code = 40907
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"No active (non-deleted) version exists for subject '{subject}'")
+
+
+class AssociationFrozen(Conflict):
+    error_code = 40908
+
+    def __init__(self, kind: str, subject: str) -> None:
+        super().__init__(f"The association of type  '{kind}' is frozen for subject '{subject}'")
+
+
 class Incompatible(RegistryError):
     """``messages`` are Confluent's, one for each difference, then what it was compared with."""
 
@@ -199,8 +257,9 @@ class OperationNotPermitted(Unprocessable):
 class ReferenceExists(Unprocessable):
     error_code = 42206
 
-    def __init__(self, subject: str, version: int) -> None:
-        key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+    def __init__(self, subject: str, version: int | None = None) -> None:
+        """Without a version: to one of the subject."""
+        key = subject if version is None else f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
         super().__init__(f"One or more references exist to the schema {key}.")
 
 
@@ -224,6 +283,13 @@ class ContextNotEmpty(Unprocessable):
 
     def __init__(self, context: str) -> None:
         super().__init__(f"The specified context '{context}' is not empty.")
+
+
+class InvalidAssociation(Unprocessable):
+    error_code = 42212
+
+    def __init__(self, member: str, detail: str) -> None:
+        super().__init__(f"The association specified an invalid value for property: '{member}', detail: {detail}")
 
 
 class StoreError(RegistryError):

@@ -16,6 +16,7 @@ from uuid import UUID
 import orjson
 
 from registry import contracts
+from registry.associations.model import Resource
 from registry.errors import InvalidBody
 from registry.formats.json_text import write_json
 from registry.formats.parsed import Reference
@@ -59,9 +60,10 @@ class KeyType(Enum):
     CLEAR_SUBJECT = "CLEAR_SUBJECT"
     CONTEXT = "CONTEXT"
     ASSOC = "ASSOC"
-    """Which resource a subject belongs to (Confluent 8); known, and left as it is."""
+    """Which resource a subject belongs to (Confluent 8)."""
 
 
+_RESOURCE: Final = ("resourceName", "resourceNamespace", "resourceType", "associationType")
 _KEY_TYPES: Final = {kind.value: kind for kind in KeyType}
 
 
@@ -69,13 +71,14 @@ _KEY_TYPES: Final = {kind.value: kind for kind in KeyType}
 class RecordKey:
     """What a record is about. ``subject`` None is the global config or mode; ``version`` belongs to SCHEMA keys.
 
-    ``context`` belongs to CONTEXT keys.
+    ``context`` belongs to CONTEXT keys, ``resource`` to ASSOC keys.
     """
 
     type: KeyType
     subject: str | None = None
     version: int | None = None
     context: str | None = None
+    resource: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,9 @@ def encode_key(key: RecordKey) -> bytes:
     parts = [f'{{"keytype":"{key.type.value}"']
     if key.context is not None:
         parts.append(f'"tenant":"{TENANT}","context":{write_json(key.context)}')
+    if key.resource is not None:
+        parts.append(f'"tenant":"{TENANT}"')
+        parts += (f'"{name}":{write_json(text)}' for name, text in zip(_RESOURCE, key.resource, strict=True))
     if key.subject is not None:
         parts.append(f'"subject":{write_json(key.subject)}')
     if key.version is not None:
@@ -176,6 +182,11 @@ def decode_key(data: bytes | None) -> RecordKey:
         if not isinstance(value.get("context"), str):
             raise InvalidRecord("a CONTEXT key needs a context")
         return RecordKey(type_, context=value["context"])
+    if type_ is KeyType.ASSOC:
+        named = [value.get(name) for name in _RESOURCE]
+        if subject is None or not all(isinstance(name, str) for name in named):
+            raise InvalidRecord("an ASSOC key needs a subject and its resource")
+        return RecordKey(type_, subject, resource=Resource(*map(str, named)))
     if type_ is KeyType.DELETE_SUBJECT and subject is None:
         raise InvalidRecord(f"a {type_.value} key needs a subject")
     return RecordKey(type_, subject)

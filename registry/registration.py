@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from registry import contracts
+from registry.associations.model import STRONG
 from registry.catalog import LATEST, Candidate, Catalog, as_version, fill_in
 from registry.errors import Incompatible, InvalidSchema, OperationNotPermitted, RegistryError
-from registry.records import KeyType, RecordKey, SchemaVersion
+from registry.records import KeyType, RecordKey, SchemaVersion, encode_value
 from registry.schemas import Definition
 from registry.state import State
-from registry.subjects import DEFAULT_CONTEXT, bare_context, context_of
+from registry.subjects import DEFAULT_CONTEXT, bare_context, context_of, within
 from registry.tags import Tags, retagged, tagged_entities
 
 __all__ = ["NewSchema", "Planned", "Registration", "TagChange"]
@@ -54,6 +55,9 @@ class Planned(NamedTuple):
 
     version: SchemaVersion
     records: list[tuple[RecordKey, SchemaVersion | dict[str, str] | None]]
+
+    def encoded(self) -> list[tuple[RecordKey, bytes | None]]:
+        return [(key, None if value is None else encode_value(value)) for key, value in self.records]
 
 
 class Registration:
@@ -107,6 +111,7 @@ class Registration:
             raise InvalidSchema("Empty schema")
         strict = new.id is None and scoped.validate_new
         sent = self._catalog.candidate(subject, definition, normalize=normalize, strict=strict)
+        self._check_references(subject, definition)
 
         schema_id = new.id
         known = self._state.id_of(context_of(subject), as_version(subject, sent.definition).fingerprint)
@@ -128,6 +133,14 @@ class Registration:
         if number != next_version and not importing:
             raise InvalidSchema("Version is not one more than previous version")
         return self._planned(subject, sent, number, schema_id)
+
+    def _check_references(self, subject: str, definition: Definition) -> None:
+        """What belongs to a topic alone cannot be referred to."""
+        for reference in definition.references:
+            if self._state.associations.of_subject(within(subject, reference.subject), lifecycle=STRONG):
+                raise OperationNotPermitted(
+                    f"Subject '{reference.subject}' has a strong association and cannot be referenced"
+                )
 
     def _retagged(self, subject: str, new: NewSchema) -> Definition:
         if not new.add_tags and not new.remove_tags:

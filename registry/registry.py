@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+from registry.associations import changes
+from registry.associations.model import STRONG, Association
+from registry.associations.wanted import Change, Delete, Request
 from registry.catalog import LATEST, Catalog, parse_version
 from registry.compatibility import Level
 from registry.errors import (
+    AssociationNotFound,
     ContextNotEmpty,
     Incompatible,
     InvalidSubject,
+    NoActiveVersion,
     OperationNotPermitted,
     ReferenceExists,
+    SubjectAssociated,
     SubjectNotFound,
     SubjectNotSoftDeleted,
     SubjectSoftDeleted,
@@ -68,19 +76,47 @@ class Registry(Catalog):
         return await self._register(subject, new, normalize=False, force=False)
 
     async def _register(self, subject: str, new: NewSchema, *, normalize: bool, force: bool) -> SchemaVersion:
-        async with self._store.writing():
-            try:
-                outcome = self._registration.plan(subject, new, normalize=normalize, force=force)
-            except Incompatible:
-                self._metrics.incompatible.inc()
-                raise
+        if new.id is not None:
+            # An id of the client's own may clash with any other.
+            async with self._store.writing():
+                outcome = self._plan(subject, new, normalize=normalize, force=force)
+                return await self._written(outcome) if isinstance(outcome, Planned) else outcome
+        async with self._store.registering():
+            return await self._register_among_others(subject, new, normalize=normalize, force=force)
+
+    async def _written(self, planned: Planned) -> SchemaVersion:
+        """Within ``Store.writing``: write what was planned."""
+        await self._store.put_all(planned.encoded())
+        self._metrics.registered.labels(planned.version.schema_type).inc()
+        return planned.version
+
+    async def _register_among_others(
+        self, subject: str, new: NewSchema, *, normalize: bool, force: bool
+    ) -> SchemaVersion:
+        """Others may be registering: what goes to the same subject, or is the same schema, waits for what was first."""
+        while True:
+            outcome = self._plan(subject, new, normalize=normalize, force=force)
+            context = context_of(subject)
+            claims: tuple[Hashable, ...] = (subject,)
+            if isinstance(outcome, Planned):
+                claims = (subject, (context, outcome.version.fingerprint))
+            before = self._store.under_way(claims)
+            if before is not None:
+                await asyncio.wait([before])
+                continue
             if not isinstance(outcome, Planned):
                 return outcome
-            await self._store.put_all(
-                (key, None if value is None else encode_value(value)) for key, value in outcome.records
-            )
+            self.state.promised[context] = max(self.state.promised.get(context, 0), outcome.version.id)
+            await asyncio.shield(self._store.enqueue(outcome.encoded(), claims))
             self._metrics.registered.labels(outcome.version.schema_type).inc()
             return outcome.version
+
+    def _plan(self, subject: str, new: NewSchema, *, normalize: bool, force: bool) -> SchemaVersion | Planned:
+        try:
+            return self._registration.plan(subject, new, normalize=normalize, force=force)
+        except Incompatible:
+            self._metrics.incompatible.inc()
+            raise
 
     # -- deleting
 
@@ -93,6 +129,9 @@ class Registry(Catalog):
             if version.deleted and not permanent:
                 raise VersionSoftDeleted(subject, number)
             self.settings.check_not_read_only(subject)
+            alone = all(each == version for each in self.state.versions(subject))
+            if not permanent and alone and self.state.associations.of_subject(subject):
+                raise NoActiveVersion(subject)
             if self.referenced_by(version, deleted=permanent):
                 raise ReferenceExists(subject, version.version)
             if permanent and not version.deleted:
@@ -110,27 +149,32 @@ class Registry(Catalog):
     async def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete every version of a subject, softly first and for good the second time; returns their numbers."""
         async with self._store.writing():
-            if not self.has(subject, deleted=True):
-                raise SubjectNotFound(subject)
-            if not permanent and not self.has(subject):
-                raise SubjectSoftDeleted(subject)
-            self.settings.check_not_read_only(subject)
-            doomed = self.state.versions(subject, deleted=permanent)
-            for version in doomed:
-                self._check_unreferenced(version, deleted=permanent)
-                if permanent and not version.deleted:
-                    raise SubjectNotSoftDeleted(subject)
-            if permanent:
-                # Newest first: a version may refer to an older one of its own subject.
-                await self._store.put_all(
-                    (RecordKey(KeyType.SCHEMA, subject, version.version), None) for version in reversed(doomed)
-                )
-                await self._drop_settings(subject)
-            elif doomed:
-                value = {"subject": subject, "version": doomed[-1].version}
-                await self._store.put(RecordKey(KeyType.DELETE_SUBJECT, subject), encode_value(value))
-            self._metrics.deleted.inc(len(doomed))
-            return [version.version for version in doomed]
+            return await self._delete_subject(subject, permanent=permanent)
+
+    async def _delete_subject(self, subject: str, *, permanent: bool) -> list[int]:
+        if not self.has(subject, deleted=True):
+            raise SubjectNotFound(subject)
+        if not permanent and not self.has(subject):
+            raise SubjectSoftDeleted(subject)
+        self.settings.check_not_read_only(subject)
+        doomed = self.state.versions(subject, deleted=permanent)
+        if self.state.associations.of_subject(subject):
+            raise SubjectAssociated(subject)
+        for version in doomed:
+            self._check_unreferenced(version, deleted=permanent)
+            if permanent and not version.deleted:
+                raise SubjectNotSoftDeleted(subject)
+        if permanent:
+            # Newest first: a version may refer to an older one of its own subject.
+            await self._store.put_all(
+                (RecordKey(KeyType.SCHEMA, subject, version.version), None) for version in reversed(doomed)
+            )
+            await self._drop_settings(subject)
+        elif doomed:
+            value = {"subject": subject, "version": doomed[-1].version}
+            await self._store.put(RecordKey(KeyType.DELETE_SUBJECT, subject), encode_value(value))
+        self._metrics.deleted.inc(len(doomed))
+        return [version.version for version in doomed]
 
     def _check_unreferenced(self, version: SchemaVersion, *, deleted: bool) -> None:
         """Raises ReferenceExists where another subject refers to the version."""
@@ -152,6 +196,79 @@ class Registry(Catalog):
             context = context_of(subject)
             if context != DEFAULT_CONTEXT:
                 await self._store.put(RecordKey(KeyType.CONTEXT, context=context), None)
+
+    # -- associations
+
+    async def associate(
+        self, request: Request, *, context: str, create: bool, dry_run: bool
+    ) -> tuple[list[Association], dict[str, SchemaVersion]]:
+        """Make (``create``) or change the associations of a resource, registering the schemas that come with them.
+
+        Returns what was written, and the registered versions by kind. ``dry_run`` only checks.
+        """
+        async with self._store.writing():
+            return await self._associate(request, context=context, create=create, dry_run=dry_run)
+
+    async def _associate(
+        self, request: Request, *, context: str, create: bool, dry_run: bool
+    ) -> tuple[list[Association], dict[str, SchemaVersion]]:
+        checked = changes.check(self, request, context=context, create=create, dry_run=dry_run)
+        if dry_run:
+            return [], {}
+        schemas: dict[str, SchemaVersion] = {}
+        for each in checked.every:
+            if each.schema is not None:
+                outcome = self._registration.plan(str(each.subject), each.schema, normalize=each.normalize, force=False)
+                if isinstance(outcome, Planned):
+                    await self._store.put_all(outcome.encoded())
+                    outcome = outcome.version
+                schemas[each.kind] = outcome
+        associations = changes.made(checked)
+        await self._store.put_all(
+            (RecordKey(KeyType.ASSOC, each.subject, resource=each.resource), encode_value(each.as_record()))
+            for each in associations
+        )
+        return associations, schemas
+
+    async def disassociate(
+        self, resource_id: str, type_: str, kinds: Sequence[str], *, cascade: bool, dry_run: bool
+    ) -> None:
+        """Delete associations of a resource; ``cascade`` deletes the subjects that belong to it alone, for good.
+
+        Raises AssociationNotFound.
+        """
+        async with self._store.writing():
+            if not self.state.associations.of_id(resource_id, type_, kinds):
+                raise AssociationNotFound(resource_id)
+            await self._disassociate(resource_id, type_, kinds, cascade=cascade, dry_run=dry_run)
+
+    async def _disassociate(
+        self, resource_id: str | None, type_: str, kinds: Sequence[str], *, cascade: bool, dry_run: bool
+    ) -> None:
+        doomed = self.state.associations.of_id(resource_id, type_, kinds)
+        changes.check_deletion(self, doomed, cascade=cascade)
+        for each in [] if dry_run else doomed:
+            await self._store.put(RecordKey(KeyType.ASSOC, each.subject, resource=each.resource), None)
+            importing = self.settings.mode_in_scope(each.subject) is Mode.IMPORT
+            if cascade and each.lifecycle == STRONG and not importing:
+                if self.has(each.subject):
+                    await self._delete_subject(each.subject, permanent=False)
+                await self._delete_subject(each.subject, permanent=True)
+
+    async def change_associations(self, change: Change, *, context: str, dry_run: bool) -> dict[str, SchemaVersion]:
+        """Carry out one request of a batch, step by step; returns the registered versions by kind."""
+        request, schemas = change.request, dict[str, SchemaVersion]()
+        async with self._store.writing():
+            for step in change.steps:
+                if isinstance(step, Delete):
+                    await self._disassociate(
+                        request.id, request.type, [step.kind], cascade=step.cascade, dry_run=dry_run
+                    )
+                    continue
+                create, wanted = step
+                part = dataclasses.replace(request, wanted=wanted)
+                schemas |= (await self._associate(part, context=context, create=create, dry_run=dry_run))[1]
+        return schemas
 
     # -- settings
 

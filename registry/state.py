@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from registry.associations.model import Association, AssociationIndex, Resource
 from registry.foreign import canonical, is_foreign
 from registry.formats import SCHEMA_TYPES
 from registry.records import (
@@ -29,8 +30,11 @@ class State:
     def __init__(self) -> None:
         self.revision = 0
         """Grows with every record: what was answered at one revision is still true at the same one."""
+        self.promised: dict[str, int] = {}
+        """The highest id by context that was given to what is on its way to the log; no part of what the log says."""
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
+        self.associations = AssociationIndex()
         self._subjects: dict[str, dict[int, SchemaVersion]] = {}
         self._by_id: dict[str, dict[int, set[tuple[str, int]]]] = defaultdict(dict)
         self._ids: dict[str, dict[bytes, int]] = defaultdict(dict)
@@ -73,6 +77,23 @@ class State:
                     self._contexts.discard(key.context)
                 else:
                     self._contexts.add(key.context)
+
+            case KeyType.ASSOC if key.resource is not None:
+                self._associate(
+                    str(key.subject), key.resource, value if isinstance(value, dict) else None, timestamp_ms
+                )
+
+    def _associate(
+        self, subject: str, resource: Resource, value: dict[str, Any] | None, timestamp_ms: int | None
+    ) -> None:
+        if value is None:
+            self.associations.remove(subject, resource)
+            return
+        try:
+            old = self.associations.get(subject, resource)
+            self.associations.put(Association.read(subject, resource, value, timestamp_ms, old))
+        except ValueError as error:
+            raise InvalidRecord(str(error)) from error
 
     def _check_id(self, version: SchemaVersion) -> None:
         """An id never changes its meaning within a context: a record that would change it is passed over, as by Confluent."""
@@ -166,7 +187,7 @@ class State:
         return max(self._subjects.get(subject, {}), default=0) + 1
 
     def next_id(self, context: str) -> int:
-        return self._max_id[context] + 1
+        return max(self._max_id[context], self.promised.get(context, 0)) + 1
 
     def max_id(self, context: str) -> int:
         return self._max_id[context]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from registry.cluster.errors import NotCaughtUp, UnknownLeader
-from registry.errors import StoreError, StoreTimeout
+from registry.errors import RegistryError, SchemaTooLarge, StoreError, StoreTimeout
 from registry.metrics import RegistryMetrics
 from registry.records import InvalidRecord, KeyType, RecordKey, UnknownKeyType, encode_key
 from registry.state import State
@@ -21,6 +21,7 @@ __all__ = ["Alone", "Fenced", "Log", "LogRecord", "Office", "Store"]
 log = logger(__name__)
 
 _MANY_INVALID = 10
+_MOST_TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,24 @@ class Alone:
         return True
 
 
+@dataclass(slots=True)
+class _Write:
+    records: list[tuple[bytes, bytes | None]]
+    done: asyncio.Future[None]
+
+
+def _fail(writes: Iterable[_Write], error: RegistryError) -> None:
+    for write in writes:
+        if not write.done.done():
+            write.done.set_exception(error)
+            write.done.exception()  # who waits for it raises it; where nobody does any more, nobody is to be warned
+
+
 class Store:
     """State that follows a log.
 
-    Writers hold ``writing`` from the look at the state until their last write has come back, one at a time.
+    Writers hold ``writing`` from the look at the state until their last write has come back, one at a time. Those that
+    only register hold ``registering``, many at a time, and their writes share batches.
 
     A term of office begins with a claim of the log, then the question whether this registry is still the elected one
     (so that any later one's claim comes after ours), then a record of our own, read back: all that earlier writers
@@ -111,6 +126,14 @@ class Store:
         self._moved = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
         self._asking: asyncio.Future[int] | None = None
+        self._queue: list[_Write] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self._claims: dict[Hashable, asyncio.Future[None]] = {}
+        self._alone: asyncio.Future[None] | None = None
+        """The write of who holds ``writing``."""
+        self._sharing = 0
+        self._changed = asyncio.Event()
+        """Set, and replaced, when one who shares leaves or the queue has become empty."""
         self._term: int | None = None
         """The term of office for which the log has been taken over; None when a write may lie about in it."""
         self._invalid = 0
@@ -134,10 +157,11 @@ class Store:
         await self._reach(await self._log.end())
 
     async def stop(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
+        for task in (self._flushing, self._reader):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         await self._log.stop()
 
     async def take_office(self) -> None:
@@ -180,7 +204,27 @@ class Store:
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncIterator[State]:
-        """The right to write, and the state to decide by. Raises NotLeader or UnknownLeader where it is another's."""
+        """The right to write anything, alone, and the state to decide by. Raises NotLeader or UnknownLeader where it is
+        another's."""
+        async with self._turn():
+            await self._drained()
+            yield self.state
+
+    @contextlib.asynccontextmanager
+    async def registering(self) -> AsyncIterator[State]:
+        """The right to write together with others who do the same: what one decides must not depend on what another's
+        ``enqueue`` has under way, which its ``claims`` tell (see ``under_way``). Raises as ``writing`` does."""
+        async with self._turn():
+            self._sharing += 1
+        try:
+            yield self.state
+        finally:
+            self._sharing -= 1
+            self._wake()
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One's place in the line, with the log taken over and no write of an earlier ``writing`` under way."""
         self.office.require()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -188,12 +232,24 @@ class Store:
         except TimeoutError:
             raise StoreTimeout("Earlier writes to the schema log are still waiting for it; try again") from None
         try:
+            if self._alone is not None:
+                await asyncio.wait([self._alone])  # its owner was cancelled, or it is done
+                self._alone = None
             self.office.require()
             if self._term != self.office.term:
+                await self._drained()
                 await self._begin_term()
-            yield self.state
+            yield
         finally:
             self._lock.release()
+
+    async def _drained(self) -> None:
+        while self._sharing or self._flushing is not None:
+            await self._changed.wait()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def _begin_term(self) -> None:
         term = self.office.term
@@ -208,32 +264,113 @@ class Store:
                 f"The schema log could not be taken over within {self._timeout_s * 1000:.0f} ms; try again"
             ) from None
         self._term = term
+        self.state.promised.clear()
         log.info("writing to the schema log", from_offset=self._position)
 
     async def put(self, key: RecordKey, value: bytes | None) -> None:
-        """Write one record and wait until it is part of the state. A deletion covers foreign spellings of the key."""
+        """Within ``writing``: write one record and wait until it is part of the state. A deletion covers foreign
+        spellings of the key."""
         await self.put_all([(key, value)])
 
     async def put_all(self, records: Iterable[tuple[RecordKey, bytes | None]]) -> None:
-        """Write records side by side: all of them or none. Returns when they are part of the state."""
+        """Within ``writing``: write records side by side, all of them or none. Returns when they are part of the state."""
+        self._alone = self.enqueue(records)
+        await asyncio.shield(self._alone)
+        self._alone = None
+
+    def under_way(self, claims: Iterable[Hashable]) -> asyncio.Future[None] | None:
+        """A write that was enqueued with one of these claims and is not done."""
+        return next((self._claims[claim] for claim in claims if claim in self._claims), None)
+
+    def enqueue(
+        self, records: Iterable[tuple[RecordKey, bytes | None]], claims: Sequence[Hashable] = ()
+    ) -> asyncio.Future[None]:
+        """Write records side by side with what others enqueue meanwhile; done when they are part of the state.
+
+        ``claims`` is what this write decides about, for ``under_way``; it is given up when the write is done.
+        """
         written: list[tuple[bytes, bytes | None]] = []
         for key, value in records:
             if value is None:
                 written += [(foreign, None) for foreign in self.state.foreign_keys(key)]
             written.append((encode_key(key), value))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not written:
-            return
+            done.set_result(None)
+            return done
+        for claim in claims:
+            self._claims[claim] = done
+        done.add_done_callback(lambda _: self._give_up(claims))
+        self._queue.append(_Write(written, done))
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush(), name="registry writes")
+        return done
+
+    def _give_up(self, claims: Sequence[Hashable]) -> None:
+        for claim in claims:
+            self._claims.pop(claim, None)
+
+    async def _flush(self) -> None:
+        """Append what is queued, as one batch what came while the batch before was on its way."""
         try:
+            while self._queue:
+                writes, self._queue = self._queue[:_MOST_TOGETHER], self._queue[_MOST_TOGETHER:]
+                try:
+                    await self._append(writes)
+                except SchemaTooLarge as error:
+                    if len(writes) == 1:
+                        _fail(writes, error)
+                    else:  # one of them is, or all together
+                        for write in writes:
+                            await self._append_one(write)
+        except StoreError as error:
+            self._fail_all(error)
+        except BaseException:
+            self._fail_all(StoreError("The registry stopped before the schema log acknowledged a write"))
+            raise
+        finally:
+            self._flushing = None
+            self._wake()
+
+    async def _append_one(self, write: _Write) -> None:
+        try:
+            await self._append([write])
+        except SchemaTooLarge as error:
+            _fail([write], error)
+
+    async def _append(self, writes: list[_Write]) -> None:
+        """Raises StoreError when they are not, or may not be, part of the log: nothing can be written before the next term."""
+        try:
+            self.office.require()
+            if self._term != self.office.term:
+                raise StoreError("Not written: an earlier write to the schema log failed; try again")
             async with asyncio.timeout(self._timeout_s):
-                await self._write(written)
+                await self._write([record for write in writes for record in write.records])
+        except SchemaTooLarge:
+            raise
         except TimeoutError:
             self._term = None
-            raise StoreTimeout(
+            error = StoreTimeout(
                 f"The schema log did not acknowledge a write within {self._timeout_s * 1000:.0f} ms; it may appear later"
-            ) from None
+            )
+            _fail(writes, error)
+            raise error from None
+        except StoreError as error:
+            self._term = None
+            _fail(writes, error)
+            raise
         except BaseException:
             self._term = None
+            _fail(writes, StoreError("The registry stopped before the schema log acknowledged a write"))
             raise
+        for write in writes:
+            if not write.done.done():
+                write.done.set_result(None)
+
+    def _fail_all(self, error: StoreError) -> None:
+        """What is still queued after a failure was not written."""
+        writes, self._queue = self._queue, []
+        _fail(writes, StoreError(f"Not written, because an earlier write failed; try again: {error.message}"))
 
     async def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         timestamp_ms = int(time.time() * 1000)

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.routing import BaseRoute
 
 from registry.registry import Registry
-from registry.routes import compatibility, config, mode, openapi, schemas, server, subjects
+from registry.routes import associations, compatibility, config, mode, openapi, schemas, server, subjects
 from registry.routes.dispatch import Dispatcher
 from registry.routes.endpoint import Endpoint
 
@@ -20,6 +20,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *config.ENDPOINTS,
     *mode.ENDPOINTS,
     *subjects.ENDPOINTS,
+    *associations.ENDPOINTS,
     openapi.ENDPOINT,
 )
 """Every operation, in the order of the documentation."""

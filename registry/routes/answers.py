@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from registry.associations.model import Association
 from registry.records import SchemaVersion
 from registry.subjects import DEFAULT_CONTEXT, context_of, within
 
@@ -42,12 +43,14 @@ def version(
     return value
 
 
-def listed(found: SchemaVersion, aliases: Sequence[str]) -> dict[str, Any]:
-    """A version in a list, with the aliases of its subject."""
+def listed(found: SchemaVersion, aliases: Sequence[str], associations: Sequence[Association] = ()) -> dict[str, Any]:
+    """A version in a list, with the aliases of its subject and the associations that were asked for."""
     value = version(found)
     rule_set = value.pop("ruleSet", None)
     if aliases:
         value["aliases"] = list(aliases)
+    if associations:
+        value["associations"] = [each.as_json() for each in associations]
     if rule_set is not None:
         value["ruleSet"] = rule_set
     return value

@@ -45,20 +45,21 @@ class SchemaText(NamedTuple):
     text: str
 
 
-class _Matched(NamedTuple):
-    endpoints: dict[str, Endpoint]
-    params: dict[str, str]
-    context: str | None
-
-
 class _Node:
-    __slots__ = ("endpoints", "inner", "parameter", "parameter_name")
+    """A path so far: where segments lead from here, and what there is to ask, by method, with the parameters' names."""
+
+    __slots__ = ("endpoints", "inner", "parameter")
 
     def __init__(self) -> None:
         self.inner: dict[str, _Node] = {}
         self.parameter: _Node | None = None
-        self.parameter_name = ""
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
+
+
+class _Matched(NamedTuple):
+    endpoints: dict[str, tuple[Endpoint, tuple[str, ...]]]
+    values: list[str]
+    context: str | None
 
 
 class Dispatcher(BaseRoute):
@@ -78,15 +79,15 @@ class Dispatcher(BaseRoute):
             self._add(endpoint)
 
     def _add(self, endpoint: Endpoint) -> None:
-        node = self._root
+        node, names = self._root, list[str]()
         for segment in endpoint.path.strip("/").split("/"):
             if segment.startswith("{"):
-                if node.parameter is None:
-                    node.parameter, node.parameter_name = _Node(), segment[1:-1]
+                names.append(segment[1:-1])
+                node.parameter = node.parameter or _Node()
                 node = node.parameter
             elif segment:
                 node = node.inner.setdefault(segment, _Node())
-        node.endpoints[endpoint.method] = endpoint
+        node.endpoints[endpoint.method] = endpoint, tuple(names)
 
     # -- routing
 
@@ -111,26 +112,26 @@ class Dispatcher(BaseRoute):
                 segments, context = ["contexts", context], None
             else:
                 context = qualifier(context)
-        node, params = self._root, dict[str, str]()
+        node, values = self._root, list[str]()
         for segment in segments:
             inner = node.inner.get(segment)
             if inner is None:
                 if node.parameter is None or not segment:
                     return None
-                params[node.parameter_name] = unquote(segment)
+                values.append(unquote(segment))
                 inner = node.parameter
             node = inner
         if context and segments in (["config"], ["mode"]) and node.parameter is not None:
-            node, params = node.parameter, {"subject": context}  # the settings of the context itself
-        return _Matched(node.endpoints, params, context) if node.endpoints else None
+            node, values = node.parameter, [context]  # the settings of the context itself
+        return _Matched(node.endpoints, values, context) if node.endpoints else None
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoints, params, context = scope[_MATCH]
+        endpoints, values, context = scope[_MATCH]
         method = "GET" if scope["method"] == "HEAD" and "HEAD" not in endpoints else scope["method"]
-        endpoint: Endpoint | None = endpoints.get(method)
-        if endpoint is None:
+        if method not in endpoints:
             allowed = {*endpoints, *(("HEAD",) if "GET" in endpoints else ())}
             raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
+        endpoint, names = endpoints[method]
         accepted, sent = _negotiated(scope["headers"])
         if endpoint.body is not None and sent not in _READABLE:
             raise HTTPException(415)
@@ -139,20 +140,23 @@ class Dispatcher(BaseRoute):
         kept = endpoint.cached and view is None
         key = (method, scope.get("raw_path") or scope["path"].encode(), scope["query_string"], accepted, body)
         answer = self._answer_kept(key) if kept else None
-        status = 200
+        status = endpoint.status
         if answer is None:
             before = self._registry.state.revision
-            call = Call(self._registry, params, scope["query_string"], body, context, view)
+            call = Call(
+                self._registry, dict(zip(names, values, strict=True)), scope["query_string"], body, context, view
+            )
             value = endpoint.handler(call)
             if inspect.isawaitable(value):
                 value = await value
-            status = 204 if value is None else 200
+            status = 204 if value is None else endpoint.status
             answer = b"" if value is None else _written(value)
             # What changed nothing, and was true of the state before and after, is true until that changes.
             if kept and before == self._registry.state.revision:
                 self._keep(key, answer)
-        headers = [(b"content-length", str(len(answer)).encode())] if status == 200 else []
-        headers += [(b"content-type", accepted.encode())] if status == 200 else []
+        headers: list[tuple[bytes, bytes]] = []
+        if status != 204:
+            headers = [(b"content-length", str(len(answer)).encode()), (b"content-type", accepted.encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer if scope["method"] != "HEAD" else b""})
 

@@ -11,23 +11,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIASES",
+    "ASSOCIATION_TYPE",
+    "CASCADE_LIFECYCLE",
+    "CONTEXT",
     "CONTEXT_PREFIX",
     "DEFAULT_TO_GLOBAL",
     "DELETED",
     "DELETED_AS_NEGATIVE",
     "DELETED_ONLY",
+    "DRY_RUN",
     "FETCH_MAX_ID",
     "FIND_TAGS",
     "FORCE",
     "FORMAT",
+    "INCLUDE_SCHEMAS",
     "KEY",
     "LATEST_ONLY",
+    "LIFECYCLE",
+    "LIFECYCLES",
     "LIMIT",
     "NORMALIZE",
     "OFFSET",
     "PERMANENT",
     "RECURSIVE",
     "REFERENCE_FORMAT",
+    "RESOURCE_TYPE",
     "RULE_TYPE",
     "SUBJECT",
     "SUBJECT_PREFIX",
@@ -53,7 +61,7 @@ class Endpoint:
 
     ``path`` holds ``{subject}``, ``{version}``, ``{id}``, ``{guid}`` or ``{context}`` as whole segments. ``body`` and ``answer``
     name the JSON object of the request and of a good answer, in Confluent's words (``list[...]`` for lists of them).
-    ``cached`` marks what is asked often: its good answers are kept until the state changes.
+    ``cached`` marks what is asked often: its good answers are kept until the state changes. ``status`` is that of good answers.
     """
 
     method: str
@@ -63,6 +71,7 @@ class Endpoint:
     query: tuple[Query, ...] = ()
     body: str | None = None
     cached: bool = False
+    status: int = 200
 
     @property
     def name(self) -> str:
@@ -96,5 +105,13 @@ FIND_TAGS = Query("findTags", list, "Tags to look for in the schema; `*` is any.
 RULE_TYPE = Query("ruleType", str, "Show only schemas that have a rule of this type.", "")
 KEY = Query("key", list, "Names of properties.")
 VALUE = Query("value", list, "Values of the properties, in the same order.")
+RESOURCE_TYPE = Query("resourceType", str, "The type of the resource; `topic` is the only one.", "")
+ASSOCIATION_TYPE = Query("associationType", list, "Which associations: `key`, `value`; all unless given.")
+LIFECYCLE = Query("lifecycle", str, "Which associations: `STRONG` or `WEAK`; all unless given.", "")
+LIFECYCLES = Query("lifecycle", list, "Schemas with associations of this kind: `STRONG`, `WEAK`; with none: `NONE`.")
+CASCADE_LIFECYCLE = Query("cascadeLifecycle", bool, "Whether to delete for good the subjects that belong to it.", False)
+INCLUDE_SCHEMAS = Query("includeSchemas", bool, "Whether to show the latest version of each subject.", False)
+DRY_RUN = Query("dryRun", bool, "Whether only to say what would be refused.", False)
+CONTEXT = Query("context", str, "The context of subjects that name none.", "")
 OFFSET = Query("offset", int, "How many to leave out at the beginning.", 0)
 LIMIT = Query("limit", int, "How many to show; as many as there may be unless positive.", -1)

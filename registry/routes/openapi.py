@@ -27,6 +27,12 @@ _PARAMETERS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     ),
     "id": ("The id of a schema.", {"type": "integer", "minimum": 0, "maximum": (1 << 31) - 1}),
     "guid": ("The guid of a schema.", {"type": "string", "minLength": 1}),
+    "resourceId": ("The id of a resource, such as a topic's.", {"type": "string", "minLength": 1}),
+    "resourceName": ("The name of a resource; `-` is any.", {"type": "string", "minLength": 1}),
+    "resourceNamespace": (
+        "Where the resource is, such as a cluster's id; `-` is anywhere.",
+        {"type": "string", "minLength": 1},
+    ),
     "context": ("The name of a context, with or without its dot.", {"type": "string", "minLength": 1}),
 }
 _QUERY_TYPES: Final[Mapping[type, Mapping[str, Any]]] = {
@@ -67,7 +73,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "summary": endpoint.doc,
         "tags": [endpoint.path.split("/")[1] or "server"],
         "parameters": [*map(_path_parameter, names), *map(_query_parameter, endpoint.query)],
-        "responses": {**_answer(endpoint.answer), "default": _ERROR},
+        "responses": {**_answer(endpoint.answer, endpoint.status), "default": _ERROR},
     }
     if endpoint.body is not None:
         made["requestBody"] = {"required": True, "content": _content(endpoint.body, MEDIA_TYPES)}
@@ -85,10 +91,10 @@ def _query_parameter(query: Query) -> dict[str, Any]:
     return made
 
 
-def _answer(name: str) -> dict[str, Any]:
+def _answer(name: str, status: int) -> dict[str, Any]:
     if name == "none":
         return {"204": {"description": "Done; there is nothing to say."}}
-    return {"200": {"description": "Done.", "content": _content(name, MEDIA_TYPES)}}
+    return {str(status): {"description": "Done.", "content": _content(name, MEDIA_TYPES)}}
 
 
 def _content(name: str, media_types: Sequence[str]) -> dict[str, Any]:

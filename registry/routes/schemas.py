@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from registry.associations.model import Association
 from registry.formats import SCHEMA_TYPES
 from registry.records import SchemaVersion
 from registry.routes import answers
@@ -12,15 +14,18 @@ from registry.routes.call import Call
 from registry.routes.dispatch import SchemaText
 from registry.routes.endpoint import (
     ALIASES,
+    ASSOCIATION_TYPE,
     CONTEXT_PREFIX,
     DELETED,
     FETCH_MAX_ID,
     FIND_TAGS,
     FORMAT,
     LATEST_ONLY,
+    LIFECYCLES,
     LIMIT,
     OFFSET,
     REFERENCE_FORMAT,
+    RESOURCE_TYPE,
     RULE_TYPE,
     SUBJECT,
     SUBJECT_PREFIX,
@@ -46,8 +51,24 @@ def get_schemas(call: Call) -> Any:
     if (view := call.view) is not None:
         found = (each for each in found if view(each[0].subject))
     offset, limit = max(call.number(OFFSET), 0), call.number(LIMIT)
-    shown = islice(found, offset, offset + (limit if 0 < limit <= _MOST else _MOST))
-    return [answers.listed(version, aliases) for version, aliases in shown]
+    chosen = _by_association(call, found)
+    shown = islice(chosen, offset, offset + (limit if 0 < limit <= _MOST else _MOST))
+    return [answers.listed(version, aliases, associations) for version, aliases, associations in shown]
+
+
+def _by_association(
+    call: Call, found: Iterable[tuple[SchemaVersion, Sequence[str]]]
+) -> Iterator[tuple[SchemaVersion, Sequence[str], Sequence[Association]]]:
+    """Versions whose subjects are associated as the query asks, with those associations; all where it does not ask."""
+    type_, kinds, lifecycles = call.text(RESOURCE_TYPE), call.texts(ASSOCIATION_TYPE), call.texts(LIFECYCLES)
+    for version, aliases in found:
+        if not type_ and not kinds and not lifecycles:
+            yield version, aliases, ()
+            continue
+        every = call.registry.state.associations.of_subject(version.subject, type_=type_ or None, kinds=kinds)
+        matching = [each for each in every if not lifecycles or each.lifecycle in lifecycles]
+        if matching or (not every and "NONE" in lifecycles):
+            yield version, aliases, matching
 
 
 def get_schema_types(_: Call) -> Any:
@@ -137,7 +158,18 @@ ENDPOINTS: Final = (
         "/schemas",
         get_schemas,
         "list[ExtendedSchema]",
-        (SUBJECT_PREFIX, ALIASES, DELETED, LATEST_ONLY, RULE_TYPE, OFFSET, LIMIT),
+        (
+            SUBJECT_PREFIX,
+            ALIASES,
+            DELETED,
+            LATEST_ONLY,
+            RULE_TYPE,
+            RESOURCE_TYPE,
+            ASSOCIATION_TYPE,
+            LIFECYCLES,
+            OFFSET,
+            LIMIT,
+        ),
         cached=True,
     ),
     Endpoint("GET", "/schemas/types", get_schema_types, "list[string]", cached=True),

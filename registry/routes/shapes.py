@@ -113,6 +113,37 @@ _ASKED: Final[Mapping[str, Shape]] = {
     "ruleSet": _ref("AnyRuleSet"),
 }
 
+_LIFECYCLE: Final = {"enum": ["STRONG", "WEAK", None]}
+_NAME: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,256}$"}
+_RESOURCE: Final[Mapping[str, Shape]] = {
+    "resourceName": _NAME,
+    "resourceNamespace": _NAME,
+    "resourceId": {"type": "string", "minLength": 1},
+    "resourceType": {"enum": ["topic", None]},
+}
+_WANTED: Final[Mapping[str, Shape]] = {
+    "subject": {"type": ["string", "null"], "minLength": 1},
+    "associationType": {"enum": ["key", "value", None]},
+    "lifecycle": _LIFECYCLE,
+    "frozen": {"type": ["boolean", "null"]},
+    "schema": {"anyOf": [_ref("RegisterSchemaRequest"), {"type": "null"}]},
+    "normalize": {"type": ["boolean", "null"]},
+}
+_ASSOCIATION: Final[Mapping[str, Shape]] = {
+    "subject": _TEXT,
+    "guid": _TEXT,
+    **dict.fromkeys(_RESOURCE, _TEXT),
+    "associationType": {"enum": ["key", "value"]},
+    "lifecycle": {"enum": ["STRONG", "WEAK"]},
+    "frozen": {"type": "boolean"},
+    "createTs": {"type": "integer"},
+    "updateTs": {"type": "integer"},
+}
+_ASSOCIATED: Final[Mapping[str, Shape]] = {
+    **{name: _ASSOCIATION[name] for name in ("subject", "associationType", "lifecycle", "frozen")},
+    "schema": _ref("Schema"),
+}
+
 SHAPES: Final[Mapping[str, Shape]] = {
     "ErrorMessage": _object(
         {"error_code": {"type": "integer"}, "message": _TEXT},
@@ -197,7 +228,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "RegisterSchemaResponse": _object(_STORED, "What a registration came to.", required=("id", "version", "schema")),
     "Schema": _object(_PLACED, "A version of a subject.", required=("subject", "version", "id", "schema")),
     "ExtendedSchema": _object(
-        {**_PLACED, "aliases": _list(_TEXT)},
+        {**_PLACED, "aliases": _list(_TEXT), "associations": _list(_ref("Association"))},
         "A version of a subject, in a list.",
         required=("subject", "version", "id", "schema"),
     ),
@@ -207,6 +238,71 @@ SHAPES: Final[Mapping[str, Shape]] = {
         required=("schema",),
     ),
     "SubjectVersion": _object({"subject": _TEXT, "version": _INT32}, "A place.", required=("subject", "version")),
+    "Association": _object(_ASSOCIATION, "A subject and the resource it belongs to.", required=tuple(_ASSOCIATION)[:8]),
+    "AssociationCreateOrUpdateRequest": _object(
+        {**_RESOURCE, "associations": _list(_ref("AssociationWanted"))},
+        "Associations of one resource.",
+        required=("resourceName", "resourceNamespace", "resourceId", "associations"),
+    ),
+    "AssociationWanted": _object(
+        _WANTED,
+        "A subject for a resource: STRONG ones belong to it alone and come with a schema, WEAK ones are shared.",
+    ),
+    "AssociationResponse": _object(
+        {
+            **dict.fromkeys(_RESOURCE, _TEXT),
+            "associations": _list(_object(_ASSOCIATED, "A subject of the resource.")),
+        },
+        "The associations of one resource that were asked for or written.",
+    ),
+    "AssociationBatchGetRequest": _object(
+        {
+            "requests": _list(
+                _object(
+                    {**_RESOURCE, "associationTypes": _list(_TEXT, or_null=True), "lifecycle": _LIFECYCLE},
+                    "A resource, by its id or by name and namespace.",
+                    required=("resourceId",),
+                )
+            )
+        },
+        "Several questions.",
+        required=("requests",),
+    ),
+    "AssociationBatchRequest": _object(
+        {
+            "requests": _list(
+                _object(
+                    {
+                        **_RESOURCE,
+                        "associations": _list(
+                            _object(
+                                {
+                                    **_WANTED,
+                                    "opType": {"enum": ["CREATE", "UPSERT", "DELETE"]},
+                                    "cascadeLifecycle": _FLAG,
+                                },
+                                "One step.",
+                                required=("opType",),
+                            )
+                        ),
+                    },
+                    "Changes of one resource.",
+                    required=("resourceName", "resourceNamespace", "resourceId", "associations"),
+                )
+            )
+        },
+        "Several changes.",
+        required=("requests",),
+    ),
+    "AssociationBatchResponse": _object(
+        {
+            "results": _list(
+                _object({"error": _ref("ErrorMessage"), "result": _ref("AssociationResponse")}, "One of them.")
+            )
+        },
+        "What came of each request, in their order.",
+        required=("results",),
+    ),
     "ContextId": _object({"context": _TEXT, "id": _INT32}, "An id in a context.", required=("context", "id")),
     "CompatibilityCheckResponse": _object(
         {"is_compatible": {"type": "boolean"}, "messages": _list(_TEXT)},

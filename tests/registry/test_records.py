@@ -93,10 +93,27 @@ def test_a_deleted_subject_takes_its_versions_up_to_the_named_one() -> None:
     assert [version.version for version in state.versions("s", deleted=True)] == [1, 2, 3]
 
 
-def test_records_of_newer_registries_are_passed_over() -> None:
+def test_contexts_and_associations_are_read_and_forgotten() -> None:
     state = State()
-    state.apply(b'{"keytype":"ASSOC","tenant":"default","magic":0}', b'{"x":1}')
-    state.apply(b'{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}', b'{"context":".c"}')
+    context = b'{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}'
+    association = (
+        b'{"keytype":"ASSOC","tenant":"default","resourceName":"t","resourceNamespace":"lkc","resourceType":"topic",'
+        b'"associationType":"value","subject":"s","magic":0}'
+    )
+    value = b'{"guid":"g","tenant":"default","resourceId":"i","subject":"s","lifecycle":"WEAK","frozen":false}'
+    state.apply(context, b'{"tenant":"default","context":".c"}')
+    state.apply(association, value, timestamp_ms=5)
+    state.apply(association, value, timestamp_ms=7)
+    assert state.contexts() == [".", ".c"]
+    found = state.associations.of_subject("s")
+    assert [(each.created_ms, each.updated_ms, each.frozen) for each in found] == [(5, 7, False)]
+    with pytest.raises(InvalidRecord, match="an association needs a guid"):
+        state.apply(association, b'{"x":1}')
+    for key in (context, association):
+        assert encode_key(decode_key(key)) == key
+        state.apply(key, None)
+    assert state.contexts() == ["."]
+    assert state.associations.of_subject("s") == []
     assert state.subjects() == []
 
 
