@@ -94,7 +94,7 @@ def _schema_text(schema: Schema) -> str:
 @lru_cache(maxsize=_KEPT)
 def _reader(text: str) -> tuple[Schema, Callable[[Any], Any]]:
     from connect.converters.json_schema import schema_from_json
-    from connect.converters.json_text import reader_of
+    from connect.converters.json_values import reader_of
 
     schema = schema_from_json(json.loads(text))
     return schema, reader_of(schema)

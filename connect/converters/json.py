@@ -10,7 +10,8 @@ import orjson
 
 from connect.api import Converted, Converter, DataError, Problem, Schema, config, key, one_of
 from connect.converters.json_schema import schema_from_json, schema_to_json
-from connect.converters.json_text import from_json, json_texts
+from connect.converters.json_text import json_texts
+from connect.converters.json_values import from_json
 from tidegate.kit.config import KeyType
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ class JsonConverter(Converter):
 
     def _alike(self, data: pa.Array) -> Converted | None:
         """All rows at once, where they have one schema, written in the same bytes."""
+        import pyarrow.compute as pc
+
         from connect.converters.json_columns import common_envelope, read_columns
 
         prefix = common_envelope(data)
@@ -155,7 +158,8 @@ class JsonConverter(Converter):
                 self._prefixes.clear()
             self._prefixes[prefix] = schema
         schema = self._prefixes[prefix]
-        column = read_columns(schema, data, skip=len(prefix), defaults=self.config.replace_null)
+        payloads = pc.binary_slice(data, len(prefix), -1)
+        column = read_columns(schema, payloads, defaults=self.config.replace_null)
         return None if column is None else Converted(schema, column)
 
     def _column(self, schema: Schema | None, payloads: list[Any], where: str) -> pa.Array:

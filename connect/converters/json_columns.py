@@ -40,18 +40,17 @@ def common_envelope(data: pa.Array) -> bytes | None:
     return prefix if pc.all(alike).as_py() else None
 
 
-def read_columns(schema: Schema, data: pa.Array, *, skip: int = 0, defaults: bool = True) -> pa.Array | None:
-    """The column that JSON objects make, each in ``data`` after ``skip`` bytes and, then, before one; None to read otherwise.
-
-    ``data`` has no nulls, and every object begins with ``{`` and ends with ``}`` at once.
-    """
+def read_columns(schema: Schema, rows: pa.Array, *, defaults: bool = True) -> pa.Array | None:
+    """The column that JSON objects make; None where they are to be read one by one. ``rows`` are bytes without nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import json
 
     if not _readable(schema):
         return None
-    rows = pc.binary_slice(data, skip, -1) if skip else data
+    objects = pc.and_(pc.starts_with(rows, b"{"), pc.ends_with(rows, _END))
+    if not len(rows) or not pc.all(objects).as_py():
+        return None
     text = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows), b"\n")[0].as_buffer()
     view = text.to_pybytes()
     if any(part in view for part in _SUSPECT[1:]) or view.count(b"\n") != len(rows) - 1:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from connect.api.errors import DataError
 from connect.api.schema import Field, Schema, SchemaType
-from connect.converters.json_text import json_texts, reader_of
+from connect.converters.json_text import json_texts
+from connect.converters.json_values import reader_of
 
 __all__ = ["schema_from_json", "schema_to_json"]
 

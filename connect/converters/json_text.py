@@ -1,4 +1,4 @@
-"""Columns to JSON texts and back, in Kafka Connect's JSON form of its types.
+"""Columns to JSON texts, in Kafka Connect's JSON form of its types (``json_values`` is the way back).
 
 Writing is columnar, whatever the nesting: the texts of the parts are joined by Arrow, with no Python call per row (but
 for base64: bytes and decimals in that form).
@@ -7,29 +7,19 @@ for base64: bytes and decimals in that form).
 from __future__ import annotations
 
 import base64
-import binascii
-import datetime as dt
 import decimal
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from connect.api.errors import DataError
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
 from connect.defaults import with_default
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["from_json", "json_texts", "reader_of"]
+__all__ = ["is_choice", "json_texts", "text_of"]
 
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_EPOCH_DAY: Final = dt.date(1970, 1, 1)
-_INTEGERS: Final = {
-    SchemaType.INT8: 1 << 7,
-    SchemaType.INT16: 1 << 15,
-    SchemaType.INT32: 1 << 31,
-    SchemaType.INT64: 1 << 63,
-}
+ONE_OF: Final = "io.confluent.connect.json.OneOf"
+GENERALIZED_UNION: Final = "org.apache.kafka.connect.data.Union"
 
 
 class _Style(NamedTuple):
@@ -39,15 +29,25 @@ class _Style(NamedTuple):
     """Decimals as numbers instead of base64 of their unscaled bytes."""
     defaults: bool
     """Nulls within a value take the defaults of their schemas."""
+    entries: bool
+    """Maps without text keys are arrays of objects with ``key`` and ``value``, and a choice is the value chosen: the form of
+    Confluent's JSON Schema converter. Otherwise pairs, and a struct like any other."""
 
 
-def json_texts(schema: Schema, values: pa.Array, *, numeric_decimals: bool = False, defaults: bool = False) -> pa.Array:
+def json_texts(
+    schema: Schema,
+    values: pa.Array,
+    *,
+    numeric_decimals: bool = False,
+    defaults: bool = False,
+    entries: bool = False,
+) -> pa.Array:
     """A string column of JSON texts; null where the value is. Decimals are base64 of their unscaled bytes, or numbers;
     with ``defaults`` nulls within a value take the default of their schema."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = _texts(schema, values, _Style(numeric_decimals, defaults))
+    texts = _texts(schema, values, _Style(numeric_decimals, defaults, entries))
     if values.null_count == 0:
         return texts
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
@@ -59,6 +59,8 @@ def _texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
 
     if schema.name in (DECIMAL, DATE, TIME, TIMESTAMP):
         texts = _logical_texts(schema, values, style)
+    elif style.entries and is_choice(schema):
+        texts = _choice_texts(schema, values, style)
     elif schema.type is SchemaType.STRUCT:
         texts = _struct_texts(schema, values, style)
     elif schema.type is SchemaType.ARRAY:
@@ -152,6 +154,23 @@ def _struct_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
 
 
+def is_choice(schema: Schema) -> bool:
+    """Whether a struct stands for a choice: exactly one of its fields is set (JSON Schema's ``oneOf``)."""
+    return schema.type is SchemaType.STRUCT and (schema.name == ONE_OF or GENERALIZED_UNION in schema.parameters)
+
+
+def _choice_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
+    """The texts of the field that is set."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pa.nulls(len(values), pa.string())
+    for position, member in enumerate(schema.fields):
+        part = pc.struct_field(values, [position])
+        texts = pc.coalesce(texts, pc.if_else(part.is_null(), None, _texts(member.schema, part, style)))
+    return texts
+
+
 def _name_text(name: str) -> str:
     import json
 
@@ -168,10 +187,13 @@ def _map_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     items = _filled(schema.value_schema, values.items.slice(first, stop - first), style)
     items = _texts(schema.value_schema, items, style)
     is_object = schema.key_schema.type is SchemaType.STRING and not schema.key_schema.optional
-    between, around = (":", "{}") if is_object else (",", "[]")
-    entries = pc.binary_join_element_wise(keys, items, between)
-    if not is_object:
-        entries = _wrap("[", entries, "]")
+    around = "{}" if is_object else "[]"
+    if is_object:
+        entries = pc.binary_join_element_wise(keys, items, ":")
+    elif style.entries:
+        entries = pc.binary_join_element_wise('{"key":', keys, ',"value":', items, "}", "")
+    else:
+        entries = _wrap("[", pc.binary_join_element_wise(keys, items, ","), "]")
     return _wrap(around[0], _join(values, entries), around[1])
 
 
@@ -195,117 +217,10 @@ def _as_list(arrow: pa.DataType) -> pa.DataType:
     return arrow
 
 
-def from_json(schema: Schema, payloads: list[Any], where: str, *, defaults: bool = True) -> pa.Array:
-    """A column of what JSON payloads say, by a schema; None stays null. Raises DataError with the row at fault."""
+def text_of(schema: Schema, value: Any, *, numeric_decimals: bool = False) -> str:
+    """The JSON text of one value in the Python form of its schema, as Confluent's JSON Schema converter has it."""
     import pyarrow as pa
 
-    read = reader_of(schema, defaults=defaults)
-    values: list[Any] = []
-    for row, payload in enumerate(payloads):
-        if payload is None:
-            values.append(None)
-            continue
-        try:
-            values.append(read(payload))
-        except (DataError, ValueError, TypeError, ArithmeticError, binascii.Error) as error:
-            raise DataError(f"{where}: {error}", rows=[row]) from error
-    try:
-        return pa.array(values, schema.arrow_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise DataError(f"{where}: {error}") from error
-
-
-def reader_of(schema: Schema, *, defaults: bool = True) -> Callable[[Any], Any]:
-    """What turns a JSON payload into the Python form of a schema, with the default for a null if asked; raises DataError."""
-    read = _READERS.get((schema.type, schema.name)) or _plain_reader(schema, defaults)
-    what = schema.name or schema.type.value
-
-    def reader(payload: Any) -> Any:
-        if payload is None:
-            if defaults and schema.default is not None:
-                return schema.default
-            if not schema.optional:
-                raise DataError(f"Invalid null value for required {what} field")
-            return None
-        return read(payload) if schema.name != DECIMAL else _decimal(payload, schema.scale)
-
-    return reader
-
-
-def _plain_reader(schema: Schema, defaults: bool) -> Callable[[Any], Any]:
-    if schema.type is SchemaType.STRUCT:
-        members = [(member.name, reader_of(member.schema, defaults=defaults)) for member in schema.fields]
-
-        def read_struct(payload: Any) -> Any:
-            given = _expect(payload, dict, "struct")
-            return {name: read(given.get(name)) for name, read in members}
-
-        return read_struct
-    if schema.type is SchemaType.ARRAY:
-        assert schema.value_schema is not None
-        read_item = reader_of(schema.value_schema, defaults=defaults)
-        return lambda payload: [read_item(item) for item in _expect(payload, list, "array")]
-    if schema.type is SchemaType.MAP:
-        assert schema.key_schema is not None and schema.value_schema is not None
-        read_key = reader_of(schema.key_schema, defaults=defaults)
-        read_value = reader_of(schema.value_schema, defaults=defaults)
-
-        def read_map(payload: Any) -> Any:
-            pairs = payload.items() if isinstance(payload, dict) else _expect(payload, list, "map")
-            return [(read_key(name), read_value(value)) for name, value in pairs]
-
-        return read_map
-    if schema.type in _INTEGERS:
-        return lambda payload: _integer(payload, schema.type)
-    return _PLAIN[schema.type]
-
-
-def _expect(payload: Any, kind: type, name: str) -> Any:
-    if not isinstance(payload, kind) or (isinstance(payload, bool) and kind is not bool):
-        raise DataError(f"Invalid type for {name}: {type(payload).__name__}")
-    return payload
-
-
-def _integer(payload: Any, kind: SchemaType) -> int:
-    bound = _INTEGERS[kind]
-    if isinstance(payload, bool) or not isinstance(payload, int) or not -bound <= payload < bound:
-        raise DataError(f"Invalid value {str(payload)[:50]} for {kind.value}")
-    return payload
-
-
-def _float(payload: Any) -> float:
-    if isinstance(payload, str) and payload in ("NaN", "Infinity", "-Infinity"):
-        return float(payload)
-    if isinstance(payload, bool) or not isinstance(payload, int | float):
-        raise DataError(f"Invalid value {str(payload)[:50]} for a float")
-    return float(payload)
-
-
-def _decimal(payload: Any, scale: int) -> decimal.Decimal:
-    if isinstance(payload, str):
-        number = int.from_bytes(base64.b64decode(payload, validate=True), "big", signed=True)
-        return decimal.Decimal(number).scaleb(-scale, decimal.Context(prec=100))
-    if isinstance(payload, int | float) and not isinstance(payload, bool):
-        return decimal.Decimal(str(payload)).quantize(
-            decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=100)
-        )
-    raise DataError(f"Invalid value {str(payload)[:50]} for a decimal")
-
-
-_PLAIN: Final[dict[SchemaType, Callable[[Any], Any]]] = {
-    SchemaType.BOOLEAN: lambda payload: _expect(payload, bool, "boolean"),
-    SchemaType.STRING: lambda payload: _expect(payload, str, "string"),
-    SchemaType.BYTES: lambda payload: base64.b64decode(_expect(payload, str, "bytes"), validate=True),
-    SchemaType.FLOAT32: _float,
-    SchemaType.FLOAT64: _float,
-}
-_READERS: Final[dict[tuple[SchemaType, str | None], Callable[[Any], Any]]] = {
-    (SchemaType.INT32, DATE): lambda payload: _EPOCH_DAY + dt.timedelta(days=_integer(payload, SchemaType.INT32)),
-    (SchemaType.INT32, TIME): lambda payload: (
-        _EPOCH + dt.timedelta(milliseconds=_integer(payload, SchemaType.INT32))
-    ).time(),
-    (SchemaType.INT64, TIMESTAMP): lambda payload: (
-        _EPOCH + dt.timedelta(milliseconds=_integer(payload, SchemaType.INT64))
-    ),
-    (SchemaType.BYTES, DECIMAL): lambda payload: payload,
-}
+    column = pa.array([value], schema.arrow_type)
+    text: str = json_texts(schema, column, numeric_decimals=numeric_decimals, entries=True)[0].as_py()
+    return text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api import ConnectError, ConverterContext, DataError, RetriableConnectError, config, key
 from registry.client import ParsedSchema, RegistryClient, RegistryClientConfig, RegistryClientError
@@ -13,7 +14,13 @@ from registry.serde.subjects import STRATEGIES
 from tidegate.kit.config import KeyType
 from tidegate.kit.errors import RetriableError
 
-__all__ = ["RegistryConverterConfig", "RegistrySchemas", "Target"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["HEADER_SIZE", "RegistryConverterConfig", "RegistrySchemas", "Target", "framed", "runs_of"]
+
+HEADER_SIZE: Final = 5
+"""Of Confluent's framing: a zero byte and four of the schema's id."""
 
 
 def _strategy(value: str) -> str | None:
@@ -173,3 +180,32 @@ def _client_properties(settings: RegistryConverterConfig) -> Mapping[str, Any]:
     from tidegate.kit.config import keys_of
 
     return {one.name: getattr(settings, one.attribute) for one in keys_of(RegistryClientConfig)}
+
+
+def framed(bodies: pa.Array, schema_id: int) -> pa.Array:
+    """Confluent's framing: a zero byte and the schema's id before each body; nulls stay."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    header = pa.scalar(b"\0" + schema_id.to_bytes(4, "big"), pa.binary())
+    return pc.binary_join_element_wise(header, bodies.cast(pa.binary()), pa.scalar(b"", pa.binary()))
+
+
+def runs_of(data: pa.Array, what: str) -> list[tuple[int, int, int | None]]:
+    """Where each run of rows with one schema id starts, its length and the id. A null belongs to the run it stands in;
+    None is the id where there are but nulls. Raises DataError for rows that are not framed so."""
+    ids: list[int | None] = []
+    wrong: list[int] = []
+    for row, message in enumerate(data.to_pylist()):
+        if message is None:
+            ids.append(ids[-1] if ids else None)
+        elif len(message) < HEADER_SIZE or message[0] != 0:
+            wrong.append(row)
+        else:
+            ids.append(int.from_bytes(message[1:HEADER_SIZE], "big"))
+    if wrong:
+        raise DataError(f"{what} is not in Confluent's framing: Unknown magic byte!", rows=wrong)
+    first = next((one for one in ids if one is not None), None)
+    ids = [first if one is None else one for one in ids]
+    edges = [0, *(row for row in range(1, len(ids)) if ids[row] != ids[row - 1]), len(ids)]
+    return [(start, stop - start, ids[start]) for start, stop in pairwise(edges) if stop > start]
