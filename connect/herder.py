@@ -15,7 +15,7 @@ from connect.errors import Conflict
 from connect.group import Alone, Group
 from connect.plugins import PluginRegistry
 from connect.reconciler import Reconciler, Running
-from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore
+from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore, TargetState
 from connect.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
@@ -123,6 +123,16 @@ class Herder:
         gone = {*self.statuses.connectors, *self.statuses.tasks, *self.statuses.topics} - self.configs.connectors.keys()
         stale = {name for name in self.statuses.tasks if self._has_stale_tasks(name)}
         self.take_up(gone | stale)
+
+    def expects_tasks(self) -> bool:
+        return any(self._is_planning(name) for name in self.configs.connectors)
+
+    def _is_planning(self, name: str) -> bool:
+        """Whether a connector that was given to a worker is about to have tasks: it has none yet, and has not failed."""
+        stored, status = self.configs.connectors[name], self.statuses.connectors.get(name)
+        if stored.tasks is not None or stored.target is not TargetState.STARTED or not self._known(name):
+            return False
+        return status is None or status.state is not State.FAILED
 
     def _has_stale_tasks(self, name: str) -> bool:
         stored = self.configs.connectors.get(name)

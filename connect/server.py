@@ -16,6 +16,7 @@ from connect.distributed.fencing import ZombieFencing
 from connect.distributed.forwarding import Forwarding
 from connect.distributed.leadership import FencingLeaderWriter, Leadership
 from connect.distributed.membership import Membership
+from connect.distributed.metrics import RebalanceCollector
 from connect.distributed.peers import Peers
 from connect.distributed.routes import InternalRoutes
 from connect.exactly_once import transactional_ids
@@ -99,6 +100,8 @@ class ConnectServer:
             PluginRoutes(operations),
         )
         routes = self._group_routes(routes, herder, plugins)
+        if self._membership is not None:
+            metrics.collect_from(RebalanceCollector(self._membership))
         app = face(routes, name="kafka_connect_worker", metrics=metrics, render_error=render_error)
         self._http = HttpServer(app, host, port)
         await self._http.start()

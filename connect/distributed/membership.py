@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -72,6 +73,10 @@ class Work(Protocol):
     async def lead(self) -> None:
         """This worker leads as of this generation; called in each one."""
 
+    def expects_tasks(self) -> bool:
+        """Whether connectors that were given to workers have yet to plan their tasks."""
+        ...
+
 
 class Membership:
     """A Group of many. Started when the stores have been read; ``url`` is where others reach this worker."""
@@ -92,7 +97,7 @@ class Membership:
         self.protocol = self._offered[0]
         """The group's protocol; before there is a group, this worker's newest."""
         self._assignor = IncrementalAssignor(config.scheduled_rebalance_max_delay_ms)
-        self._pacing = Pacing(self._ask_for_round)
+        self._pacing = Pacing(self._ask_for_round, work.expects_tasks)
         self._member: GroupMember | None = None
         self._held: frozenset[Item] = frozenset()
         self._assignment: Assignment | None = None
@@ -110,6 +115,8 @@ class Membership:
         self.rounds = 0
         """How many rounds this worker has been through."""
         self.rebalanced_at = time.monotonic()
+        self.rebalance_times_s: deque[float] = deque(maxlen=100)
+        self._joining_since = time.monotonic()
 
     # -- Life ----------------------------------------------------------------------------------------------------
 
@@ -240,6 +247,7 @@ class Membership:
 
     async def before_join(self) -> None:
         self._settled.clear()
+        self._joining_since = time.monotonic()
         # While nobody answers, nobody can have been given what is ours; when the others have had the time to, they have.
         away_s = self._config.session_timeout_ms + self._config.rebalance_timeout_ms
         away_s += self._config.scheduled_rebalance_max_delay_ms
@@ -298,6 +306,7 @@ class Membership:
         self._last_generation = self.generation = generation.generation_id
         self.rounds += 1
         self.rebalanced_at = time.monotonic()
+        self.rebalance_times_s.append(self.rebalanced_at - self._joining_since)
         if self._dealt and generation.is_leader:
             self._assignor.settled(generation.generation_id)
         self._dealt = False

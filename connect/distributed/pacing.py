@@ -19,10 +19,10 @@ _CALM_S: Final = 2.0
 
 
 class Pacing:
-    """Calls ``ask`` after changes; from one event loop."""
+    """Calls ``ask`` after changes, from one event loop; while ``more_to_come`` it waits on, as long as the step allows."""
 
-    def __init__(self, ask: Callable[[], None]) -> None:
-        self._ask = ask
+    def __init__(self, ask: Callable[[], None], more_to_come: Callable[[], bool] = lambda: False) -> None:
+        self._ask, self._more_to_come = ask, more_to_come
         self._timer: asyncio.TimerHandle | None = None
         self._latest = 0.0
         self._level = 0
@@ -45,7 +45,12 @@ class Pacing:
             self._timer.cancel()
 
     def _fire(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now < self._latest and self._more_to_come():
+            self._timer = loop.call_at(min(now + _STEPS[self._level][0], self._latest), self._fire)
+            return
         self._timer = None
-        self._last = asyncio.get_running_loop().time()
+        self._last = now
         self._level = min(self._level + 1, len(_STEPS) - 1)
         self._ask()
