@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from registry.associations.model import STRONG, TOPIC, WEAK, default_subject
 from registry.associations.wanted import Change, Delete, Request, Wanted, with_defaults
 from registry.errors import InvalidAssociation, InvalidBody
 from registry.routes.bodies import new_schema
 
-__all__ = ["read_batch", "read_query", "read_request"]
+__all__ = ["AssociationQuery", "read_batch", "read_query", "read_request"]
 
 _KINDS: Final = ("key", "value")
 _MAX_NAME: Final = 256
@@ -32,6 +32,7 @@ def read_request(body: Mapping[str, Any], *, create: bool, dry_run: bool, resour
 
 def read_batch(body: Mapping[str, Any], *, dry_run: bool) -> Change:
     """One of the requests of a batch of changes; raises as ``read_request``."""
+    _check_operations(body.get("associations"))
     request = _resource(body, _text(body, "resourceId"), dry_run=dry_run)
     steps: list[tuple[bool, tuple[Wanted, ...]] | Delete] = []
     kinds: set[str] = set()
@@ -39,11 +40,9 @@ def read_batch(body: Mapping[str, Any], *, dry_run: bool) -> Change:
         operation = item.get("opType")
         if operation == "DELETE":
             step: Wanted | Delete = Delete(_kind(item), item.get("cascadeLifecycle") is True)
-        elif operation in ("CREATE", "UPSERT"):
+        else:
             create = operation == "CREATE"
             step = _placed(request, _wanted(item, create=create), create=create)
-        else:
-            raise InvalidBody(f"opType must be one of CREATE, UPSERT, DELETE, not {json.dumps(operation)[:100]}")
         if step.kind in kinds:
             raise InvalidAssociation(
                 "associationType", f"may only appear once per request, but '{step.kind}' appears more than once"
@@ -61,18 +60,37 @@ def read_batch(body: Mapping[str, Any], *, dry_run: bool) -> Change:
     return Change(request, tuple(steps))
 
 
-def read_query(body: Mapping[str, Any]) -> tuple[str | None, str | None, str | None, str, list[str], str | None]:
-    """One of the requests of a batch of questions: name, namespace, id, type, kinds, lifecycle."""
+def _check_operations(items: object) -> None:
+    for item in items if isinstance(items, list) else []:
+        operation = item.get("opType") if isinstance(item, dict) else None
+        if operation not in ("CREATE", "UPSERT", "DELETE"):
+            raise InvalidBody(f"opType must be one of CREATE, UPSERT, DELETE, not {json.dumps(operation)[:100]}")
+
+
+class AssociationQuery(NamedTuple):
+    """One question of a batch."""
+
+    name: str | None
+    namespace: str | None
+    id: str | None
+    type: str
+    kinds: list[str]
+    lifecycle: str | None
+
+
+def read_query(body: Mapping[str, Any]) -> AssociationQuery:
+    """One of the requests of a batch of questions; raises InvalidBody or InvalidAssociation."""
+    lifecycle = _lifecycle(body)
     name, namespace, resource_id = (_text(body, each) for each in ("resourceName", "resourceNamespace", "resourceId"))
-    if not resource_id and not name:
-        raise InvalidAssociation("resourceId", "either resourceId or resourceName must be specified")
-    if name and not namespace:
-        raise InvalidAssociation("resourceNamespace", "resourceNamespace is required when resourceName is specified")
     kinds = body.get("associationTypes") or []
     if not isinstance(kinds, list):
         raise InvalidBody(f"associationTypes must be a list, not {json.dumps(kinds)[:100]}")
     type_ = _text(body, "resourceType") or TOPIC
-    return name, namespace, resource_id, type_, [str(kind) for kind in kinds], _lifecycle(body)
+    if not resource_id and not name:
+        raise InvalidAssociation("resourceId", "either resourceId or resourceName must be specified")
+    if name and not namespace:
+        raise InvalidAssociation("resourceNamespace", "resourceNamespace is required when resourceName is specified")
+    return AssociationQuery(name, namespace, resource_id, type_, [str(kind) for kind in kinds], lifecycle)
 
 
 def _resource(body: Mapping[str, Any], resource_id: str | None, *, dry_run: bool) -> Request:

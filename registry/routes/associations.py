@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from registry.associations.model import ANY, TOPIC, Association
-from registry.associations.wanted import Request
-from registry.errors import AssociationNotFound, InvalidAssociation, InvalidBody, RegistryError
+from registry.associations.wanted import Change, Request
+from registry.errors import InvalidAssociation, InvalidBody, RegistryError
 from registry.records import SchemaVersion
 from registry.routes import answers
-from registry.routes.association_bodies import read_batch, read_query, read_request
+from registry.routes.association_bodies import AssociationQuery, read_batch, read_query, read_request
 from registry.routes.call import Call
 from registry.routes.endpoint import (
     ASSOCIATION_TYPE,
@@ -27,6 +28,8 @@ from registry.routes.endpoint import (
 from registry.subjects import normalize
 
 __all__ = ["ENDPOINTS"]
+
+T = TypeVar("T")
 
 _MOST: Final = 1000
 
@@ -91,15 +94,14 @@ async def delete_associations(call: Call) -> Any:
 
 def batch_get_associations(call: Call) -> Any:
     """The associations of several resources."""
-    return {"results": [_asked(call, body) for body in _requests(call)]}
+    return {"results": [_asked(call, query) for query in _each(call, read_query)]}
 
 
-def _asked(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(call: Call, query: AssociationQuery | InvalidAssociation) -> dict[str, Any]:
+    if isinstance(query, RegistryError):
+        return {"error": {"error_code": 500, "message": f"Error while getting associations: {query.message}"}}
+    name, namespace, resource_id, type_, kinds, lifecycle = query
     index = call.registry.state.associations
-    try:
-        name, namespace, resource_id, type_, kinds, lifecycle = read_query(body)
-    except RegistryError as error:
-        return {"error": {"error_code": 500, "message": f"Error while getting associations: {error.message}"}}
     if resource_id:
         found = index.of_id(resource_id, type_, kinds, lifecycle)
     else:
@@ -121,16 +123,16 @@ def _asked(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
 
 async def mutate_associations(call: Call) -> Any:
     """Make, change and delete associations of several resources; each succeeds or fails by itself."""
-    return {"results": [await _mutated(call, body) for body in _requests(call)]}
-
-
-async def _mutated(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     dry_run = call.flag(DRY_RUN)
+    changes = _each(call, partial(read_batch, dry_run=dry_run))
+    return {"results": [await _mutated(call, change, dry_run) for change in changes]}
+
+
+async def _mutated(call: Call, change: Change | InvalidAssociation, dry_run: bool) -> dict[str, Any]:
     try:
-        change = read_batch(body, dry_run=dry_run)
+        if isinstance(change, RegistryError):
+            raise change
         schemas = await call.registry.change_associations(change, context=_context(call), dry_run=dry_run)
-    except AssociationNotFound as error:
-        return {"error": {"error_code": error.error_code, "message": error.message}}
     except RegistryError as error:
         if error.http_status >= 500:
             raise  # the log failed, or another registry has to answer: nothing that belongs to one of them
@@ -140,13 +142,20 @@ async def _mutated(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     return {"result": _response(request.name, request.namespace, request.id, request.type, found, schemas)}
 
 
-def _requests(call: Call) -> list[dict[str, Any]]:
+def _each(call: Call, read: Callable[[Mapping[str, Any]], T]) -> list[T | InvalidAssociation]:
+    """The requests of a batch, read: one that makes no sense is an error of its own, one that is no request fails all."""
     requests = call.json().get("requests")
     if not requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
     if not isinstance(requests, list) or not all(isinstance(each, dict) for each in requests):
         raise InvalidBody("requests must be a list of objects")
-    return requests
+    found: list[T | InvalidAssociation] = []
+    for each in requests:
+        try:
+            found.append(read(each))
+        except InvalidAssociation as error:
+            found.append(error)
+    return found
 
 
 def _type(call: Call) -> str:
@@ -190,7 +199,9 @@ def _response(
 
 def _info(association: Association, schema: SchemaVersion | None) -> dict[str, Any]:
     shown = association.as_json()
-    info: dict[str, Any] = {name: shown[name] for name in ("subject", "associationType", "lifecycle", "frozen") if name in shown}
+    info: dict[str, Any] = {
+        name: shown[name] for name in ("subject", "associationType", "lifecycle", "frozen") if name in shown
+    }
     return info if schema is None else {**info, "schema": answers.version(schema, history=False)}
 
 
