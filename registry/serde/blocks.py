@@ -15,8 +15,8 @@ from registry.serde.errors import CorruptRecord
 
 __all__ = ["read_blocks"]
 
-_STEPS: Final = 64
-_FEW_ROWS: Final = 64
+FEW_ROWS: Final = (16, 64)
+"""So few rows are walked one by one: the first number at once, the second after as many steps as the first says."""
 
 ReadItem = Callable[[Cursor], list[pa.Array]]
 
@@ -27,8 +27,8 @@ def read_blocks(
     """How many items each row has, and the columns of all items in the order of rows (none when there is no item).
 
     An item is a value of each of ``types``. The first items of all rows are read at once, then the second ones, and so
-    on. When only a few rows go on for long, their items are first found one by one and then read at once, or one list of
-    a million would take a million steps.
+    on. When only a few rows go on, their items are first found one by one and then read at once: a step costs as much as
+    finding some dozens, and one list of a million would take a million steps.
     """
     counts = np.zeros(len(cursor), np.int64)
     left = np.zeros(len(cursor), np.int64)
@@ -44,7 +44,7 @@ def read_blocks(
         open_ = open_[left[open_] > 0]
         if not len(open_):
             break
-        if len(steps) >= _STEPS and len(open_) < _FEW_ROWS:
+        if len(open_) < FEW_ROWS[len(steps) >= FEW_ROWS[0]]:
             part, owner, rank = _find(cursor, types, left, open_, path)
             rank += counts[owner]
             counts += np.bincount(owner, minlength=len(counts))

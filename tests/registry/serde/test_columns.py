@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.client import AvroSchema
+from registry.serde.blocks import FEW_ROWS
 from tests.registry.serde.drawn import EPOCH, SCALARS, Typed, logical, tables, written_by_fastavro
 from registry.serde import (
     CorruptRecord,
@@ -30,7 +31,7 @@ from registry.serde import (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables())
 def test_the_bytes_are_fastavros_and_come_back(table: tuple[AvroSchema, list[Any]]) -> None:
     schema, rows = table
@@ -39,6 +40,9 @@ def test_the_bytes_are_fastavros_and_come_back(table: tuple[AvroSchema, list[Any
     assert encoded.to_pylist() == [written_by_fastavro(schema, row) for row in rows]
     runs = decode_columns(encoded, {7: schema}.__getitem__)
     if rows:
+        many = pa.concat_arrays([encoded] * FEW_ROWS[1])  # enough of them that lists are read step by step
+        (repeated,) = decode_columns(many, {7: schema}.__getitem__)
+        assert repeated.array.equals(pa.concat_arrays([column] * FEW_ROWS[1]))
         (run,) = runs
         run.array.validate(full=True)
         assert (run.start, run.length, run.schema_id, run.schema) == (0, len(rows), 7, schema)
@@ -47,7 +51,7 @@ def test_the_bytes_are_fastavros_and_come_back(table: tuple[AvroSchema, list[Any
         assert runs == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables(), st.data())
 def test_broken_bytes_are_an_error_or_another_value_never_a_crash(
     table: tuple[AvroSchema, list[Any]], data: st.DataObject
@@ -64,6 +68,9 @@ def test_broken_bytes_are_an_error_or_another_value_never_a_crash(
     else:
         message[data.draw(st.integers(0, len(message) - 1))] ^= data.draw(st.integers(1, 255))
         must_fail = False
+    before = [encoded[row]] * data.draw(st.sampled_from([0, FEW_ROWS[1]]))
+    encoded = [*before, *encoded]
+    row += len(before)
     encoded[row] = bytes(message)
     try:
         runs = decode_columns(pa.array(encoded, pa.binary()), {7: schema}.__getitem__)
@@ -342,7 +349,7 @@ def evolutions(draw: st.DrawFn) -> tuple[AvroSchema, AvroSchema, list[Any]]:
     return schemas[0], schemas[1], draw(st.lists(values, min_size=1, max_size=5))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(evolutions())
 def test_what_a_reader_sees_is_what_fastavro_sees(evolution: tuple[AvroSchema, AvroSchema, list[Any]]) -> None:
     writer, reader, rows = evolution
@@ -387,7 +394,7 @@ def test_a_schema_of_endless_columns_is_refused() -> None:
         arrow_type(schema)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tables())
 def test_an_arrow_type_has_a_schema_that_takes_its_values(table: tuple[AvroSchema, list[Any]]) -> None:
     column = pa.array(table[1], arrow_type(table[0]))
