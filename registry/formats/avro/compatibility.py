@@ -21,6 +21,7 @@ from registry.formats.avro.model import (
     RecordType,
     UnionType,
 )
+from registry.formats.avro.text import write_text
 
 __all__ = ["AmbiguousField", "Incompatibility", "Kind", "incompatibilities"]
 
@@ -120,7 +121,7 @@ class _Checker:
         reasons: list[Incompatibility] = []
         for index, field in enumerate(reader.fields):
             here = [*location, "fields", str(index)]
-            written = _writer_field(writer, field)
+            written = _writer_field(writer, field, index)
             if written is not None:
                 reasons += self.check("type", field.type, written.type, here)
             elif field.has_default:
@@ -133,12 +134,12 @@ class _Checker:
         return reasons
 
 
-def _writer_field(writer: RecordType, field: Field) -> Field | None:
+def _writer_field(writer: RecordType, field: Field, index: int) -> Field | None:
     found = [written for name in (field.name, *field.aliases) if (written := writer.field(name)) is not None]
     if len(found) > 1:
         raise AmbiguousField(
-            f"Reader record field {field.name} matches multiple fields in writer record schema {writer.full_name}: "
-            f"{', '.join(written.name for written in found)}"
+            f"Reader record field {field.name} type:{field.type.kind.upper()} pos:{index} matches multiple fields in writer "
+            f"record schema {write_text(writer)}"
         )
     return found[0] if found else None
 

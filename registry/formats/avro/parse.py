@@ -20,6 +20,7 @@ from registry.formats.avro.model import (
     RecordType,
     UnionType,
 )
+from registry.formats.avro.unread import Unread, closed, equal
 
 __all__ = ["MAX_DEPTH", "SchemaParseError", "parse_text", "parse_value"]
 
@@ -58,7 +59,7 @@ def parse_text(text: str, names: dict[str, NamedType] | None = None, *, strict: 
 
 def parse_value(value: Any, names: dict[str, NamedType] | None = None, *, strict: bool = True) -> AvroType:
     """Parse a schema given as JSON values; see ``parse_text``."""
-    return _Parser({} if names is None else names, strict).parse(value, None, 0)
+    return _Parser({} if names is None else names, strict).root(value)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -71,10 +72,28 @@ def _shown(value: Any) -> str:
 
 
 class _Parser:
+    """As Java's parser, it knows a type once it has read all of it; a name that it does not know yet may follow later."""
+
     def __init__(self, names: dict[str, NamedType], strict: bool) -> None:
         self._names = names
         self._strict = strict
         self._fitting: dict[int, bool] = {}
+        self._defaults: list[Field] = []
+        self._open: list[Unread] = []
+
+    def root(self, value: Any) -> AvroType:
+        made = self.parse(value, None, 0)
+        for unread in self._open:
+            unread.found = self._names.get(unread.full_name)
+            if unread.found is None:
+                raise SchemaParseError(f'Undefined name: "{unread.full_name}"')
+        if self._strict:
+            for field in self._defaults:
+                if not self._default_fits(field):
+                    raise SchemaParseError(
+                        f"Invalid default for field {field.name}: {_shown(field.default)} not a {_described(field.type)}"
+                    )
+        return closed(made) if self._open else made
 
     def parse(self, value: Any, namespace: str | None, depth: int) -> AvroType:
         if depth > MAX_DEPTH:
@@ -112,11 +131,14 @@ class _Parser:
     def _find(self, name: str, namespace: str | None) -> AvroType:
         if name in PRIMITIVES:
             return PrimitiveType(name)
-        if "." not in name and namespace and (found := self._names.get(f"{namespace}.{name}")) is not None:
+        full_name = f"{namespace}.{name}" if namespace and "." not in name else name
+        found = self._names.get(full_name) or self._names.get(name)
+        if found is not None:
             return found
-        if (found := self._names.get(name)) is not None:
-            return found
-        raise SchemaParseError(f'Undefined name: "{name}"')
+        space, _, last = full_name.rpartition(".")
+        unread = Unread("record", last, space or None)
+        self._open.append(unread)
+        return unread
 
     def _union(self, value: list[Any], namespace: str | None, depth: int) -> UnionType:
         branches: list[AvroType] = []
@@ -137,7 +159,6 @@ class _Parser:
         record = RecordType(
             "record", name, space, is_error=is_error, doc=_doc(value), aliases=_type_aliases(value, space)
         )
-        self._define(record)
         members = value.get("fields")
         if not isinstance(members, list):
             raise SchemaParseError(f"Record has no fields: {_shown(value)}")
@@ -149,13 +170,8 @@ class _Parser:
             seen.add(field.name)
             record.fields.append(field)
         record.props = _props(value, _SCHEMA_RESERVED)
-        if self._strict:
-            for field in record.fields:
-                if field.has_default and not self._default_fits(field):
-                    raise SchemaParseError(
-                        f"Invalid default for field {field.name}: {_shown(field.default)} "
-                        f"not a {_described(field.type)}"
-                    )
+        self._defaults += [field for field in record.fields if field.has_default]
+        self._define(record)
         return record
 
     def _field(self, value: Any, namespace: str | None, depth: int) -> Field:
@@ -214,6 +230,9 @@ class _Parser:
     def _fits(self, type_: AvroType, value: Any) -> bool:
         """Whether ``value`` is a default for ``type_`` (Java's ``isValidDefault``: a union takes any branch's)."""
         match type_:
+            case Unread():
+                # Where it was read, Java took it for a record.
+                return isinstance(value, dict) and type_.found is not None and self._fits(type_.found, value)
             case UnionType():
                 return any(self._fits(branch, value) for branch in type_.branches)
             case ArrayType():
@@ -262,9 +281,9 @@ class _Parser:
     def _define(self, named: NamedType) -> None:
         if named.full_name in PRIMITIVES:
             raise SchemaParseError(f"Schemas may not be named after primitives: {named.full_name}")
-        if named.full_name in self._names:
+        known = self._names.setdefault(named.full_name, named)
+        if known is not named and not equal(known, named):
             raise SchemaParseError(f"Can't redefine: {named.full_name}")
-        self._names[named.full_name] = named
 
 
 def _props(value: dict[str, Any], reserved: frozenset[str]) -> dict[str, Any]:
@@ -286,10 +305,12 @@ def _aliases(value: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _type_aliases(value: dict[str, Any], namespace: str | None) -> tuple[str, ...]:
-    """Aliases as full names: an unqualified one lives in the namespace of its type."""
-    return tuple(
-        dict.fromkeys(f"{namespace}.{alias}" if namespace and "." not in alias else alias for alias in _aliases(value))
-    )
+    """Aliases as full names: an unqualified one lives in the namespace of its type, one with a dot before it in none."""
+    full_names = [
+        f"{namespace}.{alias}" if namespace and "." not in alias else alias.removeprefix(".")
+        for alias in _aliases(value)
+    ]
+    return tuple(dict.fromkeys(full_names))
 
 
 def _described(type_: AvroType) -> str:

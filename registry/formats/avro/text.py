@@ -124,10 +124,22 @@ class _Normalizer:
         return dataclasses.replace(
             field,
             type=self.visit(field.type),
-            default=_sorted_value(field.default) if field.has_default else MISSING,
+            default=_default(field.type, _sorted_value(field.default)) if field.has_default else MISSING,
             aliases=tuple(sorted(field.aliases)),
             props={name: _sorted_value(field.props[name]) for name in sorted(field.props)},
         )
+
+
+def _default(type_: AvroType, value: Any) -> Any:
+    """A whole number as what it is a default of: Java writes 3.0 for a double."""
+    match type_:
+        case ArrayType() if isinstance(value, list):
+            return [_default(type_.items, item) for item in value]
+        case MapType() if isinstance(value, dict):
+            return {name: _default(type_.values, item) for name, item in value.items()}
+    if type_.kind in ("float", "double") and isinstance(value, int) and abs(value) < 1 << 1000:
+        return float(value)
+    return value
 
 
 def _sorted_props(type_: AvroType) -> dict[str, Any]:

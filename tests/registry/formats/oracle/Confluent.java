@@ -1,6 +1,6 @@
 // What Confluent's own classes say of schemas: reads JSON lines, writes JSON lines. Started by confluent.py beside this file.
 //
-// In:  {"type": "JSON" | "PROTOBUF", "texts": [...], "references": {name: text}, "pairs": [[original, update], ...]}
+// In:  {"type": "JSON" | "PROTOBUF" | "AVRO", "texts": [...], "references": {name: text}, "pairs": [[original, update], ...]}
 // Out: {"schemas": [{"canonical", "normalized"} | {"error"}], "pairs": [{"strict": [[type, path]...], "lenient": [...]}]}
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.confluent.kafka.schemaregistry.ParsedSchema;
+import io.confluent.kafka.schemaregistry.avro.AvroSchema;
 import io.confluent.kafka.schemaregistry.client.rest.entities.SchemaReference;
 import io.confluent.kafka.schemaregistry.json.JsonSchema;
 import io.confluent.kafka.schemaregistry.protobuf.ProtobufSchema;
@@ -46,9 +47,17 @@ public class Confluent {
     for (JsonNode text : asked.get("texts")) {
       ObjectNode said = schemas.addObject();
       try {
-        ParsedSchema schema = asked.get("type").asText().equals("JSON")
-            ? new JsonSchema(text.asText(), references, resolved, null)
-            : new ProtobufSchema(text.asText(), references, resolved, null, null);
+        ParsedSchema schema;
+        switch (asked.get("type").asText()) {
+          case "JSON":
+            schema = new JsonSchema(text.asText(), references, resolved, null);
+            break;
+          case "PROTOBUF":
+            schema = new ProtobufSchema(text.asText(), references, resolved, null, null);
+            break;
+          default:
+            schema = new AvroSchema(text.asText(), references, resolved, null, true);
+        }
         schema.validate(false);
         said.put("canonical", schema.canonicalString());
         said.put("normalized", schema.normalize().canonicalString());
@@ -77,6 +86,8 @@ public class Confluent {
               io.confluent.kafka.schemaregistry.json.diff.SchemaDiff.COMPATIBLE_CHANGES_STRICT);
           json(said.putArray("lenient"), (JsonSchema) original, (JsonSchema) update,
               io.confluent.kafka.schemaregistry.json.diff.SchemaDiff.COMPATIBLE_CHANGES_LENIENT);
+        } else if (original instanceof AvroSchema) {
+          said.putArray("strict");
         } else {
           ArrayNode changes = said.putArray("strict");
           for (io.confluent.kafka.schemaregistry.protobuf.diff.Difference change :

@@ -1,6 +1,6 @@
-"""Asks Confluent's own classes about generated JSON Schemas and Protobuf files, and keeps the answers.
+"""Asks Confluent's own classes about generated schemas of all three types, and keeps the answers.
 
-    python -m tests.registry.formats.oracle.confluent CLASSPATH [json] [protobuf]
+    python -m tests.registry.formats.oracle.confluent CLASSPATH [json] [protobuf] [avro_confluent]
 
 CLASSPATH is where Confluent's ``client``, ``json-schema-provider`` and ``protobuf-provider`` (8.5.0, built from
 github.com/confluentinc/schema-registry, commit 794611bd) and the compiled ``Confluent.java`` beside this file are, with the
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tests.registry.formats.oracle import avro_schemas
 from tests.registry.formats.oracle.json_schemas import Schemas
 from tests.registry.formats.oracle.kept import write
 from tests.registry.formats.oracle.protobuf_files import BY_HAND, Files
@@ -22,6 +23,7 @@ from tests.servers.java import java
 
 JSON_SEEDS = range(900)
 PROTOBUF_SEEDS = range(450)
+AVRO_SEEDS = range(20_000, 20_300)
 
 
 def ask(classpath: str, questions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -50,6 +52,14 @@ def protobuf_questions() -> Iterator[dict[str, Any]]:
         yield {"type": "PROTOBUF", "texts": texts, "references": files.references, "pairs": [[0, 1], [1, 0]]}
 
 
+def avro_questions() -> Iterator[dict[str, Any]]:
+    for seed in AVRO_SEEDS:
+        schemas = avro_schemas.Schemas(seed)
+        old = schemas.schema()
+        texts = [json.dumps(schema, ensure_ascii=False) for schema in (old, schemas.changed(old))]
+        yield {"type": "AVRO", "texts": texts, "pairs": [[0, 1], [1, 0]]}
+
+
 def kept(question: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """Question and answer, without what the tests do not look at and without the answers Java failed to give."""
     schemas = [None if "error" in said else [said["canonical"], said["normalized"]] for said in answer["schemas"]]
@@ -65,7 +75,7 @@ def kept(question: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(classpath: str, *wanted: str) -> None:
-    makers = {"json": json_questions, "protobuf": protobuf_questions}
+    makers = {"json": json_questions, "protobuf": protobuf_questions, "avro_confluent": avro_questions}
     for name in wanted or makers:
         questions = list(makers[name]())
         entries = [kept(*both) for both in zip(questions, ask(classpath, questions), strict=True)]

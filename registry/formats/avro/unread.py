@@ -1,0 +1,90 @@
+"""Names that are used before they are defined, and types that are defined twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from registry.formats.avro.model import (
+    ArrayType,
+    AvroType,
+    EnumType,
+    Field,
+    FixedType,
+    MapType,
+    NamedType,
+    RecordType,
+    UnionType,
+)
+
+__all__ = ["Unread", "closed", "equal"]
+
+
+@dataclass(eq=False)
+class Unread(NamedType):
+    """A name that may be defined further on."""
+
+    found: NamedType | None = None
+
+
+def closed(root: AvroType) -> AvroType:
+    """The schema with every name that was read before its definition replaced by what it means."""
+    made = _meant(root)
+    pending, seen = [made], {id(made)}
+    while pending:
+        type_ = pending.pop()
+        match type_:
+            case ArrayType():
+                type_.items = _meant(type_.items)
+                parts = [type_.items]
+            case MapType():
+                type_.values = _meant(type_.values)
+                parts = [type_.values]
+            case UnionType():
+                type_.branches = [_meant(branch) for branch in type_.branches]
+                parts = type_.branches
+            case RecordType():
+                for field in type_.fields:
+                    field.type = _meant(field.type)
+                parts = [field.type for field in type_.fields]
+            case _:
+                parts = []
+        for part in parts:
+            if id(part) not in seen:
+                seen.add(id(part))
+                pending.append(part)
+    return made
+
+
+def _meant(type_: AvroType) -> AvroType:
+    return type_.found if isinstance(type_, Unread) and type_.found is not None else type_
+
+
+def equal(one: AvroType, other: AvroType) -> bool:
+    """Whether two types are the same to Java, which lets such be defined twice: docs and aliases do not count."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or one.kind != other.kind or one.props != other.props:
+        return False
+    if isinstance(one, NamedType) and isinstance(other, NamedType) and one.full_name != other.full_name:
+        return False
+    match one, other:
+        case ArrayType(), ArrayType():
+            return equal(one.items, other.items)
+        case MapType(), MapType():
+            return equal(one.values, other.values)
+        case UnionType(), UnionType():
+            pairs = [*zip(one.branches, other.branches, strict=False)]
+            return len(one.branches) == len(other.branches) and all(equal(*pair) for pair in pairs)
+        case FixedType(), FixedType():
+            return one.size == other.size
+        case EnumType(), EnumType():
+            return one.symbols == other.symbols
+        case RecordType(), RecordType():
+            fields = [*zip(one.fields, other.fields, strict=False)]
+            return len(one.fields) == len(other.fields) and all(_equal_fields(*pair) for pair in fields)
+    return not isinstance(one, Unread)
+
+
+def _equal_fields(one: Field, other: Field) -> bool:
+    said = [(field.name, field.order, field.props, repr(field.default)) for field in (one, other)]
+    return said[0] == said[1] and equal(one.type, other.type)
