@@ -18,6 +18,7 @@ _CONVERTERS: Final = (
         ("io.confluent.connect.avro.AvroConverter", "io.apicurio.registry.utils.converter.AvroConverter"),
     ),
     ("connect.converters.registry_json:JsonSchemaConverter", ("io.confluent.connect.json.JsonSchemaConverter",)),
+    ("connect.converters.protobuf:ProtobufConverter", ("io.confluent.connect.protobuf.ProtobufConverter",)),
     ("connect.converters.json:JsonConverter", ("org.apache.kafka.connect.json.JsonConverter",)),
     ("connect.converters.string:StringConverter", ("org.apache.kafka.connect.storage.StringConverter",)),
     (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from connect.api import ConnectError, ConverterContext, DataError, RetriableConnectError, config, key
 from registry.client import ParsedSchema, RegistryClient, RegistryClientConfig, RegistryClientError
@@ -110,7 +110,7 @@ class RegistrySchemas:
             side = "key" if context.is_key else "value"
             raise ConnectError(f"no schema registry: set {side}.converter.schema.registry.url, or the worker's")
         self._settings, self._context, self._type = settings, context, schema_type
-        client = RegistryClient.from_properties(_client_properties(settings))
+        client = RegistryClient.configured(settings, settings.url)
         if context.rehearsals is not None:
             from registry.client.rehearsal import RehearsingClient
 
@@ -173,13 +173,6 @@ class RegistrySchemas:
 
     def close(self) -> None:
         self.client.close()
-
-
-def _client_properties(settings: RegistryConverterConfig) -> Mapping[str, Any]:
-    """Every key of the client, whichever there are."""
-    from tidegate.kit.config import keys_of
-
-    return {one.name: getattr(settings, one.attribute) for one in keys_of(RegistryClientConfig)}
 
 
 def framed(bodies: pa.Array, schema_id: int) -> pa.Array:
