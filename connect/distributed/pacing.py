@@ -15,7 +15,8 @@ __all__ = ["Pacing"]
 
 _STEPS: Final = ((0.02, 0.05), (0.1, 0.5), (0.5, 5.0), (0.5, 20.0))
 """For each round in a row: how long nothing must have changed before it is asked for, and when it is asked for anyway."""
-_CALM_S: Final = 2.0
+_CALM_S: Final = (2.0, 2.0, 3.0, 10.0)
+"""After how long without a change, at each step, the next one is a first one again."""
 
 
 class Pacing:
@@ -32,7 +33,7 @@ class Pacing:
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._timer is None:
-            if now - self._last > _CALM_S:
+            if now - self._last > _CALM_S[self._level]:
                 self._level = 0
             self._latest = now + _STEPS[self._level][1]
         else:

@@ -45,8 +45,15 @@ def put(url: str, name: str, config: dict[str, str]) -> None:
 @pytest.mark.servers
 @pytest.mark.proof
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("first", ["theirs", "ours"])
-@pytest.mark.parametrize("protocol", ["sessioned", "eager"])
+@pytest.mark.parametrize(
+    ("first", "protocol"),
+    [
+        ("theirs", "sessioned"),
+        pytest.param("ours", "sessioned", marks=pytest.mark.long),
+        pytest.param("theirs", "eager", marks=pytest.mark.long),
+        pytest.param("ours", "eager", marks=pytest.mark.long),
+    ],
+)
 def test_a_group_of_both_shares_and_either_leads(first, protocol, tidegate_broker, tmp_path):
     group = f"mixed-{first}-{protocol}"
     topics = {f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")}
