@@ -8,7 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from connect.api import ConnectError, ConverterContext, DataError, RetriableConnectError, config, key
-from registry.client import ParsedSchema, RegistryClient, RegistryClientConfig, RegistryClientError
+from registry.client import (
+    Incompatible,
+    NotFound,
+    ParsedSchema,
+    RegistryClient,
+    RegistryClientConfig,
+    RegistryClientError,
+)
 from registry.serde.errors import SerializationError
 from registry.serde.subjects import STRATEGIES
 from tidegate.kit.config import KeyType
@@ -164,6 +171,8 @@ class RegistrySchemas:
             raise DataError(f"{self.what(topic)} is not as its {self._type} schema says: {error}", rows=rows) from error
         except RetriableError as error:
             raise RetriableConnectError(f"schema registry of {self.what(topic)}: {error}") from error
+        except (Incompatible, NotFound) as error:  # as in Kafka Connect, errors.tolerance may pass over such records
+            raise DataError(f"schema registry refused {self.what(topic)}: {error}") from error
         except RegistryClientError as error:
             raise ConnectError(f"schema registry refused {self.what(topic)}: {error}") from error
 
