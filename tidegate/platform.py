@@ -230,6 +230,7 @@ def _properties(
             "metrics.listen": listening["broker-metrics"],
             "group.initial.rebalance.delay.ms": "0",  # as in Kafka's own sample properties for one machine
             "offsets.topic.num.partitions": "8",
+            "transaction.state.log.num.partitions": "8",  # the registry's claim on its log makes them at the first start
         }
     elif name == "registry":
         made = {"listeners": f"http://{listening['registry']}", "kafkastore.bootstrap.servers": kafka}
