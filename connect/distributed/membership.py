@@ -28,7 +28,7 @@ from connect.distributed.protocol import (
     CONFIG_MISMATCH,
     Assignment,
     Item,
-    MalformedMessage,
+    MalformedWorkerMessage,
     WorkerState,
     decode_assignment,
     decode_state,
@@ -142,7 +142,7 @@ class Membership:
         try:
             described = await admin.describe_group(self._group_id)
             for member in described.members:
-                with contextlib.suppress(MalformedMessage):
+                with contextlib.suppress(MalformedWorkerMessage):
                     if member.metadata and decode_state(member.metadata).url == self.url:
                         await admin.remove_member(self._group_id, member.member_id)
                         log.info("removed what this worker was before from its group", member=member.member_id)
@@ -312,7 +312,7 @@ class Membership:
         self._dealt = False
         try:
             given = decode_assignment(generation.assignment)
-        except MalformedMessage as error:
+        except MalformedWorkerMessage as error:
             log.warning("the leader sent no assignment; joining again", group=self._group_id, error=str(error))
             self._after("scheduled", _RETRY_S, self._ask_for_round)
             return
@@ -419,6 +419,6 @@ class Membership:
 def _state_of(member: str, data: bytes) -> WorkerState:
     try:
         return decode_state(data)
-    except MalformedMessage as error:
+    except MalformedWorkerMessage as error:
         log.warning("a member of the group cannot be understood", member=member, error=str(error))
         return WorkerState("", -1)

@@ -21,7 +21,7 @@ __all__ = [
     "CONNECTOR",
     "Assignment",
     "Item",
-    "MalformedMessage",
+    "MalformedWorkerMessage",
     "Protocol",
     "WorkerState",
     "decode_assignment",
@@ -49,7 +49,7 @@ class Item(NamedTuple):
         return self.number != CONNECTOR
 
 
-class MalformedMessage(TidegateError):
+class MalformedWorkerMessage(TidegateError):
     """Bytes of another member that are not what its protocol says."""
 
 
@@ -124,7 +124,7 @@ def encode_assignment(assignment: Assignment, protocol: Protocol) -> bytes:
 
 
 def decode_state(data: bytes) -> WorkerState:
-    """Raises MalformedMessage."""
+    """Raises MalformedWorkerMessage."""
     reader = _Reader(data)
     version, url, offset = reader.version(), reader.string(), reader.integer(_INT64)
     running = reader.bytes_or_none() if version and not reader.ended else None
@@ -132,7 +132,7 @@ def decode_state(data: bytes) -> WorkerState:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Raises MalformedMessage."""
+    """Raises MalformedWorkerMessage."""
     reader = _Reader(data)
     version, error = reader.version(), reader.integer(_INT16)
     leader, leader_url, offset = reader.string(), reader.string(), reader.integer(_INT64)
@@ -158,7 +158,7 @@ def _items(items: Iterable[Item]) -> bytes:
 
 
 class _Reader:
-    """Reads from the front; what is cut short or makes no sense is a MalformedMessage."""
+    """Reads from the front; what is cut short or makes no sense is a MalformedWorkerMessage."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -170,7 +170,7 @@ class _Reader:
     def version(self) -> int:
         found = self.integer(_INT16)
         if found < 0:
-            raise MalformedMessage(f"a worker speaks version {found} of the Connect protocol, which there is not")
+            raise MalformedWorkerMessage(f"a worker speaks version {found} of the Connect protocol, which there is not")
         return found
 
     def integer(self, form: struct.Struct) -> int:
@@ -180,7 +180,7 @@ class _Reader:
         try:
             return self._take(self.integer(_INT16)).decode()
         except UnicodeDecodeError as error:
-            raise MalformedMessage(f"a worker sent a text that is not UTF-8: {error}") from error
+            raise MalformedWorkerMessage(f"a worker sent a text that is not UTF-8: {error}") from error
 
     def bytes_or_none(self) -> bytes | None:
         size = self.integer(_INT32)
@@ -197,13 +197,13 @@ class _Reader:
         """A length, checked against what is left before anything is made of it; null counts as none."""
         count = self.integer(_INT32)
         if count * least_bytes > len(self._data) - self._at or count < -1:
-            raise MalformedMessage(f"a worker announced {count} entries in {len(self._data) - self._at} bytes")
+            raise MalformedWorkerMessage(f"a worker announced {count} entries in {len(self._data) - self._at} bytes")
         return max(count, 0)
 
     def _take(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._data):
-            raise MalformedMessage(f"a worker's message of {len(self._data)} bytes ends before byte {end}")
+            raise MalformedWorkerMessage(f"a worker's message of {len(self._data)} bytes ends before byte {end}")
         taken = self._data[self._at : end]
         self._at = end
         return taken

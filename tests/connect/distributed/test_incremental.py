@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect.distributed.eager import deal_in_turn
@@ -64,6 +64,7 @@ def work(*counts):
     return {Item(f"c{n}", number) for n, count in enumerate(counts) for number in range(CONNECTOR, count)}
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(

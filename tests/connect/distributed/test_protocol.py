@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from connect.distributed.protocol import (
     Assignment,
     Item,
-    MalformedMessage,
+    MalformedWorkerMessage,
     Protocol,
     WorkerState,
     decode_assignment,
@@ -55,7 +55,7 @@ def test_any_bytes_are_read_or_refused(data):
         for sent in (data, b"\x00\x02" + data):
             try:
                 decode(sent)
-            except MalformedMessage as error:
+            except MalformedWorkerMessage as error:
                 assert "worker" in str(error)
 
 
@@ -65,7 +65,7 @@ def test_a_message_cut_short_is_refused_or_lacks_only_what_may_be_left_out(assig
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     try:
         assert decode_assignment(cut).items == assignment.items
-    except MalformedMessage:
+    except MalformedWorkerMessage:
         pass
 
 
