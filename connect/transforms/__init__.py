@@ -10,6 +10,7 @@ __all__ = ["register_plugins"]
 
 _VERSION: Final = "4.3.1"
 """The version of Kafka Connect whose transformations these do the work of."""
+_CONFLUENT_VERSION: Final = "1.6.0"
 _DEBEZIUM_VERSION: Final = "3.5.0.Final"
 _APACHE: Final = "org.apache.kafka.connect.transforms"
 
@@ -41,6 +42,17 @@ _TRANSFORMS: Final = (
     ("timestamp_router:TimestampRouter", "TimestampRouter"),
     ("value_to_key:ValueToKey", "ValueToKey"),
 )
+_CONFLUENT_NAMES: Final = "io.confluent.connect.transforms"
+_CONFLUENT: Final = (
+    ("confluent:DropKey", "Drop$Key"),
+    ("confluent:DropValue", "Drop$Value"),
+    ("confluent:ExtractTopicHeader", "ExtractTopic$Header"),
+    ("confluent:ExtractTopicKey", "ExtractTopic$Key"),
+    ("confluent:ExtractTopicValue", "ExtractTopic$Value"),
+    ("confluent:MessageTimestampRouter", "MessageTimestampRouter"),
+    ("confluent:TombstoneHandler", "TombstoneHandler"),
+    ("regex_router:RegexRouter", "TopicRegexRouter"),
+)
 _DEBEZIUM: Final = (
     ("logical_table:ByLogicalTableRouter", ("io.debezium.transforms.ByLogicalTableRouter",)),
     (
@@ -57,6 +69,12 @@ def register_plugins() -> list[Plugin]:
     transforms = [
         Plugin(PluginType.TRANSFORMATION, f"connect.transforms.{path}", (f"{_APACHE}.{name}",), _VERSION)
         for path, name in _TRANSFORMS
+    ]
+    transforms += [
+        Plugin(
+            PluginType.TRANSFORMATION, f"connect.transforms.{path}", (f"{_CONFLUENT_NAMES}.{name}",), _CONFLUENT_VERSION
+        )
+        for path, name in _CONFLUENT
     ]
     transforms += [
         Plugin(PluginType.TRANSFORMATION, f"connect.transforms.debezium.{path}", names, _DEBEZIUM_VERSION)

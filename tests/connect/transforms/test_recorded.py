@@ -19,7 +19,7 @@ import pytest
 
 from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema
 from connect.converters.json_schema import schema_from_json
-from connect.converters.json_text import reader_of
+from connect.converters.json_values import reader_of
 from connect.headers import column_of
 from connect.plugins import load_plugins
 from tidegate.kit.config import parse

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from connect.api import DataError, Header, PluginType, Record, RecordBatch, Schema, SchemaType
+from connect.plugins import load_plugins
+from tidegate.kit.config import parse
+
+PLUGINS = load_plugins(entry_points=False)
+PLACE = Schema.struct({"city": Schema(SchemaType.STRING, optional=True)})
+ROW = Schema.struct({"to": Schema(SchemaType.STRING, optional=True), "place": PLACE})
+
+
+def make(name, **options):
+    plugin = PLUGINS.find(f"io.confluent.connect.transforms.{name}", PluginType.TRANSFORMATION)
+    loaded = plugin.load()
+    return loaded(parse(loaded.config_class, {key.replace("__", "."): value for key, value in options.items()}))
+
+
+def batch(*values, schema=ROW, **more):
+    return RecordBatch.from_records(
+        [Record("orders", value, schema, offset=n, **more) for n, value in enumerate(values)]
+    )
+
+
+A, B = {"to": "a", "place": {"city": "Bern"}}, {"to": None, "place": {"city": "Ulm"}}
+
+
+def test_a_field_becomes_the_topic():
+    assert [(one.topic, len(one)) for one in make("ExtractTopic$Value", field="to").apply(batch(A, A))] == [("a", 2)]
+    skipping = make("ExtractTopic$Value", field="to", skip__missing__or__null="true")
+    assert [one.topic for one in skipping.apply(batch(A, B, A))] == ["a", "orders", "a"]
+    with pytest.raises(DataError, match="names no topic") as caught:
+        make("ExtractTopic$Value", field="to").apply(batch(A, B))
+    assert caught.value.rows == (1,)
+    for path in ("$.place.city", "$['place']['city']"):
+        nested = make("ExtractTopic$Value", field=path, field__format="JSON_PATH")
+        assert [one.topic for one in nested.apply(batch(A, B))] == ["Bern", "Ulm"]
+
+
+def test_a_header_the_key_and_data_without_schema_name_topics():
+    headed = batch(A, headers=(Header("h", b"there"),))
+    assert make("ExtractTopic$Header", field="h").apply(headed)[0].topic == "there"
+    keyed = batch(A, key="k", key_schema=Schema(SchemaType.STRING))
+    assert make("ExtractTopic$Key").apply(keyed)[0].topic == "k"
+    plain = RecordBatch("orders", pa.array(['{"to":"x"}', '"y"']), None)
+    with pytest.raises(DataError):
+        make("ExtractTopic$Value", field="to").apply(plain)
+    assert [one.topic for one in make("ExtractTopic$Value", field="to").apply(plain.slice(0, 1))] == ["x"]
+
+
+def test_a_time_in_the_message_becomes_part_of_the_topic():
+    router = make("MessageTimestampRouter", topic__format="foo-${topic}-${timestamp}", message__timestamp__format="yyyy-MM-dd",
+                  topic__timestamp__format="yyyy.MM.dd", message__timestamp__keys="timestamp,time,ts")  # fmt: skip
+    plain = RecordBatch("bar", pa.array(['{"time":"2019-08-06"}', '{"ts":1709201472123}']), None)
+    assert [one.topic for one in router.apply(plain)] == ["foo-bar-2019.08.06", "foo-bar-2024.02.29"]
+    with pytest.raises(DataError, match="no time") as caught:
+        router.apply(RecordBatch("bar", pa.array(['{"time":"2019-08-06"}', '{"time":"x"}']), None))
+    assert caught.value.rows == (1,)
+
+
+def test_tombstones_are_dropped_or_refused():
+    rows = batch(A, None)
+    assert [len(one) for one in make("TombstoneHandler").apply(rows)] == [1]
+    assert [len(one) for one in make("TombstoneHandler", behavior="ignore").apply(rows)] == [2]
+    with pytest.raises(DataError) as caught:
+        make("TombstoneHandler", behavior="fail").apply(rows)
+    assert caught.value.rows == (1,)
+
+
+def test_drop_leaves_nothing_of_a_side():
+    rows = batch(A, key="k", key_schema=Schema(SchemaType.STRING))
+    (made,) = make("Drop$Key").apply(rows)
+    assert made.keys is None and made.key_schema is None
+    (made,) = make("Drop$Value", schema__behavior="force_optional").apply(rows)
+    assert made.values.null_count == 1 and made.value_schema == ROW.as_optional()
+    with pytest.raises(DataError, match="not optional"):
+        make("Drop$Value", schema__behavior="validate").apply(rows)
