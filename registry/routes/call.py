@@ -93,8 +93,10 @@ class Call:
         return self._query.get(query.name, [])
 
     def number(self, query: Query) -> int:
-        text = self.text(query)
-        return int(query.default) if not text else self._integer(text)
+        values = self._query.get(query.name, [""])
+        if len(values) > 1:
+            raise HTTPException(404)  # not a number but several; as for what is no number
+        return int(query.default) if not values[0] else self._integer(values[0])
 
     @staticmethod
     def _integer(text: str) -> int:

@@ -38,7 +38,12 @@ _PARAMETERS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 _QUERY_TYPES: Final[Mapping[type, Mapping[str, Any]]] = {
     # Anything but "true" means false, as for Confluent's server.
     bool: {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
-    int: {"type": "integer", "minimum": -(1 << 31), "maximum": (1 << 31) - 1},
+    int: {
+        "anyOf": [
+            {"type": "integer", "minimum": -(1 << 31), "maximum": (1 << 31) - 1},
+            {"type": "string", "maxLength": 0},
+        ]
+    },
     str: {"type": "string"},
     list: {"type": "array", "items": {"type": "string"}},
 }
