@@ -16,6 +16,7 @@ from registry.errors import (
     SubjectNotFound,
     VersionNotFound,
 )
+from registry.formats.avro.equivalence import equivalent
 from registry.formats.parsed import ParsedSchema
 from registry.records import SchemaVersion
 from registry.schemas import Definition, Schemas
@@ -265,17 +266,18 @@ class Catalog:
     def finds(self, sent: Candidate, version: SchemaVersion) -> bool:
         """Whether the one may have been sent for the other.
 
-        References may have been written out, and ``confluent:version`` left out, or claimed rightly.
+        References may have been written out, attributes put in another order, and ``confluent:version`` left out or claimed rightly.
         """
         wanted = sent.definition
         if wanted.schema_type != version.schema_type or wanted.rule_set != version.rule_set:
             return False
         if not _same_metadata(wanted.metadata, version):
             return False
+        same = equivalent if wanted.schema_type == "AVRO" else str.__eq__
         if wanted.references == version.references:
-            return wanted.schema == version.schema
+            return same(wanted.schema, version.schema)
         written_out = bool(version.references) and not wanted.references
-        return written_out and self.schemas.stored(version).resolved == sent.parsed.resolved
+        return written_out and same(self.schemas.stored(version).resolved, sent.parsed.resolved)
 
     # -- compatibility
 

@@ -133,6 +133,8 @@ class Dispatcher(BaseRoute):
             raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
         endpoint, names = endpoints[method]
         accepted, sent = _negotiated(scope["headers"])
+        if not accepted:
+            raise HTTPException(406)
         if endpoint.body is not None and sent not in _READABLE:
             raise HTTPException(415)
         scope[BODY] = body = await _read(receive) if method != "GET" else b""
@@ -191,13 +193,13 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _negotiated(headers: Sequence[tuple[bytes, bytes]]) -> tuple[str, str]:
-    """The media type of the answer, and that of the body."""
+    """The media type of the answer, empty where the client accepts none of ours, and that of the body."""
     accepted, sent = MEDIA_TYPES[0], "application/octet-stream"
     for name, value in headers:
         if name == b"accept":
             text = value.decode("latin-1").lower()
-            if MEDIA_TYPES[0] not in text and "*/*" not in text:
-                accepted = next((each for each in MEDIA_TYPES if each in text), MEDIA_TYPES[0])
+            if MEDIA_TYPES[0] not in text and "*/*" not in text and "application/*" not in text:
+                accepted = next((each for each in MEDIA_TYPES if each in text), "")
         elif name == b"content-type":
             sent = value.decode("latin-1").partition(";")[0].strip().lower() or sent
     return accepted, sent

@@ -103,12 +103,14 @@ def test_a_guid_is_the_hash_of_text_references_metadata_and_rules(
         ("*/*", "application/vnd.schemaregistry.v1+json"),
         ("application/json", "application/json"),
         ("application/vnd.schemaregistry+json, application/json", "application/vnd.schemaregistry+json"),
-        ("text/html", "application/vnd.schemaregistry.v1+json"),
+        ("text/html, application/*;q=0.5", "application/vnd.schemaregistry.v1+json"),
     ],
 )
 def test_answers_are_what_the_client_accepts(client: TestClient, accept: str, given: str) -> None:
     for _ in range(2):
         assert client.get("/subjects", headers={"Accept": accept}).headers["content-type"] == given
+    refused = client.get("/subjects", headers={"Accept": "text/html"})
+    assert (refused.status_code, refused.json()["message"]) == (406, "HTTP 406 Not Acceptable")
 
 
 def test_requests_are_json_or_nothing(client: TestClient) -> None:

@@ -151,13 +151,38 @@ def test_lookup_of_an_unregistered_schema_is_40403(client: TestClient) -> None:
 
 
 def test_normalize_finds_the_same_schema_in_other_words(client: TestClient) -> None:
-    plain = record(("a", {"type": "int", "x": 1, "y": 2}))
-    other = record(("a", {"y": 2, "x": 1, "type": "int"}))
+    plain = record(("a", {"type": "int", "x": 1}))
+    other = record(("a", {"x": 1, "type": "int"}), doc="")
     first = register(client, "s", plain)
     assert error(client.post("/subjects/s", json={"schema": other})) == (404, 40403)
     assert client.post("/subjects/s?normalize=true", json={"schema": other}).json()["id"] == first
     answer = client.post("/subjects/s/versions?normalize=true", json={"schema": other})
     assert answer.json()["id"] == first
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (record(("a", {"type": "int", "x": 1, "y": 2})), record(("a", {"y": 2, "x": 1, "type": "int"})), True),
+        (record(("a", "int"), aliases=["B", "C"]), record(("a", "int"), aliases=["C", "B"]), True),
+        (
+            record(("a", {"type": "int", "x": {"p": 1, "q": 2}})),
+            record(("a", {"type": "int", "x": {"q": 2, "p": 1}})),
+            True,
+        ),
+        (record(("a", {"type": "int", "x": [1, 2]})), record(("a", {"type": "int", "x": [2, 1]})), False),
+        (record(("a", "int"), ("b", "long")), record(("b", "int"), ("a", "long")), False),
+        (record(("a", {"type": "int", "doc": "ab"})), record(("a", {"type": "int", "doc": "ba"})), False),
+    ],
+)
+def test_attributes_and_aliases_in_another_order_are_the_same_schema(
+    client: TestClient, one: str, other: str, same: bool
+) -> None:
+    first = register(client, "s", one)
+    client.put("/config/s", json={"compatibility": "NONE"})
+    found = client.post("/subjects/s", json={"schema": other})
+    assert found.status_code == (200 if same else 404), found.text
+    assert (register(client, "s", other) == first) is same
 
 
 def test_soft_then_permanent_deletion_of_a_version(client: TestClient) -> None:

@@ -1,0 +1,32 @@
+"""Which Avro schemas Confluent's registry takes for the same though their texts differ: attributes or aliases in another order."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["equivalent"]
+
+
+def equivalent(one: str, other: str) -> bool:
+    """Whether two canonical texts differ in nothing but the order of attributes and aliases."""
+    if one == other:
+        return True
+    # Most texts that differ are not the same letters in another order, which is quickly seen.
+    if len(one) != len(other) or sorted(one) != sorted(other):
+        return False
+    return bool(_unordered(json.loads(one)) == _unordered(json.loads(other)))
+
+
+def _unordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _aliases(item) if name == "aliases" else _unordered(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_unordered(item) for item in value]
+    # Python's 1, 1.0 and True are equal, JSON's are not.
+    return (type(value).__name__, value)
+
+
+def _aliases(value: Any) -> Any:
+    names = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return sorted(value) if names else _unordered(value)
