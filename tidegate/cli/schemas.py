@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
-    from registry.client import RegistryClient
+    from registry.client import ParsedSchema, Reference, RegisteredSchema, RegistryClient
+    from registry.explain.explanation import Explanation
 
 __all__ = ["schemas"]
 
@@ -23,39 +24,121 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group()
 def schemas() -> None:
-    """List, get, register, check and compare schemas."""
+    """List, get, register, check and compare schemas: Avro, JSON Schema and Protobuf."""
 
 
 def registry_options(function: F) -> F:
-    """``--registry`` and ``--data``."""
-    return data_option(click.option("--registry", "url", metavar="URL", help="The registry to talk to.")(function))
+    """``--registry``, ``--registry-config`` and ``--data``."""
+    config = click.option(
+        "--registry-config",
+        "config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A properties file with what the registry asks of clients (basic.auth.user.info, ssl.truststore.location, ...).",
+    )
+    address = click.option("--registry", "url", metavar="URL", help="The registry to talk to.")
+    return data_option(config(address(function)))
 
 
-def _client(data: Path, url: str | None) -> RegistryClient:
-    from registry.client import RegistryClient
+def schema_options(function: F) -> F:
+    """``--type`` and ``--reference``, of a schema in a file."""
+    type_ = click.option(
+        "--type",
+        "schema_type",
+        type=click.Choice(["AVRO", "JSON", "PROTOBUF"], case_sensitive=False),
+        help="The type of schema; told from the file unless given.",
+    )
+    reference = click.option(
+        "--reference",
+        "references",
+        multiple=True,
+        metavar="NAME=SUBJECT[@VERSION]",
+        help="A schema that this one builds on, under the name it calls it; the latest version unless given.",
+    )
+    return type_(reference(function))
 
-    return RegistryClient(address_of("registry", data, url))
+
+def _client(data: Path, url: str | None, config: Path | None) -> RegistryClient:
+    from registry.client import RegistryClient, RegistryClientConfig
+    from tidegate.kit.config import parse
+
+    if config is None:
+        return RegistryClient(address_of("registry", data, url))
+    from tidegate.kit.properties import read_properties
+
+    settings = dict(read_properties(config))
+    settings["schema.registry.url"] = url or settings.get("schema.registry.url") or address_of("registry", data)
+    parsed = parse(RegistryClientConfig, settings)
+    return RegistryClient.configured(parsed, parsed.url)
 
 
 def _read(path: Path) -> str:
     try:
-        text = path.read_text()
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {path}: it is not UTF-8 text ({error.reason})") from error
+
+
+def _type_of(path: Path, text: str) -> str:
+    """The type of schema in a file: by its name, else by whether it is an Avro schema."""
+    if path.suffix in (".avsc", ".proto"):
+        return "AVRO" if path.suffix == ".avsc" else "PROTOBUF"
     try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path} is not JSON: {error}") from error
-    return text
+        value = json.loads(text)
+    except ValueError:
+        return "PROTOBUF"
+    kinds = ("record", "enum", "fixed", "error", "map")
+    avro = isinstance(value, list | str) or (isinstance(value, dict) and value.get("type") in kinds)
+    return "AVRO" if avro else "JSON"
+
+
+def _references(given: Sequence[str]) -> list[Reference]:
+    from registry.client import Reference
+
+    found = []
+    for text in given:
+        name, equals, place = text.partition("=")
+        subject, _, version = place.rpartition("@") if "@" in place else (place, "", "-1")
+        if not equals or not name or not subject or not (version == "-1" or version.isdigit()):
+            raise click.UsageError(f"--reference {text!r}: give NAME=SUBJECT or NAME=SUBJECT@VERSION")
+        found.append(Reference(name, subject, int(version)))
+    return found
+
+
+class _File:
+    """A schema in a file, with what it needs from the registry."""
+
+    def __init__(self, client: RegistryClient, path: Path, schema_type: str | None, references: Sequence[str]) -> None:
+        from dataclasses import replace
+
+        self.path, self.text = path, _read(path)
+        self.type = (schema_type or _type_of(path, self.text)).upper()
+        # The latest version is asked for once, so that every step sees the same one.
+        self.references = [
+            replace(reference, version=client.version(reference.subject).version)
+            if reference.version == -1
+            else reference
+            for reference in _references(references)
+        ]
+
+    def parsed(self, client: RegistryClient) -> ParsedSchema:
+        from registry.client import RegisteredSchema
+
+        try:
+            return client.any_parsed(RegisteredSchema("", 0, 0, self.text, self.type, tuple(self.references)))
+        except TidegateError as error:
+            raise UsageError(f"{self.path}: {error}") from error
 
 
 @schemas.command("list")
 @click.option("--prefix", default="", help="Only subjects that begin so.")
 @registry_options
 @json_option
-def list_subjects(prefix: str, data: Path, url: str | None, as_json: bool) -> None:
+def list_subjects(prefix: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
     """List subjects with their newest version."""
-    with _client(data, url) as client:
+    with _client(data, url, config) as client:
         found = [client.version(subject) for subject in client.subjects(prefix)]
     rows = [{"subject": f.subject, "version": f.version, "id": f.id, "type": f.schema_type} for f in found]
     if as_json:
@@ -68,36 +151,119 @@ def list_subjects(prefix: str, data: Path, url: str | None, as_json: bool) -> No
 @click.argument("subject")
 @click.option("--version", default="latest", show_default=True, help="Which version.")
 @registry_options
-def get(subject: str, version: str, data: Path, url: str | None) -> None:
+@json_option
+def get(subject: str, version: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
     """Print a schema."""
-    with _client(data, url) as client:
-        click.echo(_pretty(client.version(subject, version).text))
+    with _client(data, url, config) as client:
+        found = client.version(subject, version)
+    if as_json:
+        print_json(_as_json(found))
+    else:
+        click.echo(_pretty(found))
 
 
 @schemas.command()
 @click.argument("subject")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--normalize", is_flag=True, help="Put in order what has no meaning before the schema is stored.")
+@schema_options
 @registry_options
-def register(subject: str, file: Path, data: Path, url: str | None) -> None:
+@json_option
+def register(
+    subject: str,
+    file: Path,
+    normalize: bool,
+    schema_type: str | None,
+    references: tuple[str, ...],
+    data: Path,
+    url: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
     """Register a schema; prints its id. Registering the same schema again gives the same id."""
-    with _client(data, url) as client:
-        click.echo(client.register(subject, _read(file)))
+    with _client(data, url, config) as client:
+        it = _File(client, file, schema_type, references)
+        schema_id = client.register(
+            subject, it.text, references=it.references, normalize=normalize, schema_type=it.type
+        )
+    if as_json:
+        print_json({"subject": subject, "id": schema_id, "type": it.type})
+    else:
+        click.echo(schema_id)
 
 
 @schemas.command()
 @click.argument("subject")
 @click.argument("file", type=click.Path(path_type=Path))
+@schema_options
 @registry_options
-def check(subject: str, file: Path, data: Path, url: str | None) -> None:
-    """Say whether a schema may become the next version of a subject, and what is in its way; exit status 1 if not."""
-    with _client(data, url) as client:
-        problems = client.problems(subject, _read(file))
-    if not problems:
-        click.echo(f"{file} is compatible with {subject}")
-        return
-    for problem in problems:
-        click.echo(problem)
-    raise click.exceptions.Exit(1)
+@json_option
+def check(
+    subject: str,
+    file: Path,
+    schema_type: str | None,
+    references: tuple[str, ...],
+    data: Path,
+    url: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Say whether a schema may become the next version of a subject; if not, what is in its way and what would help.
+
+    The registry decides; exit status 1 if it says no.
+    """
+    from registry.client import NotFound
+    from registry.compatibility import Level, Previous
+    from registry.explain.explanation import explain
+
+    with _client(data, url, config) as client:
+        it = _File(client, file, schema_type, references)
+        new = it.parsed(client)
+        try:
+            versions = client.versions(subject)
+        except NotFound:
+            versions = []
+        problems = (
+            client.problems(subject, it.text, version=None, references=it.references, schema_type=it.type)
+            if versions
+            else []
+        )
+        level = client.compatibility(subject)
+        told: list[Explanation] = []
+        if problems:
+            wanted = versions if level.endswith("_TRANSITIVE") else versions[-1:]
+            previous = [Previous(number, client.any_parsed(client.version(subject, number))) for number in wanted]
+            told = explain(Level(level), new, previous)
+    if as_json:
+        print_json(
+            {
+                "subject": subject,
+                "compatible": not problems,
+                "level": level,
+                "explanations": [explanation.as_json() for explanation in told],
+                "messages": problems,
+            }
+        )
+    elif not versions:
+        click.echo(f"{file} may become the first version of {subject}")
+    elif not problems:
+        click.echo(f"{file} may become the next version of {subject} ({level})")
+    else:
+        click.echo(f"{file} may not become the next version of {subject} ({level}):")
+        _tell(told, problems)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _tell(told: Sequence[Explanation], messages: Sequence[str]) -> None:
+    for explanation in told:
+        against = "" if explanation.against is None else f", against version {explanation.against}"
+        click.echo(f"\n  {explanation.where}  ({explanation.rule}{against})")
+        click.echo(f"    what  {explanation.problem}")
+        click.echo(f"    fix   {explanation.fix}")
+    if not told:  # the registry has reasons of its own
+        for message in messages:
+            click.echo(f"\n  {message}")
 
 
 @schemas.command()
@@ -105,21 +271,61 @@ def check(subject: str, file: Path, data: Path, url: str | None) -> None:
 @click.argument("older", default="previous")
 @click.argument("newer", default="latest")
 @registry_options
-def diff(subject: str, older: str, newer: str, data: Path, url: str | None) -> None:
-    """Show what changed between two versions of a subject, by default the last two."""
-    with _client(data, url) as client:
+@json_option
+def diff(subject: str, older: str, newer: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
+    """Show what changed between two versions of a subject, by default the last two, and who can still read whom."""
+    from registry.explain.explanation import Sides, unreadable
+
+    with _client(data, url, config) as client:
         if older == "previous":
             versions = client.versions(subject)
             older = str(versions[-2] if len(versions) > 1 else versions[-1])
-        texts = [client.version(subject, version) for version in (older, newer)]
-    before, after = (_pretty(text.text).splitlines() for text in texts)
-    names = [f"{subject} version {text.version}" for text in texts]
-    for line in difflib.unified_diff(before, after, names[0], names[1], lineterm=""):
+        found = [client.version(subject, version) for version in (older, newer)]
+        before, after = (client.any_parsed(version) for version in found)
+    old, new = (f"version {version.version}" for version in found)
+    backward = unreadable(after, before, Sides(new, old, forward=False))
+    forward = unreadable(before, after, Sides(old, new, forward=True))
+    texts = [_pretty(version).splitlines() for version in found]
+    names = f"{subject} {old}", f"{subject} {new}"
+    lines = list(difflib.unified_diff(texts[0], texts[1], *names, lineterm=""))
+    if as_json:
+        print_json(
+            {
+                "subject": subject,
+                "older": found[0].version,
+                "newer": found[1].version,
+                "diff": lines,
+                "backward": [explanation.as_json() for explanation in backward],
+                "forward": [explanation.as_json() for explanation in forward],
+            }
+        )
+        return
+    for line in lines:
         click.echo(line)
+    if not lines:
+        click.echo(f"{subject} {old} and {new} are the same")
+        return
+    for reader, writer, problems in ((new, old, backward), (old, new, forward)):
+        click.echo(f"\n{reader} {'cannot read' if problems else 'reads'} data of {writer}")
+        for explanation in problems:
+            click.echo(f"  {explanation.where}: {explanation.problem} ({explanation.rule})")
 
 
-def _pretty(schema: str) -> str:
+def _as_json(found: RegisteredSchema) -> dict[str, Any]:
+    return {
+        "subject": found.subject,
+        "version": found.version,
+        "id": found.id,
+        "type": found.schema_type,
+        "references": [reference.as_json() for reference in found.references],
+        "schema": found.text,
+    }
+
+
+def _pretty(found: RegisteredSchema) -> str:
+    if found.schema_type == "PROTOBUF":
+        return found.text.rstrip("\n")
     try:
-        return json.dumps(json.loads(schema), indent=2, ensure_ascii=False)
+        return json.dumps(json.loads(found.text), indent=2, ensure_ascii=False)
     except json.JSONDecodeError:
-        return schema
+        return found.text
