@@ -17,7 +17,15 @@ from tests.servers.fetch import require
 from tests.servers.java import java
 from tests.servers.process import ServerProcess, free_ports
 
-__all__ = ["FOR_SPEED", "TOOLS", "KafkaBroker", "KafkaConnect", "kafka_tool", "metadata_answers"]
+__all__ = [
+    "FOR_SPEED",
+    "TOOLS",
+    "KafkaBroker",
+    "KafkaConnect",
+    "KafkaConnectStandalone",
+    "kafka_tool",
+    "metadata_answers",
+]
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 FOR_SPEED: Final = (
@@ -180,6 +188,33 @@ class KafkaConnect:
 
     def kill(self) -> None:
         self.process.kill()
+
+
+class KafkaConnectStandalone:
+    """A standalone Connect worker with these connector files; ``settings`` are worker properties."""
+
+    def __init__(
+        self, directory: Path, bootstrap_servers: str, settings: Mapping[str, str], connector_files: Sequence[Path]
+    ) -> None:
+        (port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        directory.mkdir(parents=True, exist_ok=True)
+        properties = directory / "worker.properties"
+        _write_properties(properties, {**_worker_settings(bootstrap_servers, self.url), **settings})
+        self.process = ServerProcess(
+            "Kafka Connect, standalone",
+            _command("org.apache.kafka.connect.cli.ConnectStandalone", log_level="INFO")
+            + [str(properties), *map(str, connector_files)],
+            log=directory / "worker.log",
+            ready=lambda: _http_ok(f"{self.url}/connectors"),
+            timeout_s=120,
+        )
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
 
 
 def _worker_settings(bootstrap_servers: str, url: str) -> dict[str, str]:
