@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
+from confluent_kafka.schema_registry import (
+    AssociationCreateOrUpdateInfo,
+    AssociationCreateOrUpdateRequest,
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+)
 from confluent_kafka.schema_registry.schema_registry_client import (
     ConfigCompatibilityLevel,
     Metadata,
@@ -266,3 +273,27 @@ def test_a_password_is_asked_for_and_sent(tmp_path: Any) -> None:
             refused(401, 401),
         ):
             client.get_subjects()
+
+
+def test_associations(client: SchemaRegistryClient) -> None:
+    name = f"topic-{uuid.uuid4().hex}"
+
+    def asked(**more: Any) -> AssociationCreateOrUpdateRequest:
+        wanted = AssociationCreateOrUpdateInfo(association_type="value", **more)
+        return AssociationCreateOrUpdateRequest(name, "lkc", f"id-{name}", "topic", [wanted])
+
+    client.register_schema(f"{name}-shared", ORDER)
+    made = client.create_association(asked(subject=f"{name}-shared", lifecycle="WEAK"))
+    assert [(each.subject, each.lifecycle) for each in made.associations] == [(f"{name}-shared", "WEAK")]
+    found = client.get_associations_by_resource_name(name, "-", "topic", ["value"])
+    assert [each.subject for each in found] == [f"{name}-shared"]
+    client.delete_associations(f"id-{name}", "topic", ["value"])
+    assert client.get_associations_by_resource_name(name, "lkc") == []
+
+    own = f":.lkc:{name}-value"
+    assert client.create_association(asked(schema=ORDER)).associations[0].subject == own
+    with refused(409, 40904):
+        client.delete_subject(own)
+    client.delete_associations(f"id-{name}", cascade_lifecycle=True)
+    with refused(404, 40401):
+        client.get_versions(own)
