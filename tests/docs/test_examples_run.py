@@ -61,7 +61,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     return Shell(tmp_path, {}, addresses=platform.addresses, replaced={"/tmp/lines": str(tmp_path / "lines")})
 
 
-@pytest.mark.parametrize("page", ["connect.md", "registry.md"])
+@pytest.mark.parametrize("page", ["connect.md", "registry.md", "schema-formats.md"])
 def test_a_page_about_a_component_that_runs(page, on_platform):
     for block in blocks(DOCS / page, "console"):
         for command in commands(block):
