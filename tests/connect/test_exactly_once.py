@@ -158,7 +158,7 @@ def worker(tidegate_broker, tmp_path_factory):
     made = ConnectWorker(
         tmp_path_factory.mktemp("eos"),
         tidegate_broker.bootstrap_servers,
-        {"exactly.once.source.support": "enabled", "consumer.auto.offset.reset": "earliest"},
+        {"exactly.once.source.support": "enabled", "task.host.processes": "1"},
         name=f"w{uuid.uuid4().hex[:8]}",
     )
     made.start()
@@ -188,19 +188,16 @@ def offset_of(worker, name):
     return found[0]["offset"]["n"] if found else 0
 
 
-def test_numbers_come_once_though_hosts_and_the_worker_are_killed(worker):
+def test_numbers_come_once_though_the_host_is_killed(worker):
+    """Workers, leaders and brokers are killed in tests/proofs/test_connect_kills.py."""
     name = f"t-{uuid.uuid4().hex[:8]}"
-    worker.create(name, connector_class=NUMBERS, topic=name, total="1500", batch="10", pause_ms="5",
-                  exactly_once_support="required")  # fmt: skip
-    for mark in (200, 600):
-        wait_until(lambda mark=mark: offset_of(worker, name) > mark, "the source in mid-work")
-        for host in psutil.Process(worker.process.pid).children():
-            host.kill()
-    wait_until(lambda: offset_of(worker, name) > 900, "the source in mid-work")
-    worker.kill()
-    worker.start()
-    wait_until(lambda: offset_of(worker, name) == 1500, "the source at its end")
-    assert Counter(numbers_in(worker, name)) == Counter(range(1500))
+    config = {"topic": name, "total": "800", "batch": "10", "pause_ms": "5", "exactly_once_support": "required"}
+    worker.create(name, connector_class=NUMBERS, **config)
+    wait_until(lambda: offset_of(worker, name) > 200, "the source in mid-work")
+    for host in psutil.Process(worker.process.pid).children():
+        host.kill()
+    wait_until(lambda: offset_of(worker, name) == 800, "the source at its end")
+    assert Counter(numbers_in(worker, name)) == Counter(range(800))
 
 
 def test_a_source_drops_what_it_aborts_and_goes_on_behind_it(worker):
@@ -213,7 +210,13 @@ def test_a_source_drops_what_it_aborts_and_goes_on_behind_it(worker):
 
 def test_offsets_in_a_topic_of_the_connector_are_gone_on_from(worker):
     name = f"t-{uuid.uuid4().hex[:8]}"
-    config = {"connector_class": NUMBERS, "topic": name, "total": "50", "batch": "10", "offsets_storage_topic": f"{name}-o"}
+    config = {
+        "connector_class": NUMBERS,
+        "topic": name,
+        "total": "50",
+        "batch": "10",
+        "offsets_storage_topic": f"{name}-o",
+    }
     worker.create(name, **config)
     wait_until(lambda: offset_of(worker, name) == 50, "the copy of the positions in the worker's topic")
     own = committed_records(worker, f"{name}-o")

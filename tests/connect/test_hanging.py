@@ -60,6 +60,7 @@ def test_a_call_that_hangs_is_shown_with_its_trace_until_it_returns(worker, tmp_
     worker.ask("DELETE", f"/connectors/{name}", expect=204)
 
 
+@pytest.mark.proof
 def test_a_host_with_a_hanging_task_is_replaced_where_that_is_asked_for(worker, tmp_path):
     gate = tmp_path / "gate"
     other = named(worker, connector_class=NUMBERS, total="1000000", pause_ms="5")
