@@ -123,8 +123,16 @@ def _array(type_: ArrayType, column: pa.Array, present: Mask | None, path: str) 
 def _map(type_: MapType, column: pa.Array, present: Mask | None, path: str) -> list[Piece]:
     if not pa.types.is_map(column.type):
         raise UnencodableValue(f"Arrow type {column.type} is no map", path=path)
+    # Put together again as a list, not cast: casting minds nulls within entries that are null themselves.
     entry = pa.struct([column.type.key_field, column.type.item_field])
-    listed = column.cast(pa.list_(pa.field("entries", entry, False)))
+    pairs = pa.Array.from_buffers(entry, len(column.keys), [None], children=[column.keys, column.items])
+    listed = pa.Array.from_buffers(
+        pa.list_(pa.field("entries", entry, False)),
+        len(column),
+        column.buffers()[:2],
+        offset=column.offset,
+        children=[pairs],
+    )
     string = PrimitiveType("string")
 
     def entries(items: pa.Array) -> list[Piece]:

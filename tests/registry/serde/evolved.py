@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
-__all__ = ["evolved"]
+from registry.client import AvroSchema
+from registry.errors import InvalidSchema
+from tests.registry.serde.drawn import Table, tables
+
+__all__ = ["evolutions", "evolved"]
 
 WIDER = {
     "int": ["int", "long", "float", "double"],
@@ -80,3 +86,14 @@ def _fields(draw: st.DrawFn, fields: list[dict[str, Any]]) -> list[dict[str, Any
             kind = {**kind, "name": f"Added{draw(st.integers(0, 10**9))}"}
         made.append({"name": "added", "type": kind, "default": default})
     return draw(st.permutations(made))
+
+
+@st.composite
+def evolutions(draw: st.DrawFn) -> tuple[Table, AvroSchema]:
+    """A schema with rows of it, and another that reads them or not."""
+    schema, rows = draw(tables())
+    try:
+        return (schema, rows), AvroSchema.parse(json.dumps(draw(evolved(json.loads(schema.resolved)))))
+    except InvalidSchema as error:  # what was left out defined a type that is used again
+        assert "Undefined name" in str(error)
+        reject()

@@ -1,0 +1,52 @@
+"""Records and columns are read with another schema as Java Avro 1.12.1 reads them; its answers are kept, so no Java is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from registry.client import AvroSchema
+from registry.serde import CorruptRecord, decode_columns, decode_record, encode_columns
+from tests.registry.serde.oracle.resolution import ask, kept
+from tests.servers.fixtures import or_skip
+
+HEADER = b"\0\0\0\0\7"
+STRICTER = ("cannot be read as string", "not UTF-8", "UnicodeDecodeError", "'utf-8' codec")
+"""Where Java goes on: it takes any bytes for a string."""
+
+
+def in_columns(body: bytes, writer: AvroSchema, reader: AvroSchema) -> str | CorruptRecord:
+    """What is read, written again with the reader's schema, as Java was asked for it."""
+    try:
+        (run,) = decode_columns(pa.array([HEADER + body]), {7: writer}.__getitem__, reader)
+    except CorruptRecord as error:
+        return error
+    return encode_columns(reader, run.array, 7)[0].as_py()[5:].hex()
+
+
+def test_what_java_reads_we_read() -> None:
+    records = refused = 0
+    for writer_text, reader_text, bodies, answers in kept():
+        writer, reader = AvroSchema.parse(writer_text), AvroSchema.parse(reader_text)
+        for body, answer in zip(map(bytes.fromhex, bodies), answers, strict=True):
+            column = in_columns(body, writer, reader)
+            records += 1
+            if answer is None:
+                refused += 1
+                assert isinstance(column, CorruptRecord), (writer_text, reader_text, body.hex())
+                with pytest.raises(CorruptRecord):
+                    decode_record(HEADER + body, {7: writer}.__getitem__, reader)
+            elif isinstance(column, CorruptRecord):
+                assert any(words in str(column) for words in STRICTER), (writer_text, reader_text, body.hex(), column)
+            else:
+                assert column == answer, (writer_text, reader_text, body.hex())
+    assert records > 1000 and refused > 100
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+def test_the_kept_answers_are_javas() -> None:
+    asked: list[Any] = [[writer, reader, bodies] for writer, reader, bodies, _ in kept()]
+    assert or_skip(lambda: ask(asked)) == [answers for *_, answers in kept()]
