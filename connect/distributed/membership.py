@@ -20,19 +20,16 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from connect.distributed.eager import deal_in_turn
-from connect.distributed.incremental import IncrementalAssignor
+from connect.distributed.dealing import Dealer
 from connect.distributed.pacing import Pacing
 from connect.distributed.peers import Peers, resource
 from connect.distributed.protocol import (
-    CONFIG_MISMATCH,
     Assignment,
     Item,
     MalformedWorkerMessage,
     WorkerState,
     decode_assignment,
     decode_state,
-    encode_assignment,
     encode_state,
 )
 from connect.distributed.protocol import Protocol as ConnectProtocol
@@ -56,6 +53,7 @@ _PATIENCE_S: Final = 10.0
 """How long a request that only the leader can answer waits for a rebalance to end."""
 _LEADER_LATE_S: Final = 15.0
 _RETRY_S: Final = 0.5
+_REFUSED_S: Final = 5.0
 NO_LEADER: Final = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 )
@@ -96,16 +94,13 @@ class Membership:
         self._offered = ConnectProtocol.configured(config.connect_protocol).offered
         self.protocol = self._offered[0]
         """The group's protocol; before there is a group, this worker's newest."""
-        self._assignor = IncrementalAssignor(config.scheduled_rebalance_max_delay_ms)
+        self._dealer = Dealer(configs, config.scheduled_rebalance_max_delay_ms, self._catch_up)
         self._pacing = Pacing(self._ask_for_round, work.expects_tasks)
         self._member: GroupMember | None = None
         self._held: frozenset[Item] = frozenset()
         self._assignment: Assignment | None = None
         self._member_id = ""
-        self._dealt = False
         self._last_generation: int | None = None
-        self._homes: dict[str, frozenset[Item]] = {}
-        self._urls: dict[Item, str] = {}
         self._settled = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -114,6 +109,8 @@ class Membership:
         self.generation = 0
         self.rounds = 0
         """How many rounds this worker has been through."""
+        self.failure: TidegateError | None = None
+        """Why the group would not have this worker when it last tried."""
         self.rebalanced_at = time.monotonic()
         self.rebalance_times_s: deque[float] = deque(maxlen=100)
         self._joining_since = time.monotonic()
@@ -135,6 +132,18 @@ class Membership:
             heartbeat_interval_ms=config.heartbeat_interval_ms,
         )
         await self._member.start()
+        self._start(self._watch(self._member))
+
+    async def _watch(self, member: GroupMember) -> None:
+        """Say when the group will not have this worker, and try again: rights may be given meanwhile."""
+        try:
+            await member.wait_failed()
+        except TidegateError as error:
+            self.failure = error
+            log.error("cannot take part in the group; trying again", group=self._group_id, error=str(error))  # noqa: TRY400
+            await member.stop()
+            await asyncio.sleep(_REFUSED_S)
+            await self.start()
 
     async def evict_former_self(self, admin: Admin) -> None:
         """Remove the member that this worker was before it was killed: it has our address, which is ours alone now, so it
@@ -158,11 +167,6 @@ class Membership:
             task.cancel()
         if self._member is not None:
             await self._member.stop()
-
-    async def wait_failed(self) -> None:
-        """Return never, unless the group can't be a member's any more; then raise why."""
-        if self._member is not None:
-            await self._member.wait_failed()
 
     # -- Group ---------------------------------------------------------------------------------------------------
 
@@ -209,7 +213,7 @@ class Membership:
         await self._wait_settled()
         if self.has(item):
             return
-        raise Elsewhere(NO_LEADER, self._urls.get(item) if self.is_leader else self.leader_url)
+        raise Elsewhere(NO_LEADER, self._dealer.url_of(item) if self.is_leader else self.leader_url)
 
     async def _wait_settled(self) -> None:
         if not await self.wait_settled_for(_PATIENCE_S):
@@ -256,60 +260,17 @@ class Membership:
             await self._give_up_all()
 
     async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        spoken = ConnectProtocol(protocol)
-        states = {member: _state_of(member, data) for member, data in members.items()}
-        newest = max(state.offset for state in states.values())
-        if self._configs.position < newest:
-            await self._catch_up()
-        made = Assignment(leader_id, states[leader_id].url, newest)
-        if self._configs.position < newest:
-            log.warning("cannot assign: this worker leads and has not read the config topic as far as another one")
-            failed = dataclasses.replace(made, error=CONFIG_MISMATCH)
-            return {member: encode_assignment(failed, spoken) for member in states}
-        made = dataclasses.replace(made, offset=self._configs.position)
-        dealt = self._deal(made, states, spoken)
-        return {member: encode_assignment(assignment, spoken) for member, assignment in dealt.items()}
-
-    def _deal(
-        self, made: Assignment, states: Mapping[str, WorkerState], spoken: ConnectProtocol
-    ) -> dict[str, Assignment]:
-        wanted = [Item(*item) for item in self._configs.items()]
-        if not spoken.cooperative:
-            shares = deal_in_turn(wanted, states)
-            self._remember(states, shares)
-            return {member: dataclasses.replace(made, items=items) for member, items in shares.items()}
-        running = {member: state.assignment.items if state.assignment else () for member, state in states.items()}
-        returned = {
-            member: self._homes.get(state.url, frozenset())
-            for member, state in states.items()
-            if not running[member] and state.url
-        }
-        dealt = self._assignor.deal(wanted, running, self._last_generation, returned=returned)
-        self._dealt = True
-        holdings = {m: frozenset(running[m]) - dealt.revoked[m] | dealt.assigned[m] for m in states}
-        self._remember(states, holdings)
-        return {
-            member: dataclasses.replace(
-                made, items=dealt.assigned[member], revoked=dealt.revoked[member], delay_ms=dealt.delay_ms
-            )
-            for member in states
-        }
-
-    def _remember(self, states: Mapping[str, WorkerState], shares: Mapping[str, frozenset[Item]]) -> None:
-        """Who runs what from now on; what absent workers had is kept for their return."""
-        self._homes |= {state.url: shares[member] for member, state in states.items()}
-        self._urls = {item: state.url for member, state in states.items() for item in shares[member]}
+        return await self._dealer.deal(protocol, leader_id, members, last_generation=self._last_generation)
 
     async def on_generation(self, generation: Generation) -> None:
         self._cancel("cut off", "late leader", "scheduled")
         self._member_id, self.protocol = generation.member_id, ConnectProtocol(generation.protocol)
         self._last_generation = self.generation = generation.generation_id
         self.rounds += 1
+        self.failure = None
         self.rebalanced_at = time.monotonic()
         self.rebalance_times_s.append(self.rebalanced_at - self._joining_since)
-        if self._dealt and generation.is_leader:
-            self._assignor.settled(generation.generation_id)
-        self._dealt = False
+        self._dealer.settled(generation.generation_id, leads=generation.is_leader)
         try:
             given = decode_assignment(generation.assignment)
         except MalformedWorkerMessage as error:
@@ -356,13 +317,8 @@ class Membership:
             self._ask_for_round()
         elif given.delay_ms > 0:
             self._after("scheduled", given.delay_ms / 1000, self._ask_for_round)
-        elif self.is_leader and self._configs.position > given.offset and self._unassigned():
+        elif self.is_leader and self._configs.position > given.offset and self._dealer.has_new_work:
             self.work_changed()
-
-    def _unassigned(self) -> bool:
-        """Whether there is work that was not there when the leader dealt out."""
-        known = set(self._urls)
-        return any(Item(*item) not in known for item in self._configs.items())
 
     async def _catch_up(self) -> None:
         """Read the config topic to its end, for as long as ``worker.sync.timeout.ms`` says."""
@@ -414,11 +370,3 @@ class Membership:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _state_of(member: str, data: bytes) -> WorkerState:
-    try:
-        return decode_state(data)
-    except MalformedWorkerMessage as error:
-        log.warning("a member of the group cannot be understood", member=member, error=str(error))
-        return WorkerState("", -1)

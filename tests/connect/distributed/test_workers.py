@@ -15,11 +15,14 @@ CROWD = "org.toys.CrowdConnector"
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(scope="module")
-def cluster(tidegate_broker, tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=["tidegate_broker", pytest.param("apache_kafka", marks=[pytest.mark.proof, pytest.mark.servers])],
+)
+def cluster(request, tmp_path_factory):
     made = WorkerCluster(
         tmp_path_factory.mktemp("cluster"),
-        tidegate_broker.bootstrap_servers,
+        request.getfixturevalue(request.param).bootstrap_servers,
         f"w{uuid.uuid4().hex[:8]}",
         {"scheduled.rebalance.max.delay.ms": "60000"},
     )
