@@ -72,6 +72,13 @@ class ErrorPolicy:
         """
         try:
             return list(self.retried(lambda: operation(batch)))
+        except RetriableConnectError as error:
+            if self._stopping.is_set():
+                raise
+            # As in Kafka Connect: what could not be done within errors.retry.timeout is a failure like any other.
+            for row in range(len(batch)):
+                self.tolerate(Failure(stage, component, error, batch.slice(row, 1)))
+            return []
         except DataError as error:
             rows = sorted({row for row in error.rows if 0 <= row < len(batch)})
             if len(batch) <= 1:

@@ -64,3 +64,15 @@ def test_what_may_succeed_later_is_repeated():
     assert patient.retried(sometimes) == "done" and patient.retries == 2
     with pytest.raises(RetriableConnectError):
         policy().retried(lambda: (_ for _ in ()).throw(RetriableConnectError("busy")))
+
+
+def test_what_could_not_be_done_in_time_counts_as_a_failure_of_each_record():
+    def away(_):
+        raise RetriableConnectError("the registry is away")
+
+    rows = batch(2)
+    left_out = []
+    assert policy(left_out, tolerance="all").guarded("VALUE_CONVERTER", "c", rows, away) == []
+    assert left_out == [0, 1]
+    with pytest.raises(ToleranceExceeded, match="the registry is away"):
+        policy().guarded("VALUE_CONVERTER", "c", rows, away)
