@@ -129,7 +129,7 @@ class CommonConfig:
         "header.converter",
         default=None,
         type=KeyType.CLASS,
-        doc="Converter of record headers. Headers travel as the bytes they are.",
+        doc="Converter between values with a schema and the bytes of record headers; the worker's unless given.",
         importance="low",
         group=_COMMON,
         width="SHORT",
