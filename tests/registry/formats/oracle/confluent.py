@@ -4,7 +4,8 @@
 
 CLASSPATH is where Confluent's ``client``, ``json-schema-provider`` and ``protobuf-provider`` (8.5.0, built from
 github.com/confluentinc/schema-registry, commit 794611bd) and the compiled ``Confluent.java`` beside this file are, with the
-libraries they need. Confluent's artifacts are not on Maven Central, so this is done by hand once; the tests need no Java.
+libraries they need. (Of json-sKema, 0.29 was used with its change #207 applied, which makes it what Confluent's sources expect.)
+Confluent's artifacts are not on Maven Central, so this is done by hand once; the tests need no Java.
 """
 
 from __future__ import annotations
