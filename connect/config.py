@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from connect.distributed.config import GroupConfig
+from connect.faces.config import RestConfig
 from connect.hosts.config import HostConfig
 from tidegate.kit.config import KeyType, at_least, config, family, key, one_of
-from tidegate.kit.errors import Problem
 
 __all__ = ["WorkerConfig", "client_properties"]
 
-_LISTENER = re.compile(r"http://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]*):(?P<port>\d{1,5})/?")
-
 
 @config
-class WorkerConfig(GroupConfig, HostConfig):
+class WorkerConfig(GroupConfig, HostConfig, RestConfig):
     """What a worker needs to know. Keys of the Kafka client (``security.protocol``, ``sasl.*``, ``ssl.*`` ...) may stand
     beside these, and with the prefixes ``producer.``, ``consumer.`` and ``admin.`` for one kind of client."""
 
@@ -84,18 +81,6 @@ class WorkerConfig(GroupConfig, HostConfig):
         aliases=["value.converter.schema.registry.url"],
         doc="The schema registry for tasks and for converters whose own keys name none.",
     )
-    listeners: list[str] = key(
-        "listeners",
-        default=["http://127.0.0.1:8083"],
-        importance="low",
-        doc="Where the REST face listens; one URL, port 0 takes a free one.",
-    )
-    advertised_host: str | None = key(
-        "rest.advertised.host.name", default=None, importance="low", doc="Host name by which others reach this worker."
-    )
-    advertised_port: int | None = key(
-        "rest.advertised.port", default=None, type=KeyType.INT, importance="low", doc="Port likewise."
-    )
     task_stop_timeout_ms: int = key(
         "task.shutdown.graceful.timeout.ms",
         default=5000,
@@ -136,25 +121,9 @@ class WorkerConfig(GroupConfig, HostConfig):
     consumer: dict[str, str] = family("consumer.", doc="Client settings of consumers only.")
     admin: dict[str, str] = family("admin.", doc="Client settings of admin clients only.")
 
-    def problems(self) -> Iterable[Problem]:
-        for listener in self.listeners:
-            if not _LISTENER.fullmatch(listener):
-                yield Problem(
-                    "listeners", f"Invalid value {listener} for configuration listeners: use http://HOST:PORT"
-                )
-        if len(self.listeners) != 1:
-            yield Problem(
-                "listeners", f"Invalid value {','.join(self.listeners)} for configuration listeners: give one"
-            )
 
-    @property
-    def listen(self) -> tuple[str, int]:
-        """Host and port of the REST face; an empty host is every interface, as in Kafka Connect."""
-        found = _LISTENER.fullmatch(self.listeners[0])
-        assert found is not None
-        return found["host"].strip("[]") or "0.0.0.0", int(found["port"])
-
-
+_ADMIN_LISTENERS = "admin.listeners"
+"""The worker's, though they look like settings of an admin client."""
 _OWN_PREFIXES = (
     "producer.",
     "consumer.",
@@ -168,6 +137,10 @@ _OWN_PREFIXES = (
     "task.",
     "topic.",
     "rest.",
+    "listeners.",
+    "access.control.",
+    "response.http.headers.",
+    "java.security.",
     "plugin.",
     "connector.client.",
     "inter.worker.",
@@ -199,5 +172,9 @@ def client_properties(
         name: value for name, value in worker.items() if name not in _OWN_NAMES and not name.startswith(_OWN_PREFIXES)
     }
     prefix = f"{kind}."
-    prefixed = {name.removeprefix(prefix): value for name, value in worker.items() if name.startswith(prefix)}
+    prefixed = {
+        name.removeprefix(prefix): value
+        for name, value in worker.items()
+        if name.startswith(prefix) and not name.startswith(_ADMIN_LISTENERS)
+    }
     return plain | prefixed | dict(overrides or {})

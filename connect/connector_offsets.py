@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connect.stores.offsets import SourceOffset, canonical, parsed_offset
+from connect.stores.values import encoded
 from connect.topics import create_topic
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig, NewTopic
 
-__all__ = ["merged_offsets", "read_offsets"]
+__all__ = ["merged_offsets", "read_offsets", "write_offsets"]
 
 
 async def read_offsets(
@@ -49,6 +50,21 @@ async def read_offsets(
                 if part.next_offset >= missing.get(tp, 0):
                     missing.pop(tp, None)
     return list(found.values())
+
+
+async def write_offsets(
+    producer_config: ClientConfig, topic: str, positions: Sequence[tuple[str, Mapping[str, Any] | None]]
+) -> None:
+    """Set positions by the keys of their records, None to forget one; returns when the log has them."""
+    from broker.client import BatchProducer
+
+    async with BatchProducer(producer_config) as producer:
+        sent = [
+            await producer.enqueue(topic, key.encode(), None if offset is None else encoded(dict(offset)))
+            for key, offset in positions
+        ]
+        for future in sent:
+            await future
 
 
 def merged_offsets(own: Sequence[SourceOffset], worker: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

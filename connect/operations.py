@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from connect.api import PluginType
 from connect.errors import AlreadyExists, BadRequest, Conflict, InvalidConnector, NotFound
 from connect.herder import Herder
+from connect.offset_changes import Changes
 from connect.plugins import CONNECTORS, PluginRegistry
+from connect.positions import Positions
 from connect.stores import RestartRequest, State, TargetState
 from connect.stores.configs import StoredConnector
 from connect.worker import Worker
-
-if TYPE_CHECKING:
-    from broker.client import Admin
 
 __all__ = ["Operations"]
 
@@ -25,8 +24,8 @@ _SOURCE: Final = PluginType.SOURCE.value
 class Operations:
     """Changes of one connector come one after another; all values are as the REST face shows them."""
 
-    def __init__(self, herder: Herder, worker: Worker, plugins: PluginRegistry, admin: Admin) -> None:
-        self._herder, self._worker, self._plugins, self._admin = herder, worker, plugins, admin
+    def __init__(self, herder: Herder, worker: Worker, plugins: PluginRegistry, positions: Positions) -> None:
+        self._herder, self._worker, self._plugins, self._positions = herder, worker, plugins, positions
         self._changing: dict[str, asyncio.Lock] = {}
 
     def _stored(self, name: str) -> StoredConnector:
@@ -181,20 +180,25 @@ class Operations:
 
     async def offsets(self, name: str) -> dict[str, Any]:
         """How far a connector has come."""
-        stored = self._stored(name)
-        if self.type_of(stored.config) == _SOURCE:
-            return {"offsets": [one.to_json() for one in await self._herder.offsets.read(name)]}
-        group = stored.config.get("consumer.override.group.id", f"connect-{name}")
-        committed = await self._admin.group_offsets(group)
-        return {
-            "offsets": [
-                {
-                    "partition": {"kafka_topic": partition.topic, "kafka_partition": partition.partition},
-                    "offset": {"kafka_offset": offset},
-                }
-                for partition, offset in sorted(committed.items())
-            ]
-        }
+        config = self._stored(name).config
+        if self.type_of(config) != _SOURCE:
+            return {"offsets": await self._positions.of_sink(name, config)}
+        found = await self._positions.of_source(name, config)
+        return {"offsets": [{"partition": one["partition"], "offset": one["offset"]} for one in found]}
+
+    async def change_offsets(self, name: str, changes: Changes | None) -> dict[str, str]:
+        """Set and forget positions of a stopped connector, all of them where ``changes`` is None."""
+        await self._herder.require_leader()
+        async with self._changes_of(name):
+            stored = self._stored(name)
+            if stored.target is not TargetState.STOPPED or stored.tasks:
+                raise BadRequest(
+                    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+                    f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+                )
+            is_source = self.type_of(stored.config) == _SOURCE
+            change = self._positions.change_source if is_source else self._positions.change_sink
+            return {"message": await change(name, stored.config, changes)}
 
     def topics(self, name: str) -> dict[str, Any]:
         self._stored(name)

@@ -20,12 +20,17 @@ from connect.distributed.metrics import RebalanceCollector
 from connect.distributed.peers import Peers
 from connect.distributed.routes import InternalRoutes
 from connect.exactly_once import transactional_ids
+from connect.faces.listeners import Faces, peer_tls
+from connect.faces.users import user_guard
 from connect.herder import Herder
+from connect.loggers import Loggers
 from connect.metrics import WorkerCollector
 from connect.operations import Operations
 from connect.plugins import PluginRegistry, load_plugins
-from connect.routes import all_routes
+from connect.positions import Positions
+from connect.routes import admin_routes, all_routes
 from connect.routes.connectors import ConnectorRoutes
+from connect.routes.loggers import LoggerRoutes
 from connect.routes.plugins import PluginRoutes
 from connect.routes.requests import render_error
 from connect.routes.root import RootRoutes
@@ -33,7 +38,7 @@ from connect.stores import CompactedTopic, ConfigStore, OffsetStore, StatusStore
 from connect.worker import Worker
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.http import HttpServer, face
+from tidegate.kit.http import face
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import Metrics
 
@@ -69,13 +74,16 @@ class ConnectServer:
         self._herder: Herder | None = None
         self._membership: Membership | None = None
         self._leadership: Leadership | None = None
-        self._peers = Peers()
-        self._http: HttpServer | None = None
+        self._peers = Peers(tls=peer_tls(self._properties, self._config))
+        self._faces: Faces | None = None
         self._cluster_id = ""
 
     async def start(self) -> Mapping[str, str]:
         plugins = load_plugins(self._plugin_modules)
-        host, port = self._config.listen
+        faces = self._faces = Faces(self._properties, self._config)
+        guards = (
+            [user_guard(self._config.login_config)] if self._config.asks_users and self._config.login_config else []
+        )
         worker = Worker(
             self._properties,
             self._plugin_modules,
@@ -85,15 +93,18 @@ class ConnectServer:
         herder = self._herder = Herder(
             worker,
             plugins,
-            worker_id=self._worker_id(port),
+            worker_id=self._worker_id(),
             topic_tracking=self._config.topic_tracking,
             exactly_once=self._config.exactly_once_source.lower() == "enabled",
         )
-        admin, clients = await self._connect()
+        clients = await self._connect()
         statuses = await self._read_stores(clients, herder)
-        operations = Operations(herder, worker, plugins, admin)
+        positions = Positions(self._properties, worker, herder.fence, lambda: herder.offsets)
+        operations = Operations(herder, worker, plugins, positions)
         metrics = Metrics()
-        metrics.collect_from(WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses), lambda: worker.host_memory))
+        metrics.collect_from(
+            WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses), lambda: worker.host_memory)
+        )
         routes = all_routes(
             RootRoutes(_commit(), lambda: self._cluster_id, self._health),
             ConnectorRoutes(operations, topic_tracking=self._config.topic_tracking),
@@ -102,12 +113,34 @@ class ConnectServer:
         routes = self._group_routes(routes, herder, plugins)
         if self._membership is not None:
             metrics.collect_from(RebalanceCollector(self._membership))
-        app = face(routes, name="kafka_connect_worker", metrics=metrics, render_error=render_error)
-        self._http = HttpServer(app, host, port)
-        await self._http.start()
-        herder.worker_id = self._worker_id(self._http.port)
+        loggers = self._loggers(herder, worker)
+        if self._config.admin_urls is None:
+            routes = [*routes, *loggers]
+        name, middleware = "kafka_connect_worker", self._config.middleware()
+        app = face(routes, name=name, metrics=metrics, render_error=render_error, guards=guards, middleware=middleware)
+        admin = face(
+            loggers,
+            name=f"{name}_admin",
+            metrics=Metrics(),
+            render_error=render_error,
+            guards=guards,
+            middleware=middleware,
+        )
+        addresses = await faces.start(app, admin)
+        herder.worker_id = self._worker_id()
         await self._take_part(herder, operations)
-        return {"connect": self._http.url}
+        return addresses
+
+    @staticmethod
+    def _loggers(herder: Herder, worker: Worker) -> list[BaseRoute]:
+        loggers = Loggers()
+
+        def set_level(namespace: str, level: str) -> None:
+            loggers.set(namespace, level)
+            worker.set_logger_level(namespace, level)
+
+        herder.set_logger_level = set_level
+        return admin_routes(LoggerRoutes(loggers, worker.set_logger_level, herder.configs.put_logger_level))
 
     def _group_routes(self, routes: list[BaseRoute], herder: Herder, plugins: PluginRegistry) -> list[BaseRoute]:
         """The routes as a worker of a group has them: with those for its leader, and passed on where another must answer."""
@@ -127,7 +160,7 @@ class ConnectServer:
         """Join the group; what is to run here begins with its first round."""
         assert self._membership is not None and self._admin is not None
         membership = self._membership
-        membership.url = f"http://{herder.worker_id}/"
+        membership.url = f"{self._config.advertised.scheme}://{herder.worker_id}/"
         leadership = self._leadership = Leadership(self._config, membership, herder.configs)
         if self._config.leads_transactionally:
             leadership.writer = await self._leader_writer(membership)
@@ -145,8 +178,8 @@ class ConnectServer:
         await membership.wait_settled_for(_FIRST_ROUND_S)
 
     async def stop(self) -> None:
-        if self._http is not None:
-            await self._http.stop()
+        if self._faces is not None:
+            await self._faces.stop()
         if self._herder is not None:
             await self._herder.stop()
         if self._membership is not None:
@@ -160,13 +193,14 @@ class ConnectServer:
             if client is not None:
                 await client.stop()
 
-    def _worker_id(self, port: int) -> str:
-        host = self._config.advertised_host or self._config.listen[0]
+    def _worker_id(self) -> str:
+        host = self._config.advertised_host or self._config.advertised.host
         if host in ("0.0.0.0", "::"):
             host = socket.gethostname()
-        return f"{host}:{self._config.advertised_port or port}"
+        port = self._faces.advertised_port if self._faces is not None else self._config.advertised.port
+        return f"{host}:{port}"
 
-    async def _connect(self) -> tuple[Admin, TopicClients]:
+    async def _connect(self) -> TopicClients:
         from broker.client import Admin, BatchProducer
 
         while True:
@@ -185,7 +219,7 @@ class ConnectServer:
                 log.warning("the log cannot be reached; trying again", error=str(error))
                 await asyncio.sleep(_RETRY_S)
         consumer = worker_client(self._properties, "consumer").with_properties({"isolation.level": "read_committed"})
-        return admin, TopicClients(admin, self._producer, consumer, self._config.replication_fit)
+        return TopicClients(admin, self._producer, consumer, self._config.replication_fit)
 
     async def _read_stores(self, clients: TopicClients, herder: Herder) -> StatusStore:
         from broker.client import NewTopic

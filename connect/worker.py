@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -76,12 +77,13 @@ class Worker:
     def __init__(
         self, properties: Mapping[str, str], plugin_modules: Sequence[str], *, processes: int, stop_timeout_ms: int
     ) -> None:
-        self._setup = {"plugin_modules": list(plugin_modules), "worker": dict(properties)}
+        self._levels: dict[str, str] = {}
+        self._setup = {"plugin_modules": list(plugin_modules), "worker": dict(properties), "levels": self._levels}
         self._limit = processes or os.cpu_count() or 1
         self._stop_timeout_s = stop_timeout_ms / 1000
         self._hosts_config = parse(HostConfig, properties)
         self._hosts: list[_Host] = []
-        self._replacing: set[asyncio.Task[None]] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._numbers, self._attempts = count(1), count(1)
@@ -94,7 +96,7 @@ class Worker:
         """Stop everything: tasks first, which commit what they have, then their hosts."""
         if self._watching is not None:
             self._watching.cancel()
-        await asyncio.gather(*self._replacing, return_exceptions=True)
+        await asyncio.gather(*self._under_way, return_exceptions=True)
         await asyncio.gather(*(self.stop_task(task) for host in self._hosts for task in list(host.tasks)))
         names = [name for host in self._hosts for name in list(host.connectors)]
         await asyncio.gather(*(self.stop_connector(name) for name in names), return_exceptions=True)
@@ -105,6 +107,28 @@ class Worker:
         """See ``TaskHost.validate``."""
         judged: dict[str, Any] = await self._asked("validate", properties=dict(properties))
         return judged
+
+    async def alter_offsets(
+        self, properties: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """See ``TaskHost.alter_offsets``."""
+        told = [[dict(partition), None if offset is None else dict(offset)] for partition, offset in offsets]
+        taken: bool = await self._asked("alter_offsets", properties=dict(properties), offsets=told)
+        return taken
+
+    def set_logger_level(self, namespace: str, level: str) -> None:
+        """Have all task hosts, those to come too, set a level (``connect.loggers``)."""
+        self._levels.pop(namespace, None)
+        self._levels[namespace] = level
+        for host in self._hosts:
+            task = asyncio.create_task(self._tell_level(host, namespace, level))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    @staticmethod
+    async def _tell_level(host: _Host, namespace: str, level: str) -> None:
+        with contextlib.suppress(HostDied):
+            await host.process.call("set_level", namespace=namespace, level=level)
 
     async def plugin_keys(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = await self._asked("plugin_keys", name=name)
@@ -210,8 +234,8 @@ class Worker:
 
     def _replace_soon(self, host: _Host, reason: str) -> None:
         task = asyncio.create_task(self._replace(host, reason), name=f"replace task host {host.process.number}")
-        self._replacing.add(task)
-        task.add_done_callback(self._replacing.discard)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
     async def _watch(self) -> None:
         """Replace hosts that say nothing any more, and those that take more memory than they may."""

@@ -35,6 +35,11 @@ _ASSIGNORS: Final = {
 }
 
 
+_FIRST_LOOK_S: Final = 0.1
+_LONGEST_LOOK_S: Final = 5.0
+"""How often metadata is asked for while a topic is missing, first and later."""
+
+
 class RebalanceListener(Protocol):
     """Hears of a group's rebalances. While one of these runs, nothing is fetched."""
 
@@ -68,6 +73,7 @@ class BatchConsumer:
         self._settings = config.consumer()
         self._assignors = _assignors(self._settings.partition_assignment_strategy)
         self._consumer: BatchingConsumer | None = None
+        self._awaiting: asyncio.Task[None] | None = None
 
     async def start(self) -> Self:
         """Connect. Raises NotReachable."""
@@ -104,6 +110,7 @@ class BatchConsumer:
 
     async def stop(self) -> None:
         """Leave the group and disconnect."""
+        self._stop_awaiting()
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             await consumer.stop()
@@ -130,16 +137,38 @@ class BatchConsumer:
     async def subscribe(
         self, topics: Iterable[str] = (), *, pattern: str | None = None, listener: RebalanceListener | None = None
     ) -> None:
-        """Join the group and read this member's share of the topics, or of all whose whole name matches ``pattern``."""
+        """Join the group and read this member's share of the topics, or of all whose whole name matches ``pattern``.
+
+        A topic that is not there yet is read soon after it has been created.
+        """
         theirs = _Listener(listener) if listener is not None else None
         with border("subscribing"):
             if pattern is not None:
                 self._running.subscribe(pattern=f"(?:{re.compile(pattern).pattern})$", listener=theirs)
             else:
-                self._running.subscribe(list(topics), listener=theirs)
+                wanted = list(topics)
+                self._running.subscribe(wanted, listener=theirs)
+                self._stop_awaiting()
+                self._awaiting = asyncio.create_task(self._await_topics(frozenset(wanted)), name="await topics")
+
+    async def _await_topics(self, wanted: frozenset[str]) -> None:
+        """Ask for metadata again while topics are missing, as Java's clients do, instead of once in metadata.max.age.ms."""
+        client = self._running._client
+        pause_s = _FIRST_LOOK_S
+        await client.force_metadata_update()
+        while not wanted <= client.cluster.topics(exclude_internal_topics=False):
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
+            await client.force_metadata_update()
+
+    def _stop_awaiting(self) -> None:
+        if self._awaiting is not None:
+            self._awaiting.cancel()
+            self._awaiting = None
 
     async def unsubscribe(self) -> None:
         """Leave the group, or give up what was assigned."""
+        self._stop_awaiting()
         self._running.unsubscribe()
 
     def assignment(self) -> frozenset[TopicPartition]:

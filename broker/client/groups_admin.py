@@ -18,6 +18,12 @@ from broker.client.messages import MessageRequest
 from broker.errors import GroupIdNotFound, UnknownMemberId, UnsupportedVersion
 from broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from broker.protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
@@ -125,6 +131,25 @@ class GroupsAdmin(Cluster):
             for topic, partitions in answer.topics:
                 for partition, code in partitions:
                     check(code, f"{about}, {topic}-{partition}")
+
+        await self.retried(attempt)
+
+    async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Forget positions of a group without members that read these topics. Raises GroupSubscribedToTopic, GroupIdNotFound."""
+        about = f"offsets of group {group_id}"
+        topics: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
+        for topic, partition in partitions:
+            topics[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
+        named = [OffsetDeleteRequestTopic(name=name, partitions=listed) for name, listed in topics.items()]
+        body = OffsetDeleteRequest(group_id=group_id, topics=named)
+
+        async def attempt() -> None:
+            request = MessageRequest(body, OffsetDeleteResponse, highest=0)
+            answer = await self.ask_coordinator(group_id, request, about=about)
+            check(answer.error_code, about)
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    check(partition.error_code, f"{about}, {topic.name}-{partition.partition_index}")
 
         await self.retried(attempt)
 

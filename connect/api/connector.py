@@ -32,7 +32,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from connect.api.batch import Record, RecordBatch, TopicPartition
 from tidegate.kit.errors import Problem
@@ -46,6 +46,7 @@ __all__ = [
     "ConnectorContext",
     "ErrantRecordReporter",
     "JobTask",
+    "OffsetChanges",
     "OffsetRange",
     "SinkConnector",
     "SinkTask",
@@ -59,6 +60,8 @@ __all__ = [
 ]
 
 ConfigT = TypeVar("ConfigT")
+OffsetChanges: TypeAlias = Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+"""Source partitions with the position each is to have, None where it is to be forgotten."""
 
 
 class ConnectorContext(Protocol):
@@ -313,6 +316,15 @@ class SourceConnector(Connector[ConfigT]):
         return None
 
     @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        """Users want these positions (None: forget it) instead of the connector's own; the connector is stopped.
+
+        Raises ConnectError that says what is wrong with them. True says that they will be in force; with False, the default,
+        the user is told that a connector which keeps positions elsewhere too needs more than that (KIP-875).
+        """
+        return False
+
+    @classmethod
     def defines_transactions(cls, config: ConfigT) -> bool:
         """Whether its tasks use ``context.transaction``. Asked where ``transaction.boundary=connector``."""
         return False
@@ -321,6 +333,12 @@ class SourceConnector(Connector[ConfigT]):
 class SinkConnector(Connector[ConfigT]):
     """A connector whose tasks are SinkTasks or JobTasks. By default every task has the same properties, since the group
     protocol deals out the partitions."""
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        """As ``SourceConnector.alter_offsets``, for a sink that keeps offsets in its target too. Partitions are
+        ``{"kafka_topic", "kafka_partition"}``, offsets ``{"kafka_offset"}``."""
+        return False
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [self.properties] * (1 if issubclass(self.task_class, JobTask) else max_tasks)

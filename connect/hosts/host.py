@@ -14,6 +14,7 @@ from connect.errors import NotFound
 from connect.hosts.connectors import HostedConnector
 from connect.hosts.link import ThreadedLink
 from connect.hosts.tasks import HostedTask, TaskSetup
+from connect.loggers import set_level
 from connect.plugins import PluginRegistry, load_plugins
 from connect.providers import resolved
 from connect.validation import key_infos, validate_connector
@@ -37,6 +38,8 @@ class TaskHost:
                 "setup",
                 "validate",
                 "plugin_keys",
+                "alter_offsets",
+                "set_level",
                 "start_connector",
                 "plan",
                 "stop_connector",
@@ -57,7 +60,9 @@ class TaskHost:
     def serve(self) -> None:
         self._link.serve()
 
-    def setup(self, plugin_modules: list[str], worker: dict[str, str]) -> None:
+    def setup(self, plugin_modules: list[str], worker: dict[str, str], levels: dict[str, str]) -> None:
+        for namespace, level in levels.items():
+            set_level(namespace, level)
         self._plugins = load_plugins(plugin_modules)
         self._worker = worker
         parse(WorkerConfig, worker)
@@ -72,6 +77,16 @@ class TaskHost:
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))
         return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors}
+
+    def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
+        """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""
+        given = resolved(self._worker, properties)
+        cls = self._plugins.connector(given.get("connector.class", "")).load()
+        return bool(cls.alter_offsets(given, [(partition, offset) for partition, offset in offsets]))
+
+    def set_level(self, namespace: str, level: str) -> None:
+        """Set the level of loggers in this process."""
+        set_level(namespace, level)
 
     def plugin_keys(self, name: str) -> list[dict[str, Any]]:
         plugin = self._plugins.find(name)

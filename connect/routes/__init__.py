@@ -5,10 +5,20 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Route
 
 from connect.routes.connectors import ConnectorRoutes
+from connect.routes.loggers import LoggerRoutes
 from connect.routes.plugins import PluginRoutes
 from connect.routes.root import RootRoutes
 
-__all__ = ["all_routes"]
+__all__ = ["admin_routes", "all_routes"]
+
+
+def admin_routes(loggers: LoggerRoutes) -> list[BaseRoute]:
+    """What ``admin.listeners`` is about."""
+    return [
+        Route("/admin/loggers", loggers.list, methods=["GET"]),
+        Route("/admin/loggers/{logger}", loggers.show, methods=["GET"]),
+        Route("/admin/loggers/{logger}", loggers.set, methods=["PUT"]),
+    ]
 
 
 def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRoutes) -> list[BaseRoute]:
@@ -33,6 +43,8 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
         Route(one + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
         Route(one + "/tasks/{task:int}/restart", connectors.restart_task, methods=["POST"]),
         Route(f"{one}/offsets", connectors.offsets, methods=["GET"]),
+        Route(f"{one}/offsets", connectors.alter_offsets, methods=["PATCH"]),
+        Route(f"{one}/offsets", connectors.reset_offsets, methods=["DELETE"]),
         Route(f"{one}/topics", connectors.topics, methods=["GET"]),
         Route(f"{one}/topics/reset", connectors.reset_topics, methods=["PUT"]),
         Route("/connector-plugins", plugins.list, methods=["GET"]),

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect.errors import BadRequest, NotFound
+from connect.offset_changes import as_changes
 from connect.operations import Operations
 from connect.routes.requests import flag, string_map, string_map_of
 from connect.stores import TargetState
@@ -98,6 +99,13 @@ class ConnectorRoutes:
 
     async def offsets(self, request: Request) -> Response:
         return json_response(await self._operations.offsets(_name(request)))
+
+    async def alter_offsets(self, request: Request) -> Response:
+        changes = as_changes(await json_body(request))
+        return json_response(await self._operations.change_offsets(_name(request), changes))
+
+    async def reset_offsets(self, request: Request) -> Response:
+        return json_response(await self._operations.change_offsets(_name(request), None))
 
     async def topics(self, request: Request) -> Response:
         self._require_tracking()

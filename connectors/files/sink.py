@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from connect.api import ConnectError, RecordBatch, Schema, SchemaType, SinkConnector, SinkTask
+from connect.api import ConnectError, OffsetChanges, RecordBatch, Schema, SchemaType, SinkConnector, SinkTask
 from connectors.files.config import FileStreamSinkConfig
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
 class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
     config_class = FileStreamSinkConfig
     task_class = FileStreamSinkTask
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        return True  # a file takes any line, from whatever offset
 
 
 def _texts(batch: RecordBatch) -> pa.StringArray:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from connect.api import ConnectError, RecordBatch, Schema, SchemaType, SourceConnector, SourceTask
+from connect.api import ConnectError, OffsetChanges, RecordBatch, Schema, SchemaType, SourceConnector, SourceTask
 from connectors.files.client import FileTail, InputTail, Tail
 from connectors.files.config import FileStreamSourceConfig
 
@@ -73,6 +73,27 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
 
     config_class = FileStreamSourceConfig
     task_class = FileStreamSourceTask
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        if not properties.get("file"):
+            raise ConnectError(
+                "Offsets cannot be modified if the 'file' configuration is unspecified. This is because stdin is used for "
+                "input and offsets are not tracked."
+            )
+        for partition, offset in offsets:
+            if offset is None:
+                continue  # of a file that it read once: may be forgotten, whatever it is
+            if "position" not in offset:
+                raise ConnectError("Offset objects should either be null or contain the key 'position'")
+            position = offset["position"]
+            if not isinstance(position, int) or isinstance(position, bool):
+                raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
+            if position < 0:
+                raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
+            if "filename" not in partition:
+                raise ConnectError("Partition objects should contain the key 'filename'")
+        return True
 
     @classmethod
     def exactly_once(cls, config: FileStreamSourceConfig) -> bool:

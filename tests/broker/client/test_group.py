@@ -12,8 +12,10 @@ from broker.client import (
     BatchConsumer,
     BatchProducer,
     ClientConfig,
+    FetchedBatches,
     Generation,
     GroupMember,
+    NewTopic,
     TopicPartition,
 )
 from broker.client.errors import InconsistentGroupProtocol
@@ -188,6 +190,23 @@ async def test_consumers_of_a_group_share_a_topic_and_commit(config: ClientConfi
     assert ("revoked", {0, 1}) in listening.heard
     async with Admin(config) as admin:
         assert await admin.group_offsets(f"g-{topic}") == {(topic, 0): 1, (topic, 1): 1}
+
+
+async def test_a_topic_that_comes_later_is_read(config: ClientConfig, name: Callable[[], str]) -> None:
+    topic, group = name(), name()
+    async with Admin(config) as admin, BatchConsumer(config.with_properties(
+        {"group.id": group, "auto.offset.reset": "earliest"}
+    )) as consumer:  # fmt: skip
+        await consumer.subscribe([topic])
+        assert await consumer.fetch(max_wait_ms=300) == []
+        await admin.create_topics([NewTopic(topic, 2, 1)], exist_ok=True)  # metadata may have created it by then
+        async with BatchProducer(config) as producer:
+            await producer.send(topic, None, b"late")
+        found: list[FetchedBatches] = []
+        async with asyncio.timeout(30):  # metadata is asked for anew after 5 minutes of its own
+            while not found:
+                found = await consumer.fetch()
+    assert [record.value for part in found for record in part.records()] == [b"late"]
 
 
 async def test_a_pattern_is_matched_whole(config: ClientConfig, topic: str) -> None:

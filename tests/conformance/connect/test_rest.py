@@ -233,6 +233,115 @@ def test_offsets_of_a_source_and_of_a_sink(url, name, tmp_path):
         requests.delete(f"{url}/connectors/{sink}", timeout=30)
 
 
+def change_offsets(url, connector, entries):
+    body = None if entries is None else {"offsets": entries}
+    answer = ask(url, "DELETE" if entries is None else "PATCH", f"/connectors/{connector}/offsets", body)
+    return answer.status_code, answer.json()["message"]
+
+
+def stopped(url, connector):
+    assert ask(url, "PUT", f"/connectors/{connector}/stop").status_code == 204
+    wait_for(url, connector, "STOPPED")
+
+
+def test_offsets_of_a_stopped_source_are_changed(url, name, tmp_path):
+    create(url, name, tmp_path)
+    partition = {"filename": str(tmp_path / "lines")}
+    path = f"/connectors/{name}/offsets"
+    wait_until(lambda: ask(url, "GET", path).json()["offsets"], "offsets", 30)
+    running = change_offsets(url, name, [{"partition": partition, "offset": {"position": 4}}])
+    assert running == (400, "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
+                            f"for the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint")  # fmt: skip
+    stopped(url, name)
+    assert change_offsets(url, name, []) == (
+        400,
+        "Partitions / offsets need to be provided for an alter offsets request",
+    )
+    done = (200, "The offsets for this connector have been altered successfully")
+    assert change_offsets(url, name, [{"partition": partition, "offset": {"position": 4}}]) == done
+    assert ask(url, "GET", path).json() == {"offsets": [{"partition": partition, "offset": {"position": 4}}]}
+    for wrong, words in {
+        "position": "Offset objects should either be null or contain the key 'position'",
+        "text": "The value for the 'position' key in the offset is expected to be a Long value",
+        "negative": "The value for the 'position' key in the offset should be a non-negative value",
+        "filename": "Partition objects should contain the key 'filename'",
+    }.items():
+        given = {"position": {"x": 1}, "text": {"position": "4"}, "negative": {"position": -1}}.get(
+            wrong, {"position": 1}
+        )
+        status, message = change_offsets(
+            url, name, [{"partition": {"f": 1} if wrong == "filename" else partition, "offset": given}]
+        )
+        assert (status, words in message) == (500, True), message
+    assert ask(url, "PUT", f"/connectors/{name}/resume").status_code == 202
+    wait_until(lambda: ask(url, "GET", path).json()["offsets"][0]["offset"] == {"position": 14}, "read again", 30)
+    stopped(url, name)
+    assert change_offsets(url, name, None) == (200, "The offsets for this connector have been reset successfully")
+    assert ask(url, "GET", path).json() == {"offsets": []}
+    assert change_offsets(url, "nobody", None) == (404, "Connector nobody not found")
+
+
+def test_offsets_of_a_stopped_sink_are_changed(url, name, tmp_path):
+    create(url, name, tmp_path)
+    sink = f"{name}-sink"
+    config = {"connector.class": SINK, "file": str(tmp_path / "out"), "topics": name}
+    assert ask(url, "POST", "/connectors", {"name": sink, "config": config}).status_code == 201
+    path = f"/connectors/{sink}/offsets"
+    try:
+        wait_until(lambda: ask(url, "GET", path).json()["offsets"], "offsets", 30)
+        stopped(url, sink)
+        for partition, offset, words in (
+            (None, None, "The partition for a sink connector offset cannot be null or missing"),
+            ({"kafka_topic": name}, None, "The partition for a sink connector offset must contain the keys 'kafka_topic' and "
+                                          "'kafka_partition'"),
+            ({"kafka_topic": name, "kafka_partition": "x"}, None,
+             "Failed to parse the following Kafka partition value in the provided offsets: 'x'. Partition values for sink "
+             "connectors need to be integers."),
+            ({"kafka_topic": name, "kafka_partition": 0}, {"x": 1},
+             "The offset for a sink connector should either be null or contain the key 'kafka_offset'"),
+            ({"kafka_topic": name, "kafka_partition": 0}, {"kafka_offset": "x"},
+             "Failed to parse the following Kafka offset value in the provided offsets: 'x'. Offset values for sink "
+             "connectors need to be integers."),
+        ):  # fmt: skip
+            assert change_offsets(url, sink, [{"partition": partition, "offset": offset}]) == (400, words)
+        place = {"kafka_topic": name, "kafka_partition": "0"}
+        done = (200, "The offsets for this connector have been altered successfully")
+        assert change_offsets(url, sink, [{"partition": place, "offset": {"kafka_offset": "1"}}]) == done
+        known = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 1}}]
+        assert ask(url, "GET", path).json()["offsets"] == known
+        assert change_offsets(url, sink, [{"partition": place, "offset": None}]) == done
+        assert ask(url, "GET", path).json()["offsets"] == []
+        for _ in range(2):
+            assert change_offsets(url, sink, None) == (
+                200,
+                "The offsets for this connector have been reset successfully",
+            )
+    finally:
+        requests.delete(f"{url}/connectors/{sink}", timeout=30)
+
+
+def test_levels_of_loggers(url):
+    name = f"x.{uuid.uuid4().hex[:8]}"
+    assert ask(url, "GET", "/admin/loggers").json()["root"]["level"]
+    missing = ask(url, "GET", f"/admin/loggers/{name}")
+    assert (missing.status_code, missing.json()["message"]) == (404, f"Logger {name} not found.")
+    changed = ask(url, "PUT", f"/admin/loggers/{name}", {"level": "debug"})
+    assert (changed.status_code, changed.json()) == (200, [name])
+    shown = ask(url, "GET", f"/admin/loggers/{name}").json()
+    assert shown["level"] == "DEBUG" and isinstance(shown["last_modified"], int)
+    for body, status, words in (
+        ({}, 400, "Desired 'level' parameter was not specified in request."),
+        ({"level": "LOUD"}, 404, "invalid log level 'LOUD'."),
+    ):
+        wrong = ask(url, "PUT", f"/admin/loggers/{name}", body)
+        assert (wrong.status_code, wrong.json()["message"]) == (status, words)
+    everywhere = ask(url, "PUT", f"/admin/loggers/{name}?scope=cluster", {"level": "ERROR"})
+    assert (everywhere.status_code, everywhere.content) == (204, b"")
+    wait_until(
+        lambda: ask(url, "GET", f"/admin/loggers/{name}").json()["level"] == "ERROR", "the level of all workers", 30
+    )
+
+
 def test_a_configuration_is_replaced_and_patched(url, name, tmp_path):
     create(url, name, tmp_path)
     config = {"connector.class": SOURCE, "file": str(tmp_path / "lines"), "topic": name, "batch.size": "7"}

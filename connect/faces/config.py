@@ -1,0 +1,134 @@
+"""Keys about the worker's listeners and who may use them, under Kafka Connect's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from tidegate.kit.config import config, key, one_of, parse
+from tidegate.kit.errors import Problem
+from tidegate.kit.http_security import BrowserKeys
+from tidegate.kit.tls import TlsKeys
+
+__all__ = ["BASIC_AUTH", "Listener", "RestConfig", "tls_keys"]
+
+_URL: Final = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]*):(?P<port>\d{1,5})/?", re.IGNORECASE
+)
+_HTTPS_PREFIX: Final = "listeners.https."
+_ADMIN_PREFIX: Final = "admin.listeners.https."
+BASIC_AUTH: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+
+
+class Listener(NamedTuple):
+    """One address; the host of every interface is 0.0.0.0."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@config
+class RestConfig(BrowserKeys):
+    """The REST face of a worker."""
+
+    listener_urls: list[str] = key(
+        "listeners",
+        default=["http://127.0.0.1:8083"],
+        importance="low",
+        doc="Where the REST face listens: http:// or https:// with host and port, separated by commas; an empty host is every "
+        "interface, port 0 takes a free one. TLS keys of https are those of the worker, or listeners.https.ssl.* instead.",
+    )
+    admin_urls: list[str] | None = key(
+        "admin.listeners",
+        default=None,
+        importance="low",
+        doc="Where /admin is answered instead: like listeners (TLS keys: admin.listeners.https.ssl.*). Without it on "
+        "the ordinary listeners; empty switches it off.",
+    )
+    advertised_host: str | None = key(
+        "rest.advertised.host.name", default=None, importance="low", doc="Host name by which others reach this worker."
+    )
+    advertised_port: int | None = key("rest.advertised.port", default=None, importance="low", doc="Port likewise.")
+    advertised_scheme: str | None = key(
+        "rest.advertised.listener",
+        default=None,
+        check=one_of("http", "https", ignore_case=True),
+        importance="low",
+        doc="By which kind of listener other workers reach this one; the first listener's by default.",
+    )
+    client_auth: str = key(
+        "ssl.client.auth",
+        default="none",
+        check=one_of("none", "requested", "required", ignore_case=True),
+        importance="low",
+        doc="Whether clients of https listeners show a certificate that the trust store knows.",
+    )
+    extensions: list[str] = key(
+        "rest.extension.classes",
+        default=[],
+        importance="low",
+        doc=f"{BASIC_AUTH} asks each client for a user and a password. Others are Java's own and refused.",
+    )
+    login_config: str | None = key(
+        "java.security.auth.login.config",
+        default=None,
+        importance="low",
+        doc="The JAAS file whose entry KafkaConnect has a PropertyFileLoginModule with the file of users. Kafka Connect takes "
+        "it as a system property of Java.",
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        for name, urls in (("listeners", self.listener_urls), ("admin.listeners", self.admin_urls or ())):
+            for url in urls:
+                if not _URL.fullmatch(url):
+                    yield Problem(
+                        name, f"Invalid value {url} for configuration {name}: use http://HOST:PORT or https://HOST:PORT"
+                    )
+        if not self.listener_urls:
+            yield Problem("listeners", "Invalid value  for configuration listeners: give one at least")
+        for extension in self.extensions:
+            if extension != BASIC_AUTH:
+                yield Problem(
+                    "rest.extension.classes",
+                    f"Invalid value {extension} for configuration rest.extension.classes: only {BASIC_AUTH} is there",
+                )
+        if self.asks_users and self.login_config is None:
+            yield Problem(
+                "java.security.auth.login.config",
+                f"{BASIC_AUTH} needs a JAAS file with an entry KafkaConnect: set java.security.auth.login.config to its path",
+            )
+
+    @property
+    def asks_users(self) -> bool:
+        return BASIC_AUTH in self.extensions
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return [_listener(url) for url in self.listener_urls]
+
+    @property
+    def admin_listeners(self) -> list[Listener]:
+        """Those of their own."""
+        return [_listener(url) for url in self.admin_urls or ()]
+
+    @property
+    def advertised(self) -> Listener:
+        """The listener that other workers are told of."""
+        wanted = (self.advertised_scheme or "").lower()
+        return next((one for one in self.listeners if not wanted or one.scheme == wanted), self.listeners[0])
+
+
+def tls_keys(properties: Mapping[str, str], *, admin: bool = False) -> TlsKeys:
+    """The TLS keys of https listeners: with their prefix, else the worker's own. Raises ConfigError."""
+    prefix = _ADMIN_PREFIX if admin else _HTTPS_PREFIX
+    own = {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
+    return parse(TlsKeys, own or properties)
+
+
+def _listener(url: str) -> Listener:
+    found = _URL.fullmatch(url)
+    assert found is not None
+    return Listener(found["scheme"].lower(), found["host"].strip("[]") or "0.0.0.0", int(found["port"]))

@@ -1,0 +1,117 @@
+"""Changing how far a stopped connector has come (KIP-875): of sources in their offset topic, of sinks in their group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from connect.api import ConnectError
+from connect.errors import BadRequest
+
+if TYPE_CHECKING:
+    from broker.client import Admin, TopicPartition
+
+__all__ = ["SinkOffsets", "alter_sink", "as_changes", "done_message", "parsed_sink_offsets", "reset_sink"]
+
+_TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
+_IN_USE: Final = (
+    "Failed to {verb} consumer group offsets for connector {name} either because its tasks haven't stopped completely yet or "
+    "the connector was resumed before the request to {verb} its offsets could be successfully completed. If the connector "
+    "is in a stopped state, this operation can be safely retried. If it doesn't eventually succeed, the Connect cluster may "
+    "need to be restarted to get rid of the zombie sink tasks."
+)
+
+Changes: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
+SinkOffsets: TypeAlias = "Mapping[TopicPartition, int | None]"
+
+
+def done_message(*, reset: bool, by_connector: bool) -> str:
+    """``by_connector``: the connector said that the positions will be in force."""
+    what = "reset" if reset else "altered"
+    if by_connector:
+        return f"The offsets for this connector have been {what} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {what} successfully. However, if this connector "
+        f"manages offsets externally, they will need to be manually {what} in the system that the connector uses."
+    )
+
+
+def as_changes(body: Any) -> Changes:
+    """The body of a PATCH of offsets. Raises BadRequest."""
+    if not isinstance(body, dict):
+        raise BadRequest('Offsets are given as {"offsets": [{"partition": {...}, "offset": {...}}]}')
+    unknown = sorted(set(body) - {"offsets"})
+    if unknown:
+        raise BadRequest(f'Unrecognized field "{unknown[0]}"; known properties: "offsets"')
+    entries = body.get("offsets")
+    if not entries:
+        raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadRequest('offsets is a list of {"partition": {...}, "offset": {...}}')
+    changes: list[tuple[Any, Any]] = []
+    for entry in entries:
+        partition, offset = entry.get("partition"), entry.get("offset")
+        if not isinstance(partition, dict | None) or not isinstance(offset, dict | None):
+            raise BadRequest(f"partition and offset are objects or null, not {entry}")
+        changes.append((partition, offset))
+    return changes
+
+
+def parsed_sink_offsets(changes: Changes) -> SinkOffsets:
+    """Positions of a sink. Raises BadRequest with Kafka Connect's words."""
+    from broker.client import TopicPartition
+
+    found: dict[TopicPartition, int | None] = {}
+    for partition, offset in changes:
+        if partition is None:
+            raise BadRequest("The partition for a sink connector offset cannot be null or missing")
+        if _TOPIC not in partition or _PARTITION not in partition:
+            raise BadRequest(
+                f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'"
+            )
+        number = _whole(partition[_PARTITION], "partition", "Partition")
+        place = TopicPartition(str(partition[_TOPIC]), number)
+        if offset is None:
+            found[place] = None
+            continue
+        if _OFFSET not in offset:
+            raise BadRequest(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
+        found[place] = _whole(offset[_OFFSET], "offset", "Offset")
+    return found
+
+
+def _whole(value: Any, what: str, title: str) -> int:
+    try:
+        return int(str(value))  # a number, or its digits in a text
+    except ValueError as error:
+        raise BadRequest(
+            f"Failed to parse the following Kafka {what} value in the provided offsets: '{value}'. {title} values for sink "
+            "connectors need to be integers."
+        ) from error
+
+
+async def alter_sink(admin: Admin, name: str, group: str, offsets: SinkOffsets) -> None:
+    """Set and forget positions of a sink's group. Raises ConnectError where tasks are still in it."""
+    from broker.client.errors import GroupIdNotFound, GroupSubscribedToTopic, UnknownMemberId
+
+    given = {partition: offset for partition, offset in offsets.items() if offset is not None}
+    forgotten = [partition for partition, offset in offsets.items() if offset is None]
+    try:
+        if given:
+            await admin.alter_group_offsets(group, given)
+        if forgotten:
+            await admin.delete_group_offsets(group, forgotten)
+    except GroupIdNotFound:
+        return  # it has no positions that could be forgotten
+    except (UnknownMemberId, GroupSubscribedToTopic) as error:
+        raise ConnectError(_IN_USE.format(verb="alter", name=name)) from error
+
+
+async def reset_sink(admin: Admin, name: str, group: str) -> None:
+    """Forget all positions of a sink's group. Raises ConnectError where tasks are still in it."""
+    from broker.client.errors import GroupNotEmpty
+
+    try:
+        await admin.delete_groups([group], missing_ok=True)
+    except GroupNotEmpty as error:
+        raise ConnectError(_IN_USE.format(verb="reset", name=name)) from error
