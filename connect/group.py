@@ -33,6 +33,9 @@ class Group(Protocol):
     def work_changed(self) -> None:
         """There are connectors or tasks that nobody has been given yet, or that are gone."""
 
+    def expect_round(self) -> None:
+        """Something is about to happen in the group: be quick to hear of it."""
+
     async def require_leader(self) -> None:
         """Returns where this worker leads; raises Elsewhere with the leader's address, Conflict where nobody leads now."""
 
@@ -58,6 +61,9 @@ class Alone:
         return True
 
     def work_changed(self) -> None:
+        pass
+
+    def expect_round(self) -> None:
         pass
 
     async def require_leader(self) -> None:

@@ -167,10 +167,14 @@ class Herder:
 
     def on_status(self, name: str, task: int | None) -> None:
         """The leader forgets what a worker says of something that is gone: it had not heard of that yet."""
-        if self._reconciler is None or not self.group.is_leader:
+        if self._reconciler is None:
             return
         stored = self.configs.connectors.get(name)
         said = self.statuses.connectors.get(name) if task is None else self.statuses.tasks.get(name, {}).get(task)
+        if said is not None and said.state is State.UNASSIGNED and said.worker_id != self.worker_id:
+            self.group.expect_round()  # another worker gives something up: most likely it is about to leave
+        if not self.group.is_leader:
+            return
         if said is not None and (stored is None or (task is not None and task >= len(stored.tasks or ()))):
             self._wake(name)
 

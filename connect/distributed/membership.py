@@ -200,6 +200,10 @@ class Membership:
         if "late leader" not in self._timers:
             self._after("late leader", _LEADER_LATE_S, self._doubt_leader)
 
+    def expect_round(self) -> None:
+        if self._member is not None:
+            self._member.attend(_ATTENTIVE_S)
+
     def _doubt_leader(self) -> None:
         if self._configs.position > self.position:
             self._ask_for_round()
