@@ -111,8 +111,12 @@ def _union(draw: st.DrawFn, inner: st.SearchStrategy[Typed]) -> Typed:
         if isinstance(type_, list) or (isinstance(type_, dict) and "logicalType" in type_):
             continue  # fastavro cannot be told which branch a value of a logical type is for
         name = type_ if isinstance(type_, str) else type_.get("name", type_["type"])
-        # fastavro takes no name for an enum or a fixed within another union: the value must tell.
-        told = {"enum": "string", "fixed": "bytes"}.get(type_["type"], name) if isinstance(type_, dict) else name
+        # fastavro takes no name for an enum or a fixed within another union: the value must tell (bytes may be an array).
+        told = (
+            {"enum": "string", "fixed": "bytes", "array": "bytes"}.get(type_["type"], name)
+            if isinstance(type_, dict)
+            else name
+        )
         if told not in seen:
             seen.add(told)
             branches[name] = (type_, values)
