@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from registry.cluster.errors import NotCaughtUp, UnknownLeader
+from registry.cluster.office import Alone, Office
 from registry.errors import RegistryError, SchemaTooLarge, StoreError, StoreTimeout
 from registry.metrics import RegistryMetrics
 from registry.records import InvalidRecord, KeyType, RecordKey, UnknownKeyType, encode_key
 from registry.state import State
 from tidegate.kit.logs import logger
 
-__all__ = ["Alone", "Fenced", "Log", "LogRecord", "Office", "Store"]
+__all__ = ["Fenced", "Log", "LogRecord", "Store"]
 
 log = logger(__name__)
 
@@ -60,35 +61,6 @@ class Log(Protocol):
     async def end(self) -> int: ...
 
     async def stop(self) -> None: ...
-
-
-class Office(Protocol):
-    """Who may write. ``require`` raises NotLeader or UnknownLeader where it is not this registry; ``term`` counts how
-    often it has been elected anew; ``confirm`` asks the election whether it still is the one, and ``certain`` is whether,
-    without asking, nobody else can have been elected."""
-
-    @property
-    def term(self) -> int: ...
-
-    def require(self) -> None: ...
-
-    async def confirm(self) -> bool: ...
-
-    @property
-    def certain(self) -> bool: ...
-
-
-class Alone:
-    """The office of a registry that shares its log with no other."""
-
-    certain = True
-    term = 1
-
-    def require(self) -> None:
-        pass
-
-    async def confirm(self) -> bool:
-        return True
 
 
 @dataclass(slots=True)
