@@ -15,8 +15,11 @@ from connect.positions import Positions
 from connect.stores import RestartRequest, State, TargetState
 from connect.stores.configs import StoredConnector
 from connect.worker import Worker
+from tidegate.kit.logs import logger
 
 __all__ = ["Operations"]
+
+log = logger(__name__)
 
 _SOURCE: Final = PluginType.SOURCE.value
 
@@ -127,6 +130,9 @@ class Operations:
         judged = await self._worker.validate(whole)
         if judged["errors"]:
             raise InvalidConnector(judged["errors"])
+        for key, near in judged["unknown"].items():
+            hint = {"nearest": near} if near is not None else {}
+            log.warning("nobody knows this key of the connector", connector=name, key=key, **hint)
         return {key: value for key, value in whole.items() if value is not None}
 
     def _changes_of(self, name: str) -> asyncio.Lock:
@@ -231,6 +237,11 @@ class Operations:
         judged = await self._worker.validate(config)
         infos: dict[str, Any] = judged["infos"]
         return infos
+
+    async def unknown_keys(self, config: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Keys of a configuration that nobody reads, each with the nearest one that there is."""
+        unknown: dict[str, str | None] = (await self._worker.validate(config))["unknown"]
+        return unknown
 
 
 def _cut(class_name: str) -> str:

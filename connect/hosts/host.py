@@ -17,6 +17,7 @@ from connect.hosts.tasks import HostedTask, TaskSetup
 from connect.loggers import set_level
 from connect.plugins import PluginRegistry, load_plugins
 from connect.providers import resolved
+from connect.unknown_keys import unknown_keys
 from connect.validation import key_infos, validate_connector
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
@@ -70,13 +71,14 @@ class TaskHost:
         self._stats.start()
 
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
-        """The ConfigInfos of a configuration; ``type`` and ``errors`` beside them are for the worker."""
+        """The ConfigInfos of a configuration; ``type``, ``errors`` and ``unknown`` keys beside them are for the worker."""
         given = resolved(self._worker, {name: value for name, value in properties.items() if value is not None})
         infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
         for name, value in given.items():
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))
-        return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors}
+        unknown = dict(unknown_keys(infos, properties))
+        return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors, "unknown": unknown}
 
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""

@@ -26,3 +26,6 @@ class PluginRoutes:
     async def validate(self, request: Request) -> Response:
         plugin = request.path_params["plugin"]
         return json_response(await self._operations.validate(plugin, await string_map(request)))
+
+    async def unknown_keys(self, request: Request) -> Response:
+        return json_response(await self._operations.unknown_keys(await string_map(request)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from tidegate.cli.connectors.files import read_connector
 from tidegate.cli.connectors.group import connectors
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.cli.rest import Rest
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import TidegateError, UsageError
 
 __all__ = ["connect_options"]
 
@@ -120,8 +120,21 @@ def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None
             print_table(["key", "problem"], wrong)
         else:
             click.echo(f"{name}: valid")
+        for key, near in _unknown(rest, plugin, {"name": name, **config}).items():
+            click.echo(f"nobody knows the key {key}" + (f"; is {near} meant?" if near else ""), err=True)
     if found["error_count"]:
         raise click.exceptions.Exit(1)
+
+
+def _unknown(rest: Rest, plugin: str, config: Mapping[str, Any]) -> dict[str, str | None]:
+    """Keys that nobody reads; none where the worker is the original, which does not say."""
+    try:
+        found: dict[str, str | None] = rest.call(
+            "PUT", f"/tidegate/v1/connector-plugins/{quote(plugin)}/config/unknown-keys", config
+        )
+    except TidegateError:
+        return {}
+    return found
 
 
 @connectors.command()
