@@ -37,12 +37,14 @@ class DecodedRun:
     array: pa.Array
 
 
-def encode_columns(schema: AvroSchema, rows: pa.Array, schema_id: int) -> pa.Array:
+def encode_columns(schema: AvroSchema, rows: pa.Array | pa.RecordBatch, schema_id: int) -> pa.Array:
     """Every row as a message in Confluent framing, a null row as null: a BinaryArray.
 
     Columns are matched to fields by name and cast where no value changes by it. Raises UnencodableValue with the row
     and the field of the first value that does not fit.
     """
+    if isinstance(rows, pa.RecordBatch):
+        rows = rows.to_struct_array()
     if rows.null_count == 0:
         return encode_bodies(schema.type, rows, header(schema_id))
     valid = rows.is_valid().to_numpy(zero_copy_only=False)

@@ -6,6 +6,7 @@ read in the rows that have it, in place where most have it, else in a cursor of 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -134,11 +135,6 @@ def _read_fixed(type_: FixedType, cursor: Cursor, path: str) -> pa.Array:
         return read_fixed_decimal(cursor, type_.size, arrow, path)
     if not type_.size:
         return pa.Array.from_buffers(arrow, count, [cursor.validity, pa.py_buffer(b"")])
-    if cursor.present is not None and type_.size * count > max(_WIDE_FIXED, len(cursor.data)):
-        raise UnsupportedSchema(
-            f"{count} rows of a fixed of {type_.size} bytes, most without a value, are more than a column holds",
-            path=path,
-        )
     taken = cursor.take(type_.size, path)
     return pa.Array.from_buffers(arrow, count, [cursor.validity, pa.py_buffer(taken)])
 
@@ -176,6 +172,11 @@ def _read_some(type_: AvroType, cursor: Cursor, here: Mask, path: str) -> pa.Arr
     count = int(np.count_nonzero(here))
     if count == len(here):
         return _read(type_, cursor, path)
+    if (width := _fixed_width(type_)) * len(here) > max(_WIDE_FIXED, len(cursor.data)):
+        raise UnsupportedSchema(
+            f"{len(here)} rows of a fixed of {width} bytes, most without a value, are more than a column holds",
+            path=path,
+        )
     if count * _MOST >= len(here):
         some = cursor.among(here)
         values = _read(type_, some, path)
@@ -186,6 +187,19 @@ def _read_some(type_: AvroType, cursor: Cursor, here: Mask, path: str) -> pa.Arr
     values = _read(type_, part, path)
     cursor.advance(chosen, part)
     return values.take(spread_bits(here)) if count else pa.nulls(len(here), values.type)
+
+
+@lru_cache(maxsize=10_000)
+def _fixed_width(type_: AvroType) -> int:
+    """Bytes of fixed values that a row of the type has in columns, whether it has a value or not."""
+    match type_:
+        case FixedType():
+            return type_.size
+        case RecordType():
+            return sum(_fixed_width(field.type) for field in type_.fields)
+        case UnionType():
+            return sum(_fixed_width(branch) for branch in type_.branches)
+    return 0
 
 
 def _read_array(type_: ArrayType, cursor: Cursor, path: str) -> pa.Array:
