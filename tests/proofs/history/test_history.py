@@ -74,7 +74,7 @@ def dumped(folders: list[Path], how: dict[str, Any]) -> list[str]:
 
 
 def test_our_broker_obeys_the_rules(tmp_path: Path, record_property: Any) -> None:
-    hold([plan(seed) for seed in range(1, effort(6, 200) + 1)], tmp_path, record_property)
+    hold([plan(seed) for seed in range(1, effort(3, 200) + 1)], tmp_path, record_property)
 
 
 @pytest.mark.servers
