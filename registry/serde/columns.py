@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from registry.formats.avro.schema import AvroSchema
 from registry.serde.arrow_types import arrow_type
+from registry.serde.column_resolution import resolve_column
 from registry.serde.decoder import decode_bodies
 from registry.serde.encoder import encode_bodies
 from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue
 from registry.serde.framing import HEADER_SIZE, header, schema_of
-from registry.serde.resolution import resolve_column
 
 __all__ = ["DecodedRun", "decode_columns", "encode_columns"]
 

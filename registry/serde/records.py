@@ -16,7 +16,7 @@ from registry.formats.avro.schema import AvroSchema
 from registry.serde.checking import Budget, Malformed, check_of
 from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue
 from registry.serde.framing import header, schema_of, unframe
-from registry.serde.resolving import reader_of
+from registry.serde.record_resolution import reader_of
 
 __all__ = ["decode_record", "encode_record"]
 
