@@ -71,7 +71,12 @@ def _decoded(body: bytes, writer: AvroSchema, reader: AvroSchema | None) -> Any:
         if end != len(body):
             raise Malformed(f"{len(body) - end} bytes are left over after the record")
         if reader is None or reader == writer:
-            return fastavro.schemaless_reader(io.BytesIO(body), _prepared(writer), None)
+            try:
+                return fastavro.schemaless_reader(io.BytesIO(body), _prepared(writer), None)
+            except (ValueError, OverflowError):
+                # Good bytes for which Python has no value, a year of 10,000 for one: our own reading names the field.
+                reader_of(writer.type, writer.type)(body, 0, end, Budget())
+                raise
         return reader_of(writer.type, reader.type)(body, 0, end, Budget())[0]
 
 

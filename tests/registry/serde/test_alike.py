@@ -26,7 +26,14 @@ from tests.registry.serde.drawn import (
 )
 from tests.registry.serde.evolved import evolutions
 
-BEYOND_PYTHON = ("OverflowError", "year", "badly formed hexadecimal UUID", "date value out of range", "is no timestamp")
+BEYOND_PYTHON = (
+    "OverflowError",
+    "year",
+    "badly formed hexadecimal UUID",
+    "with base 16",
+    "date value out of range",
+    "is no timestamp",
+)
 """What a column holds and a Python object does not: years before 1 and after 9999, text that is no UUID."""
 
 
@@ -189,3 +196,22 @@ def test_what_fastavro_would_take_for_a_value_is_an_error(type_: Any, body: byte
     message = b"\0\0\0\0\7" + body
     for error in (in_columns(message, schema), as_record_of(message, schema)):
         assert isinstance(error, CorruptRecord) and words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("type_", "body", "words"),
+    [
+        ({"type": "int", "logicalType": "date"}, b"\x80\x80\x80\x80\x08", "is no date"),
+        (
+            {"type": "long", "logicalType": "timestamp-millis"},
+            b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            "no timestamp",
+        ),
+        ({"type": "string", "logicalType": "uuid"}, b"\x02x", "is no uuid: badly formed"),
+    ],
+)
+def test_what_python_has_no_value_for_names_its_field(type_: Any, body: bytes, words: str) -> None:
+    schema = AvroSchema.parse(json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]}))
+    with pytest.raises(CorruptRecord, match=f"field v: .*{words}"):
+        decode_record(b"\0\0\0\0\7" + body, {7: schema}.__getitem__)
+    assert decode_columns(pa.array([b"\0\0\0\0\7" + body]), {7: schema}.__getitem__)[0].length == 1
