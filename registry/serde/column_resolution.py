@@ -26,6 +26,7 @@ from registry.formats.avro.model import (
 from registry.formats.avro.text import write_text
 from registry.serde.arrow_types import DAY, is_nullable, type_to_arrow
 from registry.serde.casts import first_failing
+from registry.serde.cursor import packed
 from registry.serde.defaults import default_column
 from registry.serde.errors import CorruptRecord
 from registry.serde.logical import branch_names, value_branches
@@ -109,7 +110,8 @@ def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, pa
             child = resolve_column(child, written.type, field.type, where)
         made.append(child)
     if not made:
-        return pa.array([{}] * len(column), pa.struct([]))
+        valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        return pa.Array.from_buffers(pa.struct([]), len(column), [packed(valid)], children=[])
     return pa.StructArray.from_arrays(made, fields=list(type_to_arrow(reader)), mask=_null_mask(column))
 
 

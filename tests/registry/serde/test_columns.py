@@ -258,6 +258,14 @@ def test_a_reader_schema_promotes_fills_in_and_leaves_out() -> None:
         assert fastavro.schemaless_reader(io.BytesIO(value[5:]), *prepared) == {**expected, "when": 1000}
 
 
+def test_a_reader_without_fields_keeps_nulls() -> None:
+    writer = parse(("v", ["null", {"type": "record", "name": "P", "fields": [{"name": "a", "type": "int"}]}]))
+    reader = parse(("v", [{"type": "record", "name": "P", "fields": []}, "null"]))
+    values = encode_columns(writer, pa.array([{"v": None}, {"v": {"a": 1}}], arrow_type(writer)), 7)
+    (run,) = decode_columns(values, {7: writer}.__getitem__, reader)
+    assert run.array.to_pylist() == [{"v": None}, {"v": {}}]
+
+
 def test_a_reader_that_cannot_take_a_value_names_it() -> None:
     writer = parse(("e", {"type": "enum", "name": "E", "symbols": ["A", "B"]}), ("n", ["null", "int"]))
     values = encode_columns(writer, pa.array([{"e": "A", "n": 1}, {"e": "B", "n": None}]), 7)
