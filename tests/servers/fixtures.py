@@ -15,6 +15,7 @@ import pytest
 from tests.servers.fetch import ServerMissing
 from tests.servers.hdfs import HdfsServer
 from tests.servers.kafka import KafkaBroker, KafkaConnect, kafka_tool
+from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
 from tests.servers.tidegate_broker import TidegateBroker
@@ -24,6 +25,7 @@ __all__ = [
     "apache_kafka",
     "hdfs_server",
     "kafka_tools",
+    "mariadb_server",
     "or_skip",
     "postgres_server",
     "s3_server",
@@ -86,6 +88,12 @@ def kafka_tools() -> Callable[..., str]:
 def postgres_server() -> Iterator[PostgresServer]:
     """A running PostgreSQL, shared by the session: use tables or databases of your own."""
     yield from _running(PostgresServer)
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDbServer]:
+    """A running MariaDB, shared by the session: use tables or databases of your own."""
+    yield from _running(MariaDbServer)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 
 from tests.servers.fetch import NAMES, ServerMissing, fetch, pins, require
 from tests.servers.kafka import KafkaBroker
+from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import ServerFailed, ServerProcess
 from tests.servers.s3 import S3Server
@@ -47,6 +48,12 @@ def test_kafka_tools_talk_to_the_broker(apache_kafka: KafkaBroker, kafka_tools: 
 def test_postgres_has_logical_replication(postgres_server: PostgresServer) -> None:
     with postgres_server.connect() as connection:
         assert connection.execute("show wal_level").fetchone() == ("logical",)
+
+
+def test_mariadb_logs_rows(mariadb_server: MariaDbServer) -> None:
+    with mariadb_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("select @@log_bin, @@binlog_format")
+        assert cursor.fetchone() == (1, "ROW")
 
 
 def test_s3_stores_an_object(s3_server: S3Server) -> None:
