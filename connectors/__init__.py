@@ -38,6 +38,26 @@ CONNECTORS: Final = (
         short_names=("PostgresSource",),
     ),
     _sink(
+        "connectors.jdbc.sink:JdbcSinkConnector",
+        ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.JdbcSinkConnector"),
+        needs=("sqlalchemy", "adbc_driver_sqlite"),
+        extra="jdbc",
+        short_names=("PostgresSink",),
+    ),
+    _sink(
+        "connectors.jdbc.sink:MySqlSinkConnector",
+        ("tidegate.jdbc.MySqlSinkConnector",),
+        needs=("sqlalchemy", "pymysql"),
+        extra="mysql",
+        short_names=("MySqlSink",),
+    ),
+    _sink(
+        "connectors.jdbc.sink:DebeziumSinkConnector",
+        ("io.debezium.connector.jdbc.JdbcSinkConnector",),
+        needs=("sqlalchemy", "adbc_driver_sqlite"),
+        extra="jdbc",
+    ),
+    _sink(
         "connectors.local.sink:LocalSinkConnector",
         ("tidegate.local.LocalSinkConnector",),
     ),

@@ -18,13 +18,11 @@ NOT_HERE = {
     "DatagenConnector",
     "HttpSink",
     "HttpSinkV2",
-    "JdbcSinkConnector",
     "MirrorCheckpointConnector",
     "MySqlCdcSource",
     "MySqlCdcSourceV2",
     "MySqlConnector",
     "PostgresConnector",
-    "PostgresSink",
     "S3Source",
     "SalesforceBulkApiV2Sink",
     "SalesforceBulkApiV2Source",
@@ -35,6 +33,9 @@ NOT_HERE = {
 }
 """Classes that nothing here implements: refused by name, as a Kafka Connect without these plugins does."""
 WRONG = {
+    "034.json": {"connection.port"},  # a placeholder of a shell stands there
+    "043.json": {"transforms.extractTS.type"},  # transforms of others
+    "046.json": {"transforms.mongoflatten.type"},
     "121.json": {"hive.integration"},
     "124.json": {"hive.integration"},
     "127.json": {"hive.integration"},

@@ -1,0 +1,195 @@
+"""The JDBC sink connectors and their task."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from connect.api import (
+    ConnectError,
+    OffsetChanges,
+    Problem,
+    RecordBatch,
+    RetriableConnectError,
+    SinkConnector,
+    SinkTask,
+    TopicPartition,
+)
+from connectors.jdbc.debezium_sink_config import DebeziumSinkConfig
+from connectors.jdbc.sink_config import JdbcSinkConfig, MySqlSinkConfig
+from connectors.jdbc.sink_settings import SinkConfig
+from connectors.sql.write_dialects import write_dialect
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from connectors.jdbc.sink_offsets import StoredOffsets
+    from connectors.jdbc.writers.writer import Writer
+
+__all__ = ["DebeziumSinkConnector", "JdbcSinkConnector", "JdbcSinkTask", "MySqlSinkConnector"]
+
+log = logger(__name__)
+
+
+def _connected(config: SinkConfig) -> Writer:
+    from connectors.jdbc.writers import open_writer
+
+    settings, database = config.settings, config.database
+    dialect = write_dialect(database.kind, quoting=settings.quoting, hold_lock=settings.hold_lock)
+    return open_writer(database, dialect, timezone=settings.timezone, batch_rows=settings.batch_size)
+
+
+class JdbcSinkTask(SinkTask[Any]):
+    """Writes what each ``put`` brings in one transaction; when ``put`` returns it is safe."""
+
+    def start(self) -> None:
+        from connectors.jdbc.sink_rows import RowShaper
+
+        self._settings = self.config.settings
+        self._shaper = RowShaper(self._settings)
+        self._writer: Writer | None = None
+        self._offsets: StoredOffsets | None = None
+        if self._settings.offsets_table:
+            from connectors.jdbc.sink_offsets import StoredOffsets
+
+            self._offsets = StoredOffsets(self._settings.offsets_table, self.context.connector)
+        self._patiently(lambda writer: writer.rollback())
+
+    def open(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._offsets is not None:
+            offsets = self._offsets
+            self._patiently(lambda writer: offsets.claim(writer, partitions))
+            self.context.rewind({place: offsets.next[place] for place in partitions if offsets.next[place] >= 0})
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._offsets is not None:
+            self._offsets.release(partitions)
+
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        given = [batch for batch in batches if len(batch)]
+        if given:
+            self._patiently(lambda writer: self._write(writer, given))
+
+    def _write(self, writer: Writer, batches: Sequence[RecordBatch]) -> None:
+        from connectors.jdbc.sink_writing import write
+
+        write(writer, self._shaper, self._settings, batches, self._offsets, self.context.errant_records.report)
+
+    def _patiently(self, act: Any) -> None:
+        """Do something with the connection, again after what another try may help against, max.retries times at most."""
+        from connectors.jdbc.writers.writer import Conflict
+
+        attempt = 0
+        while True:
+            try:
+                writer, fresh = (self._writer, False) if self._writer is not None else (self._connect(), True)
+                if fresh and self._offsets is not None and self._offsets.next:
+                    self._offsets.refresh(writer)
+                act(writer)
+                return
+            except RetriableConnectError as error:
+                attempt += 1
+                self._after_failure(lost=not isinstance(error, Conflict))
+                if attempt > self._settings.max_retries:
+                    raise ConnectError(f"{error} (tried {attempt} times)") from error
+                log.warning("trying again", connector=self.context.connector, problem=str(error), attempt=attempt)
+                short = isinstance(error, Conflict)
+                pause_ms = random.uniform(10, 100 * attempt) if short else self._settings.retry_backoff_ms
+                if self.context.stopping.wait(pause_ms / 1000):
+                    raise
+            except BaseException:
+                self._after_failure(lost=False)
+                raise
+
+    def _connect(self) -> Writer:
+        for attempt in range(self._settings.connect_attempts):
+            try:
+                self._writer = _connected(self.config)
+                break
+            except RetriableConnectError:
+                last = attempt + 1 == self._settings.connect_attempts
+                if last or self.context.stopping.wait(self._settings.connect_backoff_ms / 1000):
+                    raise
+        assert self._writer is not None
+        return self._writer
+
+    def _after_failure(self, *, lost: bool) -> None:
+        """Give the transaction up; the connection too where it is lost."""
+        if self._writer is None:
+            return
+        try:
+            if not lost:
+                self._writer.rollback()
+                return
+        except TidegateError:
+            pass
+        self._writer.close()
+        self._writer = None
+
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        from connectors.jdbc.sink_rows import RowShaper
+        from connectors.jdbc.sink_writing import described
+
+        with closing(_connected(self.config)) as writer:
+            settings = self.config.settings
+            return described(writer, RowShaper(settings), settings, [batch for batch in batches if len(batch)])
+
+    def stop(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _SinkConnector(SinkConnector[Any]):
+    task_class = JdbcSinkTask
+
+    @classmethod
+    def check(cls, config: SinkConfig) -> Iterable[Problem]:
+        """Connect once, so that a wrong password or database is told before a task fails of it."""
+        try:
+            with closing(_connected(config)):
+                return
+        except TidegateError as error:
+            said = str(error)
+        key = "connection.url"
+        if "password" in said.lower() or "access denied" in said.lower():
+            key = "connection.password"
+        yield Problem(key, said)
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        from connectors.jdbc.sink_offsets import StoredOffsets
+        from tidegate.kit.config import parse
+
+        config: SinkConfig = parse(cls.config_class, properties)
+        table = config.settings.offsets_table
+        if table:
+            changes = [
+                (
+                    TopicPartition(str(place["kafka_topic"]), int(place["kafka_partition"])),
+                    None if offset is None else int(offset["kafka_offset"]),
+                )
+                for place, offset in offsets
+            ]
+            with closing(_connected(config)) as writer:
+                StoredOffsets(table, properties.get("name", "")).put(writer, changes)
+        return True
+
+
+class JdbcSinkConnector(_SinkConnector):
+    """Confluent's and Aiven's sink."""
+
+    config_class = JdbcSinkConfig
+
+
+class MySqlSinkConnector(_SinkConnector):
+    """Confluent Cloud's MySqlSink."""
+
+    config_class = MySqlSinkConfig
+
+
+class DebeziumSinkConnector(_SinkConnector):
+    """Debezium's sink."""
+
+    config_class = DebeziumSinkConfig

@@ -1,0 +1,105 @@
+"""Offsets kept in the database, in one transaction with the rows: what makes a sink exactly-once.
+
+One row a partition. Whoever opens the partition raises its ``epoch``; a task that still works under an older one finds at
+its next write that no row is its own any more, and rolls back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from connect.api import ConnectError, TopicPartition
+from connectors.jdbc.writers.writer import Conflict, RowsRefused, Writer
+from connectors.sql.tables import TableId
+from connectors.sql.write_dialects import parse_table
+
+__all__ = ["StoredOffsets"]
+
+
+class StoredOffsets:
+    """The offsets of one connector. ``next`` are those of the partitions that are claimed."""
+
+    def __init__(self, table: str, connector: str) -> None:
+        self._table: TableId = parse_table(table)
+        self._connector = connector
+        self._epochs: dict[TopicPartition, int] = {}
+        self.next: dict[TopicPartition, int] = {}
+
+    def _name(self, writer: Writer) -> str:
+        return writer.dialect.table(self._table)
+
+    def _where(self, writer: Writer, place: TopicPartition) -> str:
+        text = writer.dialect.text
+        return f"connector = {text(self._connector)} AND topic = {text(place.topic)} AND part = {place.partition}"
+
+    def prepare(self, writer: Writer) -> None:
+        """Create the table where it is missing."""
+        if writer.columns(self._table) is None:
+            try:
+                writer.run(
+                    f"CREATE TABLE IF NOT EXISTS {self._name(writer)} (connector VARCHAR(200) NOT NULL, "
+                    "topic VARCHAR(249) NOT NULL, part INTEGER NOT NULL, next_offset BIGINT NOT NULL, "
+                    "epoch BIGINT NOT NULL, PRIMARY KEY (connector, topic, part))"
+                )
+                writer.commit()
+            except RowsRefused as error:  # PostgreSQL, when another task creates it at the same time
+                raise Conflict(str(error)) from error
+
+    def claim(self, writer: Writer, places: Iterable[TopicPartition]) -> None:
+        """Make these partitions this task's, and read where each goes on (-1: nothing was written yet)."""
+        self.prepare(writer)
+        name = self._name(writer)
+        for place in sorted(places):
+            where = self._where(writer, place)
+            if not writer.ask(f"SELECT epoch FROM {name} WHERE {where}"):
+                text = writer.dialect.text
+                row = f"{text(self._connector)}, {text(place.topic)}, {place.partition}, -1, 0"
+                try:
+                    writer.run(f"INSERT INTO {name} (connector, topic, part, next_offset, epoch) VALUES ({row})")
+                except RowsRefused as error:
+                    raise Conflict(str(error)) from error
+            writer.run(f"UPDATE {name} SET epoch = epoch + 1 WHERE {where}")
+            stored, epoch = writer.ask(f"SELECT next_offset, epoch FROM {name} WHERE {where}")[0]
+            self._epochs[place], self.next[place] = int(epoch), int(stored)
+        writer.commit()
+
+    def release(self, places: Iterable[TopicPartition]) -> None:
+        for place in places:
+            self._epochs.pop(place, None)
+            self.next.pop(place, None)
+
+    def refresh(self, writer: Writer) -> None:
+        """Read again how far each partition is: whether a commit that was cut off came through."""
+        for place in list(self.next):
+            rows = writer.ask(f"SELECT next_offset, epoch FROM {self._name(writer)} WHERE {self._where(writer, place)}")
+            self._check(place, [(int(rows[0][1]))] if rows else [])
+            self.next[place] = int(rows[0][0])
+        writer.rollback()
+
+    def advance(self, writer: Writer, reached: Mapping[TopicPartition, int]) -> None:
+        """Write, in the transaction that is open, how far each partition is; locks the rows until it ends. First of all in
+        a transaction, so that a task whose partition was taken writes nothing."""
+        name = self._name(writer)
+        for place in sorted(reached):
+            where = self._where(writer, place)
+            found = writer.ask(f"SELECT epoch FROM {name} WHERE {where}{writer.locking}")
+            self._check(place, [int(row[0]) for row in found])
+            writer.run(f"UPDATE {name} SET next_offset = {reached[place]} WHERE {where}")
+
+    def _check(self, place: TopicPartition, epochs: list[int]) -> None:
+        if epochs != [self._epochs.get(place)]:
+            raise ConnectError(f"another task has taken over {place}: this one's writes are given up (fenced)")
+
+    def put(self, writer: Writer, changes: Iterable[tuple[TopicPartition, int | None]]) -> None:
+        """Set offsets from outside, None to forget one; whoever is at work is fenced."""
+        self.prepare(writer)
+        name = self._name(writer)
+        for place, offset in changes:
+            where = self._where(writer, place)
+            wanted = -1 if offset is None else offset
+            writer.run(f"UPDATE {name} SET next_offset = {wanted}, epoch = epoch + 1 WHERE {where}")
+            if offset is not None and not writer.ask(f"SELECT epoch FROM {name} WHERE {where}"):
+                text = writer.dialect.text
+                row = f"{text(self._connector)}, {text(place.topic)}, {place.partition}, {offset}, 0"
+                writer.run(f"INSERT INTO {name} (connector, topic, part, next_offset, epoch) VALUES ({row})")
+        writer.commit()

@@ -1,0 +1,228 @@
+"""One ``put`` as one transaction: tables made ready, changes applied, bad rows found and given away, offsets, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from connect.api import ConnectError, DataError, Record, RecordBatch, TopicPartition
+from connectors.jdbc.sink_offsets import StoredOffsets
+from connectors.jdbc.sink_rows import Part, RowShaper
+from connectors.jdbc.sink_settings import SinkSettings
+from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer
+from connectors.sql.write_types import ColumnSpec
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["described", "write"]
+
+_SAVEPOINT: Final = "tidegate_part"
+_ROW_MASK: Final = (1 << 32) - 1
+
+
+def write(
+    writer: Writer,
+    shaper: RowShaper,
+    settings: SinkSettings,
+    batches: Sequence[RecordBatch],
+    offsets: StoredOffsets | None,
+    report: Callable[[Record, Exception], None],
+) -> None:
+    """Raises RetriableConnectError where all of it may be tried again; then nothing was written, or with ``offsets`` it is
+    known what was."""
+    reached = _reached(batches)
+    if offsets is not None:
+        batches = _not_written(batches, offsets)
+        reached = {place: end for place, end in reached.items() if end > offsets.next.get(place, -1)}
+        if not reached:
+            return
+    bad: dict[int, Exception] = {}
+    while True:
+        parts = shaper.parts(batches, list(bad))
+        refused = dict(shaper.refused)
+        changes = [(part, _change(writer, part, settings)) for part in parts]
+        if not writer.dialect.transactional_ddl:
+            writer.commit()  # DDL has ended the transaction anyway
+        if offsets is not None:
+            offsets.advance(writer, reached)
+        try:
+            for part, change in changes:
+                _apply(writer, part, change)
+        except RowsRefused:
+            writer.rollback()
+            found = _bad_rows(writer, changes, settings, offsets, reached)
+            if not found:
+                raise Conflict("rows that were refused together were taken one by one") from None
+            bad |= found
+            continue
+        break
+    for number, error in sorted({**bad, **refused}.items()):
+        batch = batches[number >> 32].slice(number & _ROW_MASK, 1)
+        report(next(batch.records()), error)
+    writer.commit()
+    if offsets is not None:
+        offsets.next.update(reached)
+
+
+def _apply(writer: Writer, part: Part, change: Change | None) -> None:
+    if change is not None:
+        writer.apply(change)
+    elif part.operation == "truncate":
+        writer.run(writer.dialect.truncate(part.table))
+
+
+def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None:
+    """The change, its table made ready; None for nothing to do with rows."""
+    if part.operation == "truncate":
+        return None
+    known = writer.columns(part.table)
+    if known is None and part.operation == "delete" and settings.auto_create:
+        return None  # the first record with a value creates the table; there is nothing to delete before
+    for statement in _ddl(writer, part, settings, known):
+        try:
+            writer.run(statement)
+        except TidegateError as error:
+            # another task may have done the same in the meantime; then all is well at the next try
+            if isinstance(error, RowsRefused) or "exist" in str(error).lower() or "duplicate" in str(error).lower():
+                raise Conflict(str(error)) from error
+            raise
+        known = None
+    columns = _matched(part, known if known is not None else writer.columns(part.table) or [], settings)
+    return Change(part.operation, part.table, part.keys, part.rest, part.rows, columns)
+
+
+def _matched(part: Part, known: Sequence[TargetColumn], settings: SinkSettings) -> dict[str, TargetColumn]:
+    exact = {column.name: column for column in known}
+    if settings.quoting:
+        return {spec.name: exact[spec.name] for spec in part.specs if spec.name in exact}
+    folded = {column.name.casefold(): column for column in known}
+    found = {spec.name: exact.get(spec.name) or folded.get(spec.name.casefold()) for spec in part.specs}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _ddl(writer: Writer, part: Part, settings: SinkSettings, known: list[TargetColumn] | None) -> list[str]:
+    """What has to be run before the rows fit; raises ConnectError where that is not allowed."""
+    dialect = writer.dialect
+    if known is None:
+        if not settings.auto_create:
+            how = "schema.evolution=basic" if settings.debezium else "auto.create=true"
+            raise ConnectError(
+                f"Table {dialect.table(part.table)} is missing in {writer.database}: create it, or set {how}"
+            )
+        return [dialect.create(part.table, part.specs)]
+    there = _matched(part, known, settings)
+    missing = [spec for spec in part.specs if spec.name not in there]
+    if not missing:
+        return []
+    names = ", ".join(spec.name for spec in missing)
+    if not settings.auto_evolve or part.operation == "delete":
+        how = "schema.evolution=basic" if settings.debezium else "auto.evolve=true"
+        raise ConnectError(
+            f"Table {dialect.table(part.table)} has no column {names}: add it, leave the field out, or set {how}"
+        )
+    required = [spec.name for spec in missing if not _may_be_added(spec)]
+    if required:
+        raise ConnectError(
+            f"Cannot ALTER {dialect.table(part.table)} to add missing field {', '.join(required)}, as it is not optional and "
+            "does not have a default value: add the column yourself"
+        )
+    return dialect.alter(part.table, missing)
+
+
+def _may_be_added(spec: ColumnSpec) -> bool:
+    return (spec.optional or spec.default is not None) and not spec.key
+
+
+def _bad_rows(
+    writer: Writer,
+    changes: Iterable[tuple[Part, Change | None]],
+    settings: SinkSettings,
+    offsets: StoredOffsets | None,
+    reached: dict[TopicPartition, int],
+) -> dict[int, Exception]:
+    """Which rows the database refuses, given all before them; found by halving. Leaves nothing written."""
+    bad: dict[int, Exception] = {}
+    taken: list[tuple[Part, Change | None]] = []
+    savepoints = writer.dialect.savepoints
+    if offsets is not None:
+        offsets.advance(writer, reached)  # nobody else writes rows of these partitions meanwhile
+
+    def tried(part: Part, change: Change | None) -> RowsRefused | None:
+        try:
+            if savepoints:
+                writer.run(f"SAVEPOINT {_SAVEPOINT}")
+            _apply(writer, part, change)
+            taken.append((part, change))
+            return None
+        except RowsRefused as error:
+            if savepoints:
+                writer.run(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+                return error
+            writer.rollback()
+            for before in taken:
+                if before[1] is not None:
+                    _change(writer, before[0], settings)  # its DDL was rolled back too
+                _apply(writer, *before)
+            return error
+
+    for whole, complete in changes:
+        if complete is not None:
+            _change(writer, whole, settings)
+        waiting = [(0, len(whole.rows))]
+        while waiting:
+            start, length = waiting.pop()
+            some = complete.slice(start, length) if complete is not None else None
+            error = tried(whole, some)
+            if error is None:
+                continue
+            if length == 1:
+                bad[whole.ids[start].as_py()] = DataError(str(error))
+            else:
+                half = length // 2
+                waiting += [(start + half, length - half), (start, half)]
+    writer.rollback()
+    return bad
+
+
+def _reached(batches: Sequence[RecordBatch]) -> dict[TopicPartition, int]:
+    """The offset after the last row of each partition."""
+    found: dict[TopicPartition, int] = {}
+    for batch in batches:
+        assert batch.origin is not None and batch.offsets is not None
+        place = TopicPartition(batch.origin.topic, batch.origin.partition)
+        found[place] = max(found.get(place, 0), batch.offsets[-1].as_py() + 1)
+    return found
+
+
+def _not_written(batches: Sequence[RecordBatch], offsets: StoredOffsets) -> list[RecordBatch]:
+    """The rows whose offsets the database does not have yet."""
+    import pyarrow.compute as pc
+
+    kept = []
+    for batch in batches:
+        assert batch.origin is not None and batch.offsets is not None
+        start = offsets.next.get(TopicPartition(batch.origin.topic, batch.origin.partition), -1)
+        if batch.offsets[0].as_py() < start:
+            batch = batch.filter(pc.greater_equal(batch.offsets, start))
+        if len(batch):
+            kept.append(batch)
+    return kept
+
+
+def described(writer: Writer, shaper: RowShaper, settings: SinkSettings, batches: Sequence[RecordBatch]) -> list[str]:
+    """What ``write`` would do, a statement a line; the database is only looked at."""
+    found: list[str] = []
+    made: set[tuple[object, tuple[ColumnSpec, ...]]] = set()
+    for part in shaper.parts(batches):
+        dialect = writer.dialect
+        if part.operation == "truncate":
+            found.append(dialect.truncate(part.table))
+            continue
+        known = writer.columns(part.table)
+        if (part.table, part.specs) not in made and not (known is None and part.operation == "delete"):
+            found += [statement.replace("\n", " ") for statement in _ddl(writer, part, settings, known)]
+            made.add((part.table, part.specs))
+        statement = dialect.statement(part.operation, part.table, part.keys, part.rest)
+        found.append(f"{statement.sql}  -- {len(part.rows)} rows")
+    found += [f"refused: {error}" for error in dict.fromkeys(str(each) for each in shaper.refused.values())]
+    writer.rollback()
+    return found

@@ -1,0 +1,32 @@
+"""Connections that write: one module per driver, behind one contract (``writer``)."""
+
+from __future__ import annotations
+
+from connect.api import ConnectError
+from connectors.jdbc.writers.writer import Writer
+from connectors.sql.urls import Database
+from connectors.sql.write_dialects import WriteDialect
+
+__all__ = ["open_writer"]
+
+
+def open_writer(database: Database, dialect: WriteDialect, *, timezone: str = "UTC", batch_rows: int = 3000) -> Writer:
+    """Connect. ``timezone`` is that of timestamps without one; ``batch_rows`` go into a statement at most, where the
+    driver sends them as statements."""
+    if database.kind == "postgresql":
+        from connectors.jdbc.writers.postgres import PostgresWriter
+
+        return PostgresWriter(database, dialect, timezone)
+    if database.kind == "sqlite":
+        from connectors.jdbc.writers.sqlite import SqliteWriter
+
+        return SqliteWriter(database, dialect, timezone)
+    if database.kind == "duckdb":
+        from connectors.jdbc.writers.duckdb import DuckDbWriter
+
+        return DuckDbWriter(database, dialect, timezone)
+    if database.kind == "mysql":
+        from connectors.jdbc.writers.mysql import MySqlWriter
+
+        return MySqlWriter(database, dialect, timezone, batch_rows)
+    raise ConnectError(f"writing to {database.kind} databases is not supported: there is no driver here")

@@ -1,0 +1,53 @@
+"""What connections through ADBC share: statements run, transactions ended."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import Any
+
+from connectors.jdbc.writers.writer import Writer
+
+__all__ = ["AdbcWriter"]
+
+
+class AdbcWriter(Writer):
+    """The driver is in autocommit and transactions are begun by their word: its own would always stand open, and servers
+    end connections that are idle in a transaction."""
+
+    _connection: Any
+    _begun = False
+    begin = "BEGIN"
+
+    def _begin(self) -> None:
+        if not self._begun:
+            with closing(self._connection.cursor()) as cursor:
+                cursor.execute(self.begin)
+            self._begun = True
+
+    def _end(self, word: str) -> None:
+        if self._begun:
+            self._begun = False
+            with self.errors("writing to"), closing(self._connection.cursor()) as cursor:
+                cursor.execute(word)
+
+    def run(self, sql: str) -> int:
+        with self.errors("writing to"), closing(self._connection.cursor()) as cursor:
+            self._begin()
+            cursor.execute(sql)
+            return int(cursor.rowcount)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        with self.errors("asking"), closing(self._connection.cursor()) as cursor:
+            self._begin()
+            cursor.execute(sql)
+            return [tuple(row) for row in cursor.fetchall()]
+
+    def commit(self) -> None:
+        self._end("COMMIT")
+
+    def rollback(self) -> None:
+        self._end("ROLLBACK")
+
+    def close(self) -> None:
+        with suppress(Exception):  # one that was lost cannot say goodbye
+            self._connection.close()

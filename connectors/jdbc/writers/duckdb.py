@@ -1,0 +1,119 @@
+"""DuckDB, which reads the Arrow columns where they lie."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from connect.api import RetriableConnectError
+from connectors.jdbc.writers.columns import wall_clock
+from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer, fits
+from connectors.sql.tables import TableId
+
+__all__ = ["DuckDbWriter"]
+
+_ROWS = "tidegate_rows"
+
+
+class DuckDbWriter(Writer):
+    def _connect(self) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(self.database.name)
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._begun = False
+
+    def _execute(self, sql: str, doing: str) -> Any:
+        with self.errors(doing):
+            if not self._begun:
+                self._connection.execute("BEGIN TRANSACTION")
+                self._begun = True
+            return self._connection.execute(sql)
+
+    @property
+    def locking(self) -> str:
+        return ""
+
+    def run(self, sql: str) -> int:
+        found = self._execute(sql, "writing to")
+        with self.errors("writing to"):
+            row = found.fetchone()
+        return int(row[0]) if row and isinstance(row[0], int) else -1
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        found = self._execute(sql, "asking")
+        with self.errors("asking"):
+            return list(found.fetchall())
+
+    def columns(self, table: TableId) -> list[TargetColumn] | None:
+        text = self.dialect.text
+        schema = "current_schema()" if table.schema is None else text(table.schema)
+        catalog = "current_database()" if table.catalog is None else text(table.catalog)
+        rows = self.ask(
+            "SELECT column_name, data_type, NOT is_nullable AND column_default IS NULL FROM duckdb_columns() "
+            f"WHERE table_name = {text(table.name)} AND schema_name = {schema} AND database_name = {catalog} "
+            "ORDER BY column_index"
+        )
+        return [TargetColumn(*row) for row in rows] or None
+
+    def apply(self, change: Change) -> None:
+        targets = fits((*change.keys, *change.rest), change.columns)
+        short = [f"c{number}" for number in range(len(targets))]
+        columns = [self._bound(c, t.type) for c, t in zip(change.rows.columns, targets, strict=True)]
+        with self.errors("writing to"):
+            self._connection.register(_ROWS, pa.table(columns, names=short))
+        try:
+            self._execute(self._sql(change, targets, short), "writing to")
+        finally:
+            with suppress(Exception):  # the transaction may have failed
+                self._connection.unregister(_ROWS)
+
+    def _sql(self, change: Change, targets: list[TargetColumn], short: list[str]) -> str:
+        dialect, count = self.dialect, len(change.keys)
+        table, quoted = dialect.table(change.table), [dialect.quote(target.name) for target in targets]
+        source = [f"s.{name}::{target.type}" for name, target in zip(short, targets, strict=True)]
+        pairs = list(zip(quoted, source, strict=True))
+        same = " AND ".join(f"t.{name} = {value}" for name, value in pairs[:count])
+        if change.operation == "delete":
+            return f"DELETE FROM {table} t USING {_ROWS} s WHERE {same}"
+        if change.operation == "update":
+            changes = ", ".join(f"{name} = {value}" for name, value in pairs[count:] or pairs)
+            return f"UPDATE {table} t SET {changes} FROM {_ROWS} s WHERE {same}"
+        insert = f"INSERT INTO {table}({','.join(quoted)}) SELECT {', '.join(source)} FROM {_ROWS} s"
+        if change.operation == "insert":
+            return insert
+        names = [target.name for target in targets]
+        whole = dialect.upsert(change.table, names[:count], names[count:]).sql
+        return insert + whole[whole.index(" ON CONFLICT ") :]
+
+    def _bound(self, column: pa.Array, wanted: str) -> pa.Array:
+        if pa.types.is_timestamp(column.type) and not wanted.startswith("TIMESTAMP WITH"):
+            return wall_clock(column, self.timezone)
+        return column
+
+    def commit(self) -> None:
+        if self._begun:
+            self._begun = False
+            with self.errors("writing to"):
+                self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._begun:
+            self._begun = False
+            with self.errors("writing to"):
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._connection.close()
+
+    def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:
+        import duckdb
+
+        if isinstance(error, duckdb.ConstraintException | duckdb.ConversionException | duckdb.OutOfRangeException):
+            return RowsRefused
+        if isinstance(error, duckdb.TransactionException):
+            return Conflict
+        return RetriableConnectError if isinstance(error, duckdb.IOException) and "lock" in str(error) else None

@@ -1,0 +1,169 @@
+"""PostgreSQL: rows go by binary COPY, Arrow from end to end, into the table itself or a staging table of the session."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from contextlib import closing
+from typing import Any, Final
+
+import pyarrow as pa
+
+from connect.api import RetriableConnectError
+from connectors.jdbc.writers.adbc import AdbcWriter
+from connectors.jdbc.writers.columns import wall_clock
+from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, fits
+from connectors.sql.tables import TableId
+
+__all__ = ["PostgresWriter"]
+
+_COLUMNS: Final = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::text
+FROM pg_attribute a WHERE a.attrelid = to_regclass({}) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+ORDER BY a.attnum
+"""
+
+_BINARY: Final[dict[str, pa.DataType]] = {
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "real": pa.float32(),
+    "double precision": pa.float64(),
+    "boolean": pa.bool_(),
+    "text": pa.string(),
+    "character varying": pa.string(),
+    "bytea": pa.binary(),
+    "date": pa.date32(),
+    "time without time zone": pa.time64("us"),
+    "timestamp without time zone": pa.timestamp("us"),
+    "timestamp with time zone": pa.timestamp("us", "UTC"),
+}
+"""The Arrow types whose binary form is exactly the type's. All else goes as text or decimal and is cast by the server."""
+
+
+class PostgresWriter(AdbcWriter):
+    def _connect(self) -> None:
+        import adbc_driver_postgresql.dbapi
+
+        self._connection = adbc_driver_postgresql.dbapi.connect(self.database.libpq_uri(), autocommit=True)
+
+    def columns(self, table: TableId) -> list[TargetColumn] | None:
+        rows = self.ask(_COLUMNS.format(self.dialect.text(self.dialect.table(table))))
+        return [TargetColumn(name, kind, required == "true") for name, kind, required in rows] or None
+
+    def apply(self, change: Change) -> None:
+        names = (*change.keys, *change.rest)
+        targets = fits(names, change.columns)
+        columns, casts = [], []
+        for column, target in zip(change.rows.columns, targets, strict=True):
+            made, cast = self._bound(column, target.type)
+            columns.append(made)
+            casts.append(cast)
+        if change.operation == "insert" and not any(casts):
+            rows = pa.record_batch(columns, names=[target.name for target in targets])
+            self._copy(self._folded(change.table.name), rows, schema=self._folded(change.table.schema))
+            return
+        # Staged by number: names of the table's own columns may be anything.
+        short = [f"c{number}" for number in range(len(names))]
+        rows = pa.record_batch(columns, names=short)
+        staging = self._staging(rows.schema)
+        self._copy(staging, rows, schema=None)
+        source = [f"s.{name}{cast}" for name, cast in zip(short, casts, strict=True)]
+        self.run(self._from_staging(change, targets, staging, source))
+        self.run(f"TRUNCATE {staging}")
+
+    def _bound(self, column: pa.Array, wanted: str) -> tuple[pa.Array, str]:
+        """The column as COPY takes it, and the cast that it needs afterwards."""
+        kind = column.type
+        bare = re.sub(r"\([^)]*\)", "", wanted)
+        if pa.types.is_timestamp(kind):
+            if bare == "timestamp with time zone":
+                return column.cast(pa.timestamp("us", "UTC")), ""
+            return wall_clock(column, self.timezone), "" if bare == "timestamp without time zone" else f"::{wanted}"
+        if pa.types.is_decimal(kind):
+            return column, "" if bare == "numeric" else f"::{wanted}"
+        if pa.types.is_list(kind):
+            return _list(column), "" if f"{_BARE.get(_list(column).type.value_type)}[]" == bare else f"::{wanted}"
+        if bare in _BINARY and _is_lossless(kind, _BINARY[bare]):
+            return column.cast(_BINARY[bare]), ""
+        if pa.types.is_time(kind):
+            return column.cast(pa.time64("us")), f"::{wanted}"
+        if kind == pa.int8():
+            column = column.cast(pa.int16())
+        # a text becomes what the column is where only its form is at stake; a text for a number is the user's mistake
+        return column, f"::{wanted}" if pa.types.is_string(column.type) and bare not in _BINARY else ""
+
+    def _folded(self, name: Any) -> Any:
+        """A name as the server has it: without quotes in lower case."""
+        return name.lower() if name is not None and not self.dialect.quoting else name
+
+    def _staging(self, schema: pa.Schema) -> str:
+        """A table of this session with columns of these types, empty. One for each set of types."""
+        types = [_type_name(field.type) for field in schema]
+        name = "tidegate_" + hashlib.sha256(",".join(types).encode()).hexdigest()[:16]
+        columns = ", ".join(f"{field.name} {kind}" for field, kind in zip(schema, types, strict=True))
+        self.run("SET LOCAL client_min_messages = warning")
+        self.run(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns}) ON COMMIT DELETE ROWS")
+        return f"pg_temp.{name}"
+
+    def _copy(self, table: str, rows: pa.RecordBatch, *, schema: str | None) -> None:
+        temporary = table.startswith("pg_temp.")
+        with self.errors("writing to"), closing(self._connection.cursor()) as cursor:
+            self._begin()
+            cursor.adbc_ingest(
+                table.removeprefix("pg_temp."), rows, mode="append", db_schema_name=schema, temporary=temporary
+            )
+
+    def _from_staging(self, change: Change, targets: list[TargetColumn], staging: str, source: list[str]) -> str:
+        dialect = self.dialect
+        table = dialect.table(change.table)
+        count = len(change.keys)
+        quoted = [dialect.quote(target.name) for target in targets]
+        same = " AND ".join(f"t.{name} = {value}" for name, value in zip(quoted[:count], source[:count], strict=True))
+        if change.operation == "delete":
+            return f"DELETE FROM {table} t USING {staging} s WHERE {same}"
+        if change.operation == "update":
+            pairs = list(zip(quoted, source, strict=True))
+            changes = ", ".join(f"{name} = {value}" for name, value in pairs[count:] or pairs)
+            return f"UPDATE {table} t SET {changes} FROM {staging} s WHERE {same}"
+        insert = f"INSERT INTO {table}({','.join(quoted)}) SELECT {', '.join(source)} FROM {staging} s"
+        if change.operation == "insert":
+            return insert
+        names = [target.name for target in targets]
+        whole = dialect.upsert(change.table, names[:count], names[count:]).sql
+        return insert + whole[whole.index(" ON CONFLICT ") :]
+
+    def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:
+        state = getattr(error, "sqlstate", None) or ""
+        if state.startswith(("22", "23", "44")):
+            return RowsRefused
+        if state.startswith("40") or state == "55P03":
+            return Conflict
+        return RetriableConnectError if state.startswith(("08", "57P", "53")) else None
+
+
+def _list(column: pa.Array) -> pa.Array:
+    items = column.type.value_type
+    if items == pa.int8():
+        return column.cast(pa.list_(pa.int16()))
+    if pa.types.is_timestamp(items) or pa.types.is_time(items) or pa.types.is_decimal(items) or pa.types.is_date(items):
+        return column.cast(pa.list_(pa.string()))
+    return column
+
+
+_BARE: Final = {kind: name for name, kind in _BINARY.items() if name != "character varying"}
+
+
+def _is_lossless(given: pa.DataType, wanted: pa.DataType) -> bool:
+    if given == wanted:
+        return True
+    if pa.types.is_integer(given) and pa.types.is_integer(wanted):
+        return bool(given.bit_width < wanted.bit_width)
+    same_family = (pa.types.is_floating, pa.types.is_time)
+    return any(family(given) and family(wanted) and given.bit_width <= wanted.bit_width for family in same_family)
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return _type_name(kind.value_type) + "[]"
+    return "numeric" if pa.types.is_decimal(kind) else _BARE[kind]
