@@ -46,6 +46,14 @@ class TopicStore(Protocol):
         """Make a topic of one partition; one that is there already is left as it is."""
         ...
 
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        """Let a topic keep events for so long from now on."""
+        ...
+
+    async def kept(self, topic: str) -> int | None:
+        """For how many milliseconds a topic keeps events; -1 is for good, None not known."""
+        ...
+
 
 class Catalog:
     """Definitions by event name (without regard to case, as Salesforce) and schemas by id."""
@@ -117,20 +125,28 @@ class Catalog:
     async def define(self, definition: EventDefinition, *, retention_ms: int) -> EventSchema:
         """Make the event's topic where it is missing, and register the definition.
 
+        ``retention_ms`` is for a new topic whose definition says none; one that it says, an old topic gets too.
         Defining the same again changes nothing; a changed definition becomes the next version if the registry's
         compatibility rules allow it. Raises DefinitionConflict or TopicUnfit.
         """
         count = await self._topics.partitions(definition.name)
+        said = definition.retention_ms
         if count is None:
-            await self._topics.create(definition.name, retention_ms)
+            await self._topics.create(definition.name, retention_ms if said is None else said)
         elif count != 1:
             raise _unfit(definition.name, count)
         text = to_avro_text(definition)
         schema_id = await asyncio.to_thread(self._schemas.register, definition.subject, text)
+        if said is not None and count is not None:
+            await self._topics.keep(definition.name, said)
         made = self._remember(schema_id, text)
         self._current.clear()
         self._names = (float("-inf"), ())
         return made
+
+    async def retention_ms(self, name: str) -> int | None:
+        """For how long the event's topic keeps events; -1 is for good, None not known."""
+        return await self._topics.kept(name)
 
     async def _load_or_keep(self, name: str, held: EventSchema | None) -> EventSchema | None:
         """The current definition, or the last one known while the registry is away."""

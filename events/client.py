@@ -8,14 +8,17 @@ from __future__ import annotations
 import io
 import json
 import queue
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import requests
 
 from tidegate.kit.errors import TidegateError
+
+if TYPE_CHECKING:
+    from events.definitions import EventDefinition
 
 __all__ = ["EventsClient", "PublishRefused", "ReceivedEvent"]
 
@@ -77,17 +80,31 @@ class EventsClient:
         headers = {"Content-Type": "application/xml"}
         return dict(self._call("POST", "/tidegate/v1/events", params={"name": event}, data=metadata, headers=headers))
 
-    def define_avro(self, schema: str) -> dict[str, Any]:
-        """Define or change an event from its Avro record."""
+    def define_avro(self, schema: str, *, retention_ms: int | None = None) -> dict[str, Any]:
+        """Define or change an event from its Avro record; its topic keeps events for so long, -1 is for good."""
+        params = {} if retention_ms is None else {"retentionMs": str(retention_ms)}
         headers = {"Content-Type": "application/json"}
-        return dict(self._call("POST", "/tidegate/v1/events", data=schema.encode(), headers=headers))
+        return dict(self._call("POST", "/tidegate/v1/events", params=params, data=schema.encode(), headers=headers))
+
+    def define_files(self, paths: Iterable[Path], *, retention_ms: int | None = None) -> Iterator[dict[str, Any]]:
+        """Define or change all events in files, folders, trees and zips of Salesforce metadata, or in Avro records (.avsc).
+
+        All are read before the first one is defined; raises InvalidDefinition naming everything that is wrong.
+        """
+        from events.definitions import to_avro_text
+        from events.metadata_tree import read_all
+
+        for definition in [definition for path in paths for definition in read_all(path)]:
+            yield self.define_avro(to_avro_text(definition), retention_ms=retention_ms)
 
     def define_file(self, path: Path) -> dict[str, Any]:
-        """Define or change an event from a file or SFDX folder of Salesforce metadata, or from an Avro record (.avsc)."""
-        from events.definitions import to_avro_text
-        from events.metadata_xml import read
+        """Define or change the event in one file or SFDX folder."""
+        return next(self.define_files([path]))
 
-        return self.define_avro(to_avro_text(read(path)))
+    def definition(self, event: str) -> EventDefinition:
+        from events.definitions import from_avro
+
+        return from_avro(self.describe(event)["schema"])
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
         """Publish one event; returns its uuid once the log has it."""

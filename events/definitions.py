@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from events import defaults
 from events.errors import InvalidDefinition
 
 __all__ = [
@@ -86,6 +87,9 @@ class EventField:
     description: str = ""
     default: bool = False
     """The value of a Checkbox that the publisher leaves out."""
+    default_formula: str = ""
+    """What another field gets that the publisher leaves out: see ``events.defaults``."""
+    help_text: str = ""
 
     def __post_init__(self) -> None:
         if not self.name.endswith("__c") or not _NAME.fullmatch(self.name[:-3]):
@@ -101,6 +105,16 @@ class EventField:
             raise InvalidDefinition(
                 f"Field {self.name}: precision {self.precision} and scale {self.scale} are not possible together; "
                 "precision is 1 to 18 and scale at most precision",
+                fields=(self.name,),
+            )
+        if self.default_formula:
+            self._check_default()
+
+    def _check_default(self) -> None:
+        value = defaults.parse(self.type.value, self.default_formula, field=self.name)(0)
+        if isinstance(value, str) and len(value) > self.length:
+            raise InvalidDefinition(
+                f"Field {self.name}: its default value has {len(value)} characters, and its length is {self.length}",
                 fields=(self.name,),
             )
 
@@ -130,6 +144,8 @@ class EventDefinition:
     plural_label: str = ""
     description: str = ""
     publish_behavior: str = "PublishImmediately"
+    retention_ms: int | None = None
+    """How long the topic keeps events, -1 for good; None leaves a topic as it is and makes one with the service's default."""
 
     def __post_init__(self) -> None:
         if not self.name.endswith("__e") or not _NAME.fullmatch(self.name[:-3]):
@@ -144,6 +160,10 @@ class EventDefinition:
             raise InvalidDefinition(
                 f"Event {self.name}: publishBehavior {self.publish_behavior!r} is neither PublishImmediately nor "
                 "PublishAfterCommit"
+            )
+        if self.retention_ms is not None and not -1 <= self.retention_ms < 1 << 63:
+            raise InvalidDefinition(
+                f"Event {self.name}: retention {self.retention_ms} is not possible; milliseconds are, or -1 for good"
             )
         if not self.label:
             object.__setattr__(self, "label", self.name[:-3].replace("_", " "))
@@ -168,7 +188,7 @@ def to_avro(definition: EventDefinition) -> dict[str, Any]:
         {"name": "CreatedById", "type": "string", "doc": "CreatedBy:EntityId"},
     ]
     fields += [_field_to_avro(definition.name, field) for field in definition.fields]
-    about = {
+    about: dict[str, Any] = {
         "label": definition.label,
         "pluralLabel": definition.plural_label,
         "publishBehavior": definition.publish_behavior,
@@ -176,6 +196,8 @@ def to_avro(definition: EventDefinition) -> dict[str, Any]:
     }
     if definition.description:
         about["description"] = definition.description
+    if definition.retention_ms is not None:
+        about["retentionMs"] = definition.retention_ms
     return {
         "type": "record",
         "name": definition.name,
@@ -199,6 +221,10 @@ def _field_to_avro(event: str, field: EventField) -> dict[str, Any]:
         about["required"] = True
     if field.description:
         about["description"] = field.description
+    if field.help_text:
+        about["inlineHelpText"] = field.help_text
+    if field.default_formula:
+        about["default"] = field.default_formula
     made: dict[str, Any] = {"name": field.name}
     if field.nullable:
         made["type"] = ["null", field.type.avro]
@@ -209,6 +235,9 @@ def _field_to_avro(event: str, field: EventField) -> dict[str, Any]:
         made["default"] = None
     elif field.type is FieldType.CHECKBOX:
         made["default"] = field.default
+    elif field.default_formula and field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA, FieldType.NUMBER):
+        # Known to Avro too, the registry takes a required field that is added later as compatible.
+        made["default"] = defaults.parse(field.type.value, field.default_formula, field=field.name)(0)
     made[PROPERTY] = about
     return made
 
@@ -251,6 +280,7 @@ def from_avro(schema: str | Mapping[str, Any]) -> EventDefinition:
         plural_label=str(about.get("pluralLabel", "")),
         description=str(about.get("description", schema.get("doc", ""))),
         publish_behavior=str(about.get("publishBehavior", "PublishImmediately")),
+        retention_ms=_integer(about, "retentionMs", 0) if "retentionMs" in about else None,
     )
 
 
@@ -285,7 +315,18 @@ def _field_from_avro(event: str, field: Any) -> EventField:
         scale=_integer(about, "scale", 0 if avro in ("int", "long") or about else 2),
         description=str(about.get("description", "")),
         default=default is True,
+        default_formula=str(about["default"]) if "default" in about else _formula(kind, default),
+        help_text=str(about.get("inlineHelpText", "")),
     )
+
+
+def _formula(kind: FieldType, default: Any) -> str:
+    """The formula of a plain record's own default; dates and instants, which are numbers there, get none."""
+    if kind in (FieldType.TEXT, FieldType.LONG_TEXT_AREA) and isinstance(default, str):
+        return defaults.text_formula(default)
+    if kind is FieldType.NUMBER and isinstance(default, int | float) and not isinstance(default, bool):
+        return f"{default:f}".rstrip("0").rstrip(".")
+    return ""
 
 
 def _integer(about: Mapping[str, Any], name: str, default: int) -> int:

@@ -155,6 +155,12 @@ class KafkaLog:
     async def create(self, topic: str, retention_ms: int) -> None:
         await self._topics.create(topic, retention_ms)
 
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        await self._topics.keep(topic, retention_ms)
+
+    async def kept(self, topic: str) -> int | None:
+        return await self._topics.kept(topic)
+
 
 def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:
     records = [

@@ -1,4 +1,4 @@
-"""Event definitions from Salesforce metadata: an SFDX folder, a ``X__e.object-meta.xml`` or an old ``X__e.object``."""
+"""One event definition from Salesforce metadata: an SFDX folder, a ``X__e.object-meta.xml`` or an old ``X__e.object``."""
 
 from __future__ import annotations
 
@@ -90,6 +90,8 @@ def _field(event: str, element: Element) -> EventField:
         scale=_number(event, name, element, "scale", 0),
         description=xml.text_of(element, "description"),
         default=_flag(event, name, element, "defaultValue") if kind is FieldType.CHECKBOX else False,
+        default_formula=xml.text_of(element, "defaultValue") if kind is not FieldType.CHECKBOX else "",
+        help_text=xml.text_of(element, "inlineHelpText"),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import fastavro
 from fastavro.types import Schema
 
+from events import defaults
 from events.definitions import AUDIT_FIELDS, EventDefinition, EventField, FieldType, from_avro
 from events.errors import (
     FieldNotWritable,
@@ -63,6 +64,11 @@ class EventSchema:
         self.definition: EventDefinition = from_avro(text)
         self._parsed: Schema = fastavro.parse_schema(json.loads(text))
         self._fields = {field.name.lower(): field for field in self.definition.fields}
+        self._defaults = {
+            field.name: defaults.parse(field.type.value, field.default_formula, field=field.name)
+            for field in self.definition.fields
+            if field.default_formula
+        }
 
     def encode_json(self, body: Mapping[str, Any], *, created_ms: int, created_by: str) -> bytes:
         """The Avro body of an event given as a JSON object, as REST takes it.
@@ -83,7 +89,10 @@ class EventSchema:
         missing = []
         for field in self.definition.fields:
             if values.get(field.name) is None:
-                if field.type is FieldType.CHECKBOX:
+                if field.name in self._defaults and field.name not in values:
+                    values[field.name] = self._defaults[field.name](created_ms)
+                    _check(field, values[field.name])
+                elif field.type is FieldType.CHECKBOX:
                     values[field.name] = field.default
                 elif field.required:
                     missing.append(field.name)

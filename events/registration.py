@@ -97,6 +97,15 @@ class Topics:
             await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
             await self._use_up_offset_zero(topic)
 
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        with _border():
+            await self._admin.alter_configs(topic, {"retention.ms": str(retention_ms)})
+
+    async def kept(self, topic: str) -> int | None:
+        with _border():
+            entry = (await self._admin.describe_configs(topic)).get("retention.ms")
+        return int(entry.value) if entry is not None and entry.value is not None else None
+
     async def _use_up_offset_zero(self, topic: str) -> None:
         """Let replay ids begin with 1: Salesforce gives out no 0, and there are clients that take it for none.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 from typing import Any
 
 from starlette.requests import Request
@@ -13,6 +15,8 @@ from events.catalog import Catalog
 from events.definitions import EventDefinition, from_avro, to_avro
 from events.errors import InvalidDefinition, MalformedBody, WrongMediaType
 from events.fronts.requests import session_of
+from events.metadata_export import object_xml
+from events.metadata_tree import read_zip
 from events.metadata_xml import read_object
 from events.payloads import EventSchema
 from tidegate.kit.http import json_response
@@ -39,23 +43,47 @@ class DefinitionsFront:
         return json_response([_shown(schema) for schema in await self._catalog.all()])
 
     async def describe(self, request: Request) -> Response:
+        """One event; as Salesforce metadata for who accepts XML rather than JSON."""
         session_of(request, self._access)
-        return json_response(_shown(await self._catalog.find(request.path_params["event"])))
+        found = await self._catalog.find(request.path_params["event"])
+        if request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip().lower().endswith("/xml"):
+            return Response(object_xml(found.definition), media_type="application/xml")
+        return json_response(await self._detailed(found))
 
     async def _define(self, request: Request) -> Response:
-        """Define from an Avro record (JSON) or from metadata XML, whose event ``?name=`` names."""
+        """Define from an Avro record (JSON), from metadata XML, whose event ``?name=`` names, or from a zip of metadata."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await request.body()
-        if kind.endswith("xml"):
-            definition = read_object(request.query_params.get("name", ""), body)
+        if kind.endswith("zip"):
+            definitions = await asyncio.to_thread(read_zip, body)
+        elif kind.endswith("xml"):
+            definitions = [read_object(request.query_params.get("name", ""), body)]
         elif kind.endswith("json"):
-            definition = _from_json(body)
+            definitions = [_from_json(body)]
         else:
             raise WrongMediaType(
-                f"Content type {kind[:100]!r} is not read here; send application/json or application/xml"
+                f"Content type {kind[:100]!r} is not read here; send application/json, application/xml or application/zip"
             )
-        made = await self._catalog.define(definition, retention_ms=self._retention_ms)
-        return json_response(_shown(made), 201)
+        retention_ms = _retention(request)
+        made = []
+        for definition in definitions:
+            if retention_ms is not None:
+                definition = dataclasses.replace(definition, retention_ms=retention_ms)
+            made.append(await self._detailed(await self._catalog.define(definition, retention_ms=self._retention_ms)))
+        return json_response(made if kind.endswith("zip") else made[0], 201)
+
+    async def _detailed(self, schema: EventSchema) -> dict[str, Any]:
+        return _shown(schema) | {"retentionMs": await self._catalog.retention_ms(schema.definition.name)}
+
+
+def _retention(request: Request) -> int | None:
+    said = request.query_params.get("retentionMs")
+    if said is None:
+        return None
+    digits = said.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise InvalidDefinition(f"retentionMs is {said[:50]!r}; milliseconds are needed, or -1 to keep events for good")
+    return int(said)
 
 
 def _from_json(body: bytes) -> EventDefinition:

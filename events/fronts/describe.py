@@ -102,7 +102,8 @@ def _custom(field: EventField) -> dict[str, Any]:
         nillable=field.nullable,
         createable=True,
         default=field.default if field.type is FieldType.CHECKBOX else None,
-        help_text=field.description or None,
+        formula=field.default_formula or None,
+        help_text=field.help_text or None,
     )
 
 
@@ -118,6 +119,7 @@ def _field(
     nillable: bool = False,
     createable: bool = False,
     default: bool | None = None,
+    formula: str | None = None,
     help_text: str | None = None,
     reference: str = "",
 ) -> dict[str, Any]:
@@ -130,7 +132,8 @@ def _field(
         "createable": createable,
         "custom": name.endswith("__c"),
         "defaultValue": default,
-        "defaultedOnCreate": not createable or default is not None,
+        "defaultValueFormula": formula,
+        "defaultedOnCreate": not createable or default is not None or formula is not None,
         "dependentPicklist": False,
         "deprecatedAndHidden": False,
         "digits": 0,

@@ -29,6 +29,21 @@ def test_an_sfdx_folder_is_defined_with_its_field_files(client: EventsClient, tm
     assert (received.event, received.fields["Weight__c"]) == ("Parcel__e", 2.5)
 
 
+def test_a_tree_is_defined_with_the_retention_that_is_said(
+    service: EventsThread, client: EventsClient, tmp_path: Path
+) -> None:
+    folder = tmp_path / "objects" / "Kept__e"
+    folder.mkdir(parents=True)
+    (folder / "Kept__e.object-meta.xml").write_text("<CustomObject><eventType>HighVolume</eventType></CustomObject>")
+    (made,) = client.define_files([tmp_path], retention_ms=-1)
+    assert (made["name"], client.describe("Kept__e")["retentionMs"]) == ("Kept__e", -1)
+    list(client.define_files([tmp_path], retention_ms=400 * 86_400_000))
+    assert service.memory_log.retentions["Kept__e"] == 400 * 86_400_000
+    list(client.define_files([tmp_path]))
+    assert client.describe("Kept__e")["retentionMs"] == 400 * 86_400_000
+    assert client.definition("Kept__e").label == "Kept"
+
+
 def test_a_file_that_is_no_definition_is_refused(client: EventsClient, tmp_path: Path) -> None:
     path = tmp_path / "x.avsc"
     path.write_text("{}")

@@ -78,6 +78,12 @@ async def test_the_first_event_has_replay_id_one(log: KafkaLog, topic: str) -> N
     assert [record.value for record in (await log.read(topic, 0, 4096)).records] == [b"v"]
 
 
+async def test_a_topic_keeps_events_for_as_long_as_it_is_told(log: KafkaLog, topic: str) -> None:
+    assert await log.kept(topic) == 3_600_000
+    await log.keep(topic, -1)
+    assert await log.kept(topic) == -1
+
+
 async def test_what_was_deleted_is_passed_over(log: KafkaLog, topic: str, bootstrap: str) -> None:
     for number in range(10):
         await log.append(topic, [(b"k", b"%d" % number, 1)])

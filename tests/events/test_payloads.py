@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.definitions import to_avro, to_avro_text
+from events.definitions import EventDefinition, EventField, FieldType, to_avro, to_avro_text
 from events.errors import BadEvent, NumberOutOfRange, UndecodablePayload, WrongType
 from events.payloads import EventSchema, frame, instant_text, unframe
 from tests.support.events import ORDER_SHIPPED
@@ -138,3 +138,17 @@ def test_instants_are_iso_text(ms: int) -> None:
     text = instant_text(ms)
     assert text.endswith("Z")
     assert len(text) == 24
+
+
+def test_a_field_that_is_left_out_gets_its_default_and_one_that_is_null_does_not() -> None:
+    definition = EventDefinition(
+        "Late__e",
+        (
+            EventField("Day__c", FieldType.DATE, default_formula="TODAY() + 1"),
+            EventField("Code__c", FieldType.TEXT, required=True, default_formula="'none'"),
+            EventField("Rate__c", FieldType.NUMBER, default_formula="7"),
+        ),
+    )
+    schema = EventSchema(1, to_avro_text(definition))
+    values = schema.decode(schema.encode_json({"Rate__c": None}, created_ms=86_400_005, created_by="u"))
+    assert (values["Day__c"], values["Code__c"], values["Rate__c"]) == (2 * 86_400_000, "none", None)

@@ -44,6 +44,7 @@ class MemoryLog:
         self.counts: dict[str, int] = {}
         self.starts: dict[str, int] = {}
         self.identities: dict[str, str] = {}
+        self.retentions: dict[str, int] = {}
         self.down = False
         self.reads = 0
         self._grown = asyncio.Condition()
@@ -111,7 +112,17 @@ class MemoryLog:
 
     async def create(self, topic: str, retention_ms: int) -> None:
         self._check()
-        self.topics.setdefault(topic, [])
+        if topic not in self.topics:
+            self.topics[topic] = []
+            self.retentions[topic] = retention_ms
+
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        self._check()
+        self.retentions[topic] = retention_ms
+
+    async def kept(self, topic: str) -> int | None:
+        self._check()
+        return self.retentions.get(topic)
 
 
 class MemorySchemas:

@@ -50,15 +50,52 @@ def _client(data: Path, url: str | None, pubsub: str | None, user: str, password
 
 @events.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--retention-hours", type=float, help="How long their topics keep events; -1: for good. [default: the service's]"
+)
 @events_options
-def define(files: tuple[Path, ...], **where: Any) -> None:
-    """Define or change events from Salesforce metadata (an SFDX folder X__e, X__e.object-meta.xml, .object) or Avro (.avsc)."""
+def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any) -> None:
+    """Define or change events from Salesforce metadata or Avro (.avsc).
+
+    A folder gives every event below it (force-app, objects/X__e), a zip every event in it, a file X__e.object-meta.xml or
+    X__e.object its own. All are read before the first is defined.
+    """
     client = _client(**where)
-    for path in files:
-        made = client.define_file(path)
+    retention_ms = None
+    if retention_hours is not None:
+        retention_ms = -1 if retention_hours == -1 else round(retention_hours * 3_600_000)
+    for made in client.define_files(files, retention_ms=retention_ms):
         click.echo(
             f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}"
         )
+
+
+@events.command("export")
+@click.argument("names", nargs=-1, metavar="[EVENT]...")
+@click.option("--to", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write files below this folder.")
+@click.option(
+    "--form",
+    type=click.Choice(["sfdx", "object"]),
+    default="sfdx",
+    show_default=True,
+    help="A folder per event with a file per field, or one X__e.object.",
+)
+@events_options
+def export_events(names: tuple[str, ...], folder: Path | None, form: str, **where: Any) -> None:
+    """Write definitions as Salesforce metadata: of all events unless some are named; on the screen without --to."""
+    from events.metadata_export import object_xml, sfdx_files
+
+    client = _client(**where)
+    for name in names or [event["name"] for event in client.events()]:
+        definition = client.definition(name)
+        files = {f"{definition.name}.object": object_xml(definition)} if form == "object" else sfdx_files(definition)
+        if folder is None:
+            click.echo(object_xml(definition).decode(), nl=False)
+            continue
+        for path, content in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        click.echo(f"{definition.name}: {len(files)} files below {folder}")
 
 
 @events.command("list")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -33,6 +35,21 @@ def test_an_event_is_defined_from_metadata_xml(service: EventsThread) -> None:
     assert made.json()["schema"]["fields"][2]["doc"].startswith("Data:DateOnly:")
 
 
+def test_a_zip_of_metadata_defines_all_its_events_and_a_definition_is_shown_as_metadata(service: EventsThread) -> None:
+    xml = "<CustomObject><eventType>HighVolume</eventType><label>{}</label></CustomObject>"
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in ("One__e", "Two__e"):
+            archive.writestr(f"unpackaged/objects/{name}.object", xml.format(name[:3]))
+    made = call(service, "POST", "?retentionMs=86400000000", "application/zip", data=data.getvalue())
+    assert [event["name"] for event in made.json()] == ["One__e", "Two__e"]
+    assert call(service, "GET", "/One__e").json()["retentionMs"] == 86_400_000_000
+    headers = {"Authorization": f"Bearer {service.token()}", "Accept": "application/xml"}
+    shown = requests.get(f"{service.url}/tidegate/v1/events/two__e", headers=headers, timeout=10).text
+    assert "<label>Two</label>" in shown
+    assert call(service, "POST", "?retentionMs=long", data="{}").status_code == 400
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "status", "code"),
     [
@@ -41,6 +58,7 @@ def test_an_event_is_defined_from_metadata_xml(service: EventsThread) -> None:
         ("application/json", "[" * 100_000, 400, "INVALID_DEFINITION"),
         ("application/xml", "<a/>", 400, "INVALID_DEFINITION"),
         ("application/xml", "<a", 400, "MALFORMED_XML"),
+        ("application/zip", b"PK", 400, "INVALID_DEFINITION"),
         ("text/plain", "x", 415, "UNSUPPORTED_MEDIA_TYPE"),
     ],
 )
