@@ -18,6 +18,7 @@ from connect.dead_letters import DeadLetters, Reporter
 from connect.error_policy import ErrorPolicy, Failure
 from connect.errors import UnknownPlugin
 from connect.job_runner import GroupOffsets, JobRunner
+from connect.measures import TaskMeasures
 from connect.plugins import PluginRegistry
 from connect.rereading import Rereader
 from connect.senders import DeadLetterSender
@@ -163,13 +164,15 @@ def source_runner(parts: TaskParts) -> SourceRunner:
                 task.committed(safe)
 
         offset_keys = OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
+        measures = TaskMeasures()
         return SourceRunner(
             task,
             context,
             parts.control,
             pipeline=pipeline,
             policy=policy,
-            delivery=ends.delivery(context, offset_keys, on_committed),
+            delivery=ends.delivery(context, offset_keys, on_committed, measures),
+            measures=measures,
             merge=config.transaction_boundary.lower() != "connector",
             on_paused=parts.on_paused,
             close=made.pop_all().close,

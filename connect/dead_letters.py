@@ -54,7 +54,7 @@ class DeadLetters:
         self._names = names
         self._config, self._task, self._original, self._sender = config, task, original, sender
         self._sent: list[Future[Any]] = []
-        self.requests = 0
+        self.requests = self.failures = 0
 
     def take(self, failure: Failure) -> None:
         """Send one record on its way; ``settle`` waits for it."""
@@ -88,6 +88,13 @@ class DeadLetters:
         # As the original: a header that the record has already is left as it is.
         return [(key, str(value).encode()) for name, value in facts.items() if (key := _PREFIX + name) not in present]
 
+    def attributes(self) -> dict[str, float]:
+        """Its part of ``task-error-metrics``."""
+        return {
+            "deadletterqueue-produce-requests": self.requests,
+            "deadletterqueue-produce-failures": self.failures,
+        }
+
     def settle(self) -> None:
         """Wait until the log has all of them: before the offsets that pass them are committed. Raises ConnectError."""
         while self._sent:
@@ -97,6 +104,7 @@ class DeadLetters:
             except Exception as error:
                 if isinstance(error, TidegateError) and error.retriable:
                     raise
+                self.failures += 1
                 topic = self._config.dead_letter_topic
                 raise ConnectError(f"the dead letter queue {topic} did not take a record: {error}") from error
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from connect.api import RecordBatch
 from connect.exactly_once import TransactionBoundary
+from connect.measures import TaskMeasures, Windowed
 from connect.source_offsets import OffsetKeys, SourcePosition, SubmittedBatches, checked
 from connect.stores.offsets import canonical
 from tidegate.kit.errors import TidegateError
@@ -25,7 +26,9 @@ OnCommitted = Callable[[Sequence[SourcePosition]], None]
 class Delivery(Protocol):
     """Used from the task's thread."""
 
-    commits: int
+    def attributes(self) -> dict[str, float]:
+        """What it counts, by Kafka Connect's names; from any thread."""
+        ...
 
     def begin(self) -> None:
         """The task begins to poll, or goes on after a pause."""
@@ -70,13 +73,17 @@ class AtLeastOnce:
         *,
         interval_ms: int,
         timeout_ms: int,
+        measures: TaskMeasures | None = None,
     ) -> None:
         self._connector, self._submitted, self._offsets = connector, submitted, offsets
         self._on_committed = on_committed
         self._interval_s, self._timeout_s = interval_ms / 1000, timeout_ms / 1000
         self._uncommitted: dict[str, SourcePosition] = {}
         self._next_commit = time.monotonic() + self._interval_s
-        self.commits = 0
+        self._measures = measures or TaskMeasures()
+
+    def attributes(self) -> dict[str, float]:
+        return {}
 
     def begin(self) -> None:
         self._next_commit = time.monotonic() + self._interval_s
@@ -100,15 +107,16 @@ class AtLeastOnce:
         if not self._uncommitted:
             return
         safe = list(self._uncommitted.values())
-        try:
-            self._offsets.write({self._submitted.keys.key(partition): offset for partition, offset in safe})
-        except TidegateError as error:
-            if not error.retriable:
-                raise
-            log.warning("offsets will be committed later", connector=self._connector, error=str(error))
-            return
+        with self._measures.committing() as outcome:
+            try:
+                self._offsets.write({self._submitted.keys.key(partition): offset for partition, offset in safe})
+            except TidegateError as error:
+                if not error.retriable:
+                    raise
+                log.warning("offsets will be committed later", connector=self._connector, error=str(error))
+                return
+            outcome.failed = False
         self._uncommitted.clear()
-        self.commits += 1
         self._on_committed(safe)
 
     def finish(self) -> None:
@@ -144,17 +152,27 @@ class ExactlyOnce:
         transactions: Transactions,
         boundary: TransactionBoundary,
         on_committed: OnCommitted,
+        measures: TaskMeasures | None = None,
     ) -> None:
+        self._measures = measures or TaskMeasures()
+        self._sizes, self._rows = Windowed(), 0
         self._keys, self._transactions, self._boundary = keys, transactions, boundary
         self._on_committed = on_committed
         self._positions: dict[str, SourcePosition] = {}
         self._torn = False
-        self.commits = 0
+
+    def attributes(self) -> dict[str, float]:
+        return {
+            "transaction-size-min": self._sizes.least,
+            "transaction-size-max": self._sizes.most,
+            "transaction-size-avg": self._sizes.average,
+        }
 
     def begin(self) -> None:
         self._boundary.begin()
 
     def sent(self, batch: RecordBatch, futures: Sequence[Future[Any]]) -> None:
+        self._rows += len(batch)
         if batch.source_partition is not None and batch.source_offset is not None:
             position = (dict(checked(batch.source_partition)), dict(checked(batch.source_offset)))
             self._positions[canonical(position[0])] = position
@@ -187,7 +205,10 @@ class ExactlyOnce:
             if self._transactions.is_open:
                 self._transactions.abort()
         positions = list(self._positions.values())
-        self._transactions.commit({self._keys.key(partition): offset for partition, offset in positions})
+        with self._measures.committing() as outcome:
+            self._transactions.commit({self._keys.key(partition): offset for partition, offset in positions})
+            outcome.failed = False
         self._positions.clear()
-        self.commits += 1
+        self._sizes.record(self._rows)
+        self._rows = 0
         self._on_committed(positions)

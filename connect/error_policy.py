@@ -61,7 +61,8 @@ class ErrorPolicy:
     ) -> None:
         self._config, self._connector, self._task, self._stopping = config, connector, task, stopping
         self._on_tolerated = on_tolerated
-        self.failures = self.skipped = self.retries = self.logged = 0
+        self.failures = self.skipped = self.retries = self.logged = self.errors = 0
+        self.last_error_ms = 0
 
     def guarded(
         self, stage: str, component: str, batch: RecordBatch, operation: Callable[[RecordBatch], Sequence[T]]
@@ -122,8 +123,10 @@ class ErrorPolicy:
     def tolerate(self, failure: Failure) -> None:
         """Leave one record out, or raise ToleranceExceeded that names it."""
         self.failures += 1
+        self.last_error_ms = time.time_ns() // 1_000_000
         place = failure.place
         if self._config.errors_tolerance != "all":
+            self.errors += 1
             where = ", ".join(f"{name} {value}" for name, value in place.items())
             raise ToleranceExceeded(
                 f"Tolerance exceeded in error handler: connector {self._connector}, task {self._task}, {where}, "
@@ -144,3 +147,16 @@ class ErrorPolicy:
             )
         if self._on_tolerated is not None:
             self._on_tolerated(failure)
+
+    def attributes(self) -> dict[str, float]:
+        """``task-error-metrics`` by Kafka Connect's names; from any thread. The dead letter queue adds its own."""
+        return {
+            "total-record-failures": self.failures,
+            "total-record-errors": self.errors,
+            "total-records-skipped": self.skipped,
+            "total-retries": self.retries,
+            "total-errors-logged": self.logged,
+            "deadletterqueue-produce-requests": 0,
+            "deadletterqueue-produce-failures": 0,
+            "last-error-timestamp": self.last_error_ms,
+        }

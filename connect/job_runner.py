@@ -131,7 +131,10 @@ class JobRunner:
         return time.time() if more else self._next_due()
 
     def statistics(self) -> dict[str, Any]:
-        return {"job-run-total": self._runs, "sink-record-send-total": self._records}
+        return {
+            "sink-task-metrics": {"sink-record-send-total": self._records},
+            "job-task-metrics": {"job-run-total": self._runs},
+        }
 
 
 class GroupOffsets:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ from connect.faces.listeners import Faces, peer_tls
 from connect.faces.users import user_guard
 from connect.herder import Herder
 from connect.loggers import Loggers
-from connect.metrics import WorkerCollector
+from connect.metrics import WorkerCollector, connectors_here
 from connect.operations import Operations
 from connect.plugins import PluginRegistry, load_plugins
 from connect.positions import Positions
@@ -33,7 +33,7 @@ from connect.routes.connectors import ConnectorRoutes
 from connect.routes.loggers import LoggerRoutes
 from connect.routes.plugins import PluginRoutes
 from connect.routes.requests import render_error
-from connect.routes.root import RootRoutes
+from connect.routes.root import KAFKA_VERSION, RootRoutes
 from connect.stores import CompactedTopic, ConfigStore, OffsetStore, StatusStore, TopicClients
 from connect.worker import Worker
 from tidegate.kit.config import parse
@@ -98,12 +98,17 @@ class ConnectServer:
             exactly_once=self._config.exactly_once_source.lower() == "enabled",
         )
         clients = await self._connect()
-        statuses = await self._read_stores(clients, herder)
+        await self._read_stores(clients, herder)
         positions = Positions(self._properties, worker, herder.fence, lambda: herder.offsets)
         operations = Operations(herder, worker, plugins, positions)
         metrics = Metrics()
+        about = {"version": KAFKA_VERSION, "commit_id": _commit()}
         metrics.collect_from(
-            WorkerCollector(lambda: dict(worker.statistics), lambda: _states(statuses), lambda: worker.host_memory)
+            WorkerCollector(
+                worker,
+                lambda: connectors_here(herder, plugins),
+                lambda: {**about, "client_id": f"connect-{herder.worker_id}-{self._config.group_id}"},
+            )
         )
         routes = all_routes(
             RootRoutes(_commit(), lambda: self._cluster_id, self._health),
@@ -260,14 +265,6 @@ class ConnectServer:
             if store.failure is not None:
                 return 500, "unhealthy", f"Worker cannot follow its internal topics: {store.failure}"
         return 200, "healthy", "Worker has completed startup and is ready to handle requests."
-
-
-def _states(statuses: StatusStore) -> Iterable[tuple[str, int | None, str]]:
-    for name, status in statuses.connectors.items():
-        yield name, None, status.state.value
-    for name, tasks in statuses.tasks.items():
-        for number, status in tasks.items():
-            yield name, number, status.state.value
 
 
 def _commit() -> str:

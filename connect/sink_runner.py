@@ -13,6 +13,8 @@ from connect.context import RunningSinkContext
 from connect.control import TaskControl
 from connect.dead_letters import DeadLetters
 from connect.error_policy import ErrorPolicy
+from connect.measures import TaskMeasures
+from connect.sink_measures import SinkMeasures
 from connect.sink_pipeline import SinkPipeline
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
@@ -76,14 +78,14 @@ class SinkRunner:
         self._next_commit = time.monotonic() + self._flush_interval_s
         self._is_paused = False
         self._topics: set[str] = set()
-        self._put_records = self._commits = 0
+        self._measures, self._sink = TaskMeasures(), SinkMeasures()
 
     def run(self) -> None:
         try:
             with self._control.calling("start"):
                 self._task.start()
             try:
-                self._on_paused(self._control.paused)
+                self._tell_paused(self._control.paused)
                 while not self._control.stopping.is_set():
                     self._step()
                 self._close_partitions(frozenset(self._context.assigned))
@@ -95,6 +97,10 @@ class SinkRunner:
 
     def interrupt(self) -> None:
         self._task.stop()
+
+    def _tell_paused(self, paused: bool) -> None:
+        self._measures.state(paused=paused)
+        self._on_paused(paused)
 
     def _step(self) -> None:
         self._follow_pauses()
@@ -154,6 +160,7 @@ class SinkRunner:
         with self._control.calling("close"):
             self._task.close(leaving)
         for partition in leaving:
+            self._sink.forget(partition)
             self._delivered.pop(partition, None)
             self._committed.pop(partition, None)
             self._context.rewinds.pop(partition, None)
@@ -168,10 +175,13 @@ class SinkRunner:
         for topic in {partition.topic for partition in positions} - self._topics:
             self._topics.add(topic)
             self._on_topic(topic)
+        before = self._pipeline.read_records
         batches = self._pipeline.receive(fetched) if fetched else []
+        self._sink.fetched(fetched, self._pipeline.read_records - before)
         self._put(batches, positions)
 
     def _put(self, batches: list[RecordBatch], positions: Mapping[TopicPartition, int]) -> None:
+        began = time.monotonic()
         try:
             with self._control.calling("put"):
                 self._task.put(batches)
@@ -184,8 +194,12 @@ class SinkRunner:
         if self._held is not None:
             self._held = None
             self._resume_assigned()
-        self._put_records += sum(len(batch) for batch in batches)
+        if batches:
+            count = sum(len(batch) for batch in batches)
+            self._measures.batch(count)
+            self._sink.put(count, (time.monotonic() - began) * 1000)
         self._delivered.update(positions)
+        self._sink.delivered(positions)
 
     def _redeliver(self) -> None:
         """Give the same batches again after a pause, in which the group hears from us."""
@@ -203,7 +217,7 @@ class SinkRunner:
                 self._consumer.pause(*self._context.assigned)
             elif self._held is None:
                 self._resume_assigned()
-            self._on_paused(self._is_paused)
+            self._tell_paused(self._is_paused)
         if self._context.pauses_changed:
             self._context.pauses_changed = False
             self._consumer.pause(*self._context.paused)
@@ -220,6 +234,7 @@ class SinkRunner:
         for partition, offset in rewinds.items():
             self._consumer.seek(partition, offset)
             self._delivered[partition] = offset
+            self._sink.rewound(partition, offset)
             self._forget(partition)
 
     def _forget(self, partition: TopicPartition) -> None:
@@ -258,20 +273,25 @@ class SinkRunner:
         }
         if fresh and self._commit(fresh):
             self._committed.update(fresh)
-            self._commits += 1
+            self._sink.committed(fresh)
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Whether the group's coordinator took them. After a rebalance it does not: the partitions' owner reads them again."""
         from broker.client.errors import FencedInstanceId, IllegalGeneration, UnknownMemberId
 
-        try:
-            self._consumer.commit(offsets)
-        except TidegateError as error:
-            if not error.retriable and not isinstance(error, IllegalGeneration | UnknownMemberId | FencedInstanceId):
-                raise
-            log.warning("offsets not committed", connector=self._context.connector, error=str(error))
-            return False
-        return True
+        with self._measures.committing() as outcome:
+            try:
+                self._consumer.commit(offsets)
+            except TidegateError as error:
+                if not error.retriable and not isinstance(
+                    error, IllegalGeneration | UnknownMemberId | FencedInstanceId
+                ):
+                    raise
+                self._sink.skipped()
+                log.warning("offsets not committed", connector=self._context.connector, error=str(error))
+            else:
+                outcome.failed = False
+        return not outcome.failed
 
     def _go_back(self) -> None:
         for partition in list(self._delivered):
@@ -282,14 +302,10 @@ class SinkRunner:
             self._context.rewinds[partition] = committed or 0
 
     def statistics(self) -> dict[str, Any]:
+        letters = self._dead_letters.attributes() if self._dead_letters is not None else {}
         return {
-            "sink-record-read-total": self._pipeline.read_records,
-            "sink-record-send-total": self._put_records,
-            "partition-count": len(self._context.assigned),
-            "offset-commit-total": self._commits,
-            "total-record-failures": self._policy.failures,
-            "total-records-skipped": self._policy.skipped,
-            "total-retries": self._policy.retries,
-            "total-errors-logged": self._policy.logged,
-            "deadletterqueue-produce-requests": self._dead_letters.requests if self._dead_letters else 0,
+            "connector-task-metrics": self._measures.attributes(),
+            "sink-task-metrics": {**self._sink.attributes(), "partition-count": len(self._context.assigned)},
+            "task-error-metrics": self._policy.attributes() | letters,
+            "lags": self._sink.lags(),
         }

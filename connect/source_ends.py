@@ -12,6 +12,7 @@ from connect.connector_offsets import merged_offsets, read_offsets
 from connect.context import RunningSourceContext
 from connect.deliveries import AtLeastOnce, Delivery, ExactlyOnce, OnCommitted
 from connect.exactly_once import BoundaryRequests, boundary_of, enabled_in
+from connect.measures import TaskMeasures
 from connect.senders import KafkaOffsets, KafkaSender, TopicRules, TransactionalSender
 from connect.source_offsets import OffsetKeys, SubmittedBatches
 from connect.standalone.offsets import KeptOffsets
@@ -90,7 +91,9 @@ class SourceEnds:
         )
         return merged_offsets(own, of_worker)
 
-    def delivery(self, context: RunningSourceContext, keys: OffsetKeys, on_committed: OnCommitted) -> Delivery:
+    def delivery(
+        self, context: RunningSourceContext, keys: OffsetKeys, on_committed: OnCommitted, measures: TaskMeasures
+    ) -> Delivery:
         """How rows and positions are committed. Gives the context its ``transaction`` where the task is to use one."""
         flush_interval_ms = self._worker.offset_flush_interval_ms
         if self._transactional is None:
@@ -102,9 +105,10 @@ class SourceEnds:
                 on_committed,
                 interval_ms=flush_interval_ms,
                 timeout_ms=self._worker.offset_flush_timeout_ms,
+                measures=measures,
             )
         requests = BoundaryRequests()
         if self._config.transaction_boundary.lower() == "connector":
             context.transaction = requests
         boundary = boundary_of(self._config, requests, flush_interval_ms)
-        return ExactlyOnce(keys, self._transactional, boundary, on_committed)
+        return ExactlyOnce(keys, self._transactional, boundary, on_committed, measures)

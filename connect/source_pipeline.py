@@ -101,7 +101,8 @@ class SourcePipeline:
         self._refusals: dict[str, Refusals] = {}
         self._topics: set[str] = set()
         self._sticky = random.randrange(1 << 16)
-        self.written_records = 0
+        self.given_records = 0
+        """How many records were given to the producer."""
 
     def send(self, batch: RecordBatch) -> list[Future[Any]]:
         """Send what a batch becomes; the batch is safe when all futures are done. Raises Stopped and what fails the task."""
@@ -151,7 +152,7 @@ class SourcePipeline:
         futures: list[Future[Any]] = []
         for partition, part in self._partitioned(batch):
             futures += self._transmit(partition, part)
-        self.written_records += len(batch)
+        self.given_records += len(batch)
         return futures
 
     def _transmit(self, partition: int, part: RecordBatch) -> list[Future[Any]]:

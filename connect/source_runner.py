@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from connect.context import RunningSourceContext
 from connect.control import Stopped, TaskControl
 from connect.deliveries import Delivery
 from connect.error_policy import ErrorPolicy
+from connect.measures import SentRows, TaskMeasures, Windowed
 from connect.merging import merged
 from connect.source_pipeline import SourcePipeline
 from tidegate.kit.logs import logger
@@ -35,6 +37,7 @@ class SourceRunner:
         pipeline: SourcePipeline,
         policy: ErrorPolicy,
         delivery: Delivery,
+        measures: TaskMeasures,
         merge: bool = True,
         on_paused: Callable[[bool], None],
         close: Callable[[], None],
@@ -44,7 +47,7 @@ class SourceRunner:
         self._pipeline, self._policy = pipeline, policy
         self._delivery, self._merge = delivery, merge
         self._on_paused, self._close = on_paused, close
-        self._polled_records = self._polled_batches = 0
+        self._measures, self._rows, self._poll_ms = measures, SentRows(), Windowed()
 
     def run(self) -> None:
         try:
@@ -66,16 +69,20 @@ class SourceRunner:
     def interrupt(self) -> None:
         self._task.stop()
 
+    def _tell_paused(self, paused: bool) -> None:
+        self._measures.state(paused=paused)
+        self._on_paused(paused)
+
     def _loop(self) -> None:
-        self._on_paused(self._control.paused)
+        self._tell_paused(self._control.paused)
         self._delivery.begin()
         while not self._control.stopping.is_set():
             if self._control.paused:
                 self._delivery.finish()
-                self._on_paused(True)
+                self._tell_paused(True)
                 while self._control.paused and not self._control.stopping.is_set():
                     self._control.wait_while_paused(1)
-                self._on_paused(False)
+                self._tell_paused(False)
                 self._delivery.begin()
                 continue
             try:
@@ -86,6 +93,7 @@ class SourceRunner:
             self._delivery.polled()
 
     def _step(self) -> None:
+        began = time.monotonic()
         try:
             batches = self._policy.retried(self._poll)
         except RetriableConnectError as error:
@@ -96,10 +104,13 @@ class SourceRunner:
             self._pipeline.settle()
             self._control.stopping.wait(_IDLE_S)
             return
+        self._poll_ms.record((time.monotonic() - began) * 1000)
+        self._measures.batch(sum(len(batch) for batch in batches))
         for batch in merged(batches) if self._merge else batches:
-            self._polled_batches += 1
-            self._polled_records += len(batch)
-            self._delivery.sent(batch, self._pipeline.send(batch))
+            given = self._pipeline.given_records
+            futures = self._pipeline.send(batch)
+            self._rows.add(len(batch), self._pipeline.given_records - given, futures)
+            self._delivery.sent(batch, futures)
 
     def _poll(self) -> Sequence[RecordBatch]:
         with self._control.calling("poll"):
@@ -107,11 +118,12 @@ class SourceRunner:
 
     def statistics(self) -> dict[str, Any]:
         return {
-            "source-record-poll-total": self._polled_records,
-            "source-record-write-total": self._pipeline.written_records,
-            "offset-commit-total": self._delivery.commits,
-            "total-record-failures": self._policy.failures,
-            "total-records-skipped": self._policy.skipped,
-            "total-retries": self._policy.retries,
-            "total-errors-logged": self._policy.logged,
+            "connector-task-metrics": self._measures.attributes(),
+            "source-task-metrics": {
+                **self._rows.attributes(),
+                "poll-batch-max-time-ms": self._poll_ms.most,
+                "poll-batch-avg-time-ms": self._poll_ms.average,
+                **self._delivery.attributes(),
+            },
+            "task-error-metrics": self._policy.attributes(),
         }

@@ -17,7 +17,7 @@ from connect.hosts.process import HostProcess
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
 
-__all__ = ["TaskId", "Worker", "WorkerListener"]
+__all__ = ["Startups", "TaskId", "Worker", "WorkerListener"]
 
 log = logger(__name__)
 
@@ -56,6 +56,15 @@ class WorkerListener(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Startups:
+    """How many starts there were, and what came of those that ended."""
+
+    attempts: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class _Host:
     """A process and what runs in it."""
@@ -88,6 +97,9 @@ class Worker:
         self._starting = asyncio.Lock()
         self._numbers, self._attempts = count(1), count(1)
         self._current: dict[TaskId, int] = {}
+        self._beginning: dict[TaskId, int] = {}
+        """Attempts of tasks that have not said yet how their start went."""
+        self.connector_startups, self.task_startups = Startups(), Startups()
         self.statistics: dict[TaskId, dict[str, Any]] = {}
         self.progress: dict[TaskId, dict[str, Any]] = {}
         self.listener: WorkerListener | None = None
@@ -143,8 +155,15 @@ class Worker:
 
     async def start_connector(self, name: str, properties: Mapping[str, str]) -> dict[str, Any]:
         """Start a connector; returns its ``type`` and ``version``."""
-        host = await self._shared_host()
-        started: dict[str, Any] = await host.process.call("start_connector", name=name, properties=dict(properties))
+        startups = self.connector_startups
+        startups.attempts += 1
+        try:
+            host = await self._shared_host()
+            started: dict[str, Any] = await host.process.call("start_connector", name=name, properties=dict(properties))
+        except BaseException:
+            startups.failed += 1
+            raise
+        startups.succeeded += 1
         host.connectors.add(name)
         return started
 
@@ -172,6 +191,8 @@ class Worker:
         """Start a task; returns its ``version``. Its states are heard by the listener."""
         host = await (self._own_host() if config.get("task.isolation") == "process" else self._shared_host())
         self._current[task] = attempt = next(self._attempts)
+        self.task_startups.attempts += 1
+        self._beginning[task] = attempt
         host.tasks.add(task)
         try:
             started: dict[str, Any] = await host.process.call(
@@ -186,8 +207,19 @@ class Worker:
             )
         except BaseException:
             host.tasks.discard(task)
+            self._started(task, attempt, well=False)
             raise
         return started
+
+    def _started(self, task: TaskId, attempt: int, *, well: bool) -> None:
+        """Count how a start went, once."""
+        if self._beginning.get(task) != attempt:
+            return
+        del self._beginning[task]
+        if well:
+            self.task_startups.succeeded += 1
+        else:
+            self.task_startups.failed += 1
 
     async def set_paused(self, task: TaskId, paused: bool) -> None:
         for host in self._hosts:
@@ -263,6 +295,10 @@ class Worker:
         """Bytes of memory that each task host takes, by its number."""
         return {host.process.number: host.process.memory_bytes for host in self._hosts}
 
+    @property
+    def connector_count(self) -> int:
+        return sum(len(host.connectors) for host in self._hosts)
+
     def running(self) -> Iterable[TaskId]:
         return [task for host in self._hosts for task in host.tasks]
 
@@ -334,6 +370,7 @@ class Worker:
             for host in [host for host in self._hosts if task in host.tasks]:
                 self._replace_soon(host, f"moved: task {task[1]} of {task[0]} hangs; {values['trace']}")
         elif name == "task_state" and self._current.get(task) == values["attempt"]:
+            self._started(task, values["attempt"], well=values["state"] != "FAILED")
             self.listener.on_task_state(task, values["state"], values["trace"])
 
     def _notice_death(self, process: HostProcess, reason: str) -> None:

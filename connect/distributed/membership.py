@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from connect.distributed.dealing import Dealer
 from connect.distributed.pacing import Pacing
@@ -188,6 +189,15 @@ class Membership:
 
     def has(self, item: Item) -> bool:
         return item in self._held
+
+    @property
+    def held(self) -> frozenset[Item]:
+        """This worker's share."""
+        return self._held
+
+    @property
+    def client_id(self) -> str:
+        return self._client.properties.get("client.id", f"connect-{urlsplit(self.url).netloc}-{self._group_id}")
 
     def work_changed(self) -> None:
         if self._member is None:

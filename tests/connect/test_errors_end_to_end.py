@@ -72,6 +72,9 @@ def offset(worker, name):
     return found[0]["offset"]["kafka_offset"] if found else 0
 
 
+DASHBOARDS = Path(__file__).with_name("dashboard_metrics.txt")
+"""What the dashboards of Strimzi and of Confluent's jmx-monitoring-stacks ask of Kafka Connect, but for its network client."""
+
 BAD = [b'{"n":0}', b"{not json", b'{"n":2}', b"[1]", b'{"n":4}']
 
 
@@ -141,12 +144,30 @@ def test_metrics_count_what_was_left_out(worker, name, tmp_path):
     produce(worker, name, BAD)
     config = {**BASE, "topics": name, "file": str(tmp_path / "out"), "errors.tolerance": "all"}
     worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
-    line = f'kafka_connect_total_records_skipped{{connector="{name}",task="0"}} 1.0'
+    line = f'kafka_connect_task_error_total_records_skipped{{connector="{name}",task="0"}} 1.0'
     wait_until(lambda: line in requests.get(f"{worker.url}/metrics", timeout=10).text, "the counter")
+    numbers = {"connector.class": "org.toys.NumbersConnector", "topic": f"{name}-numbers", "total": "50", "batch": "10"}
+    worker.ask("POST", "/connectors", {"name": f"{name}-n", "config": numbers}, expect=201)
+    written = f'kafka_connect_source_task_source_record_write_total{{connector="{name}-n",task="0"}} 50.0'
+    wait_until(lambda: written in requests.get(f"{worker.url}/metrics", timeout=10).text, "50 records")
+    text = requests.get(f"{worker.url}/metrics", timeout=10).text
+    shown = {sample.partition("{")[0].partition(" ")[0] for sample in text.splitlines()}
+    assert set(DASHBOARDS.read_text().split()) - shown == set()
+    assert f'kafka_connect_connector_status{{connector="{name}",status="running"}} 1.0' in text
+    assert f'kafka_connect_worker_connector_failed_task_count{{connector="{name}"}} 0.0' in text
+    assert f'kafka_connect_sink_task_metrics_sink_record_lag_max{{connector="{name}",task="0"}} 0.0' in text
+    client = f'client_id="connector-consumer-{name}-0"'
+    assert f'kafka_consumer_fetch_manager_records_lag{{{client},partition="0",topic="{name}"}} 0.0' in text
 
 
 def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
-    config = {"connector.class": "org.toys.NumbersConnector", "topic": name, "total": "50", "batch": "10", "big.at": "25"}
+    config = {
+        "connector.class": "org.toys.NumbersConnector",
+        "topic": name,
+        "total": "50",
+        "batch": "10",
+        "big.at": "25",
+    }
     config |= {"producer.override.max.request.size": "4000000", "errors.tolerance": "all"}
     worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
     offsets = f"/connectors/{name}/offsets"

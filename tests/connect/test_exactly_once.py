@@ -80,7 +80,8 @@ def test_each_poll_is_a_transaction(log):
         delivering.sent(batch(n), log.send())
     delivering.polled()
     delivering.finish()
-    assert log.done == [position(2)] and committed == [({"p": 1}, {"n": 2})] and delivering.commits == 1
+    assert log.done == [position(2)] and committed == [({"p": 1}, {"n": 2})]
+    assert delivering.attributes()["transaction-size-max"] == 2 * len(batch(1))
 
 
 def test_an_interval_holds_several_polls(log):
