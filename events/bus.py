@@ -12,7 +12,8 @@ import contextlib
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
+from typing import Final, NamedTuple
 
 from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
 from events.log import EventLog, LogBounds, LogRecord, LogSlice
@@ -20,7 +21,7 @@ from events.payloads import frame, unframe
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
-__all__ = ["EARLIEST", "LATEST", "Event", "EventBus", "Outgoing", "Subscription"]
+__all__ = ["EARLIEST", "LATEST", "Event", "EventBus", "Outgoing", "Stale", "Start", "Subscription"]
 
 log = logger(__name__)
 
@@ -28,6 +29,27 @@ LATEST: Final = -1
 """Replay only what is published from now on."""
 EARLIEST: Final = -2
 """Replay everything that is kept."""
+
+
+class Stale(Enum):
+    """What becomes of a subscriber whose replay id is none, or one whose successors are no longer all kept."""
+
+    ERROR = "error"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class Start(NamedTuple):
+    """Where a subscription begins: after ``replay_id``, or with the first event published at or after ``since_ms``.
+
+    LATEST and EARLIEST are replay ids too. ``since_ms`` counts where it is given; events are found by the time
+    (milliseconds since 1970) at which they were published.
+    """
+
+    replay_id: int = LATEST
+    since_ms: int | None = None
+    stale: Stale = Stale.ERROR
+
 
 _HISTORY_BYTES: Final = 256 * 1024
 _RETRY_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -79,21 +101,20 @@ class EventBus:
         records = [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
         return await self._log.append(topic, records)
 
-    async def subscribe(self, topic: str, replay_id: int, wake: asyncio.Event | None = None) -> Subscription:
-        """A subscription that begins after ``replay_id``, or at LATEST or EARLIEST.
+    async def subscribe(self, topic: str, start: Start | int, wake: asyncio.Event | None = None) -> Subscription:
+        """A subscription that begins at ``start``; a number is a replay id, LATEST or EARLIEST.
 
         ``wake`` is set whenever there may be something to take; several subscriptions may share one. Raises
-        InvalidReplayId for an id that was never given out or whose successors are no longer all kept.
+        InvalidReplayId for an id that was never given out or whose successors are no longer all kept, unless the
+        start says what to do then.
         """
+        start = start if isinstance(start, Start) else Start(start)
         bounds = await self._log.bounds(topic)
-        if replay_id == LATEST:
-            position = bounds.end
-        elif replay_id == EARLIEST:
-            position = bounds.start
-        elif bounds.start - 1 <= replay_id < bounds.end:
-            position = replay_id + 1
+        if start.since_ms is None:
+            position = _position(bounds, start)
         else:
-            raise InvalidReplayId(replay_id)
+            found = await self._log.offset_at(topic, start.since_ms)
+            position = bounds.end if found is None else max(found, bounds.start)
         tail = self._tails.get(topic)
         if tail is None:
             tail = self._tails[topic] = _Tail(self, topic, bounds)
@@ -150,6 +171,15 @@ class EventBus:
         return self._tail_bytes
 
 
+def _position(bounds: LogBounds, start: Start) -> int:
+    replay_id = start.replay_id
+    if replay_id not in (LATEST, EARLIEST) and not bounds.start - 1 <= replay_id < bounds.end:
+        if start.stale is Stale.ERROR:
+            raise InvalidReplayId(replay_id)
+        replay_id = EARLIEST if start.stale is Stale.EARLIEST else LATEST
+    return {LATEST: bounds.end, EARLIEST: bounds.start}.get(replay_id, replay_id + 1)
+
+
 class _Tail:
     """The newest events of one topic, [covered_from, end), and the task that follows the log.
 
@@ -159,7 +189,7 @@ class _Tail:
     def __init__(self, bus: EventBus, topic: str, bounds: LogBounds) -> None:
         self.topic, self.end, self.covered_from = topic, bounds.readable, bounds.readable
         self.ended = False
-        self._identity = bounds.identity
+        self.identity = bounds.identity
         self.subscriptions: set[Subscription] = set()
         self._bus = bus
         self._events: list[Event] = []
@@ -188,7 +218,7 @@ class _Tail:
                 found = await self._bus.identity(self.topic)
             except TidegateError:
                 continue  # a topic that is away for a moment is looked for again
-            if found != self._identity:
+            if found != self.identity:
                 log.warning("an event topic was made anew; its subscribers have to subscribe again", topic=self.topic)
                 self.ended = True
                 for subscription in self.subscriptions:
@@ -250,6 +280,11 @@ class Subscription:
     @property
     def topic(self) -> str:
         return self._tail.topic
+
+    @property
+    def identity(self) -> str:
+        """Of the topic as it was when the subscription began."""
+        return self._tail.identity
 
     @property
     def available(self) -> bool:

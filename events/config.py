@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tidegate.kit.addresses import host_port, valid_address
-from tidegate.kit.config import Password, at_least, between, config, family, key
+from tidegate.kit.config import Password, at_least, between, config, family, key, one_of
 from tidegate.kit.errors import Problem
 
 __all__ = ["DEFAULT_PASSWORD", "EventsConfig"]
@@ -132,6 +132,13 @@ class EventsConfig:
         check=at_least(1),
         doc="CometD sessions at the same time.",
         importance="low",
+    )
+    stale_replay: str = key(
+        "events.stale.replay",
+        default="error",
+        check=one_of("error", "earliest", "latest"),
+        doc="Where a subscriber begins whose replay id is stale or corrupt: it is refused as Salesforce does, or gets all "
+        "that is kept, or what is new. A subscriber may choose for itself.",
     )
     keepalive_ms: int = key(
         "pubsub.keepalive.ms",

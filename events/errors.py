@@ -4,14 +4,16 @@ EventsError
 ├── LoginError                 who you are is not known: log in (again)
 │   ├── InvalidLogin, InvalidClient, UnsupportedGrant, InvalidSession
 ├── NotThere                   what you name does not exist
-│   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownVersion
+│   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion
 ├── BadEvent                   this event is refused; others in the same request are not
 │   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
 │   │   UndecodablePayload, EventTooLarge
 ├── BadRequest                 the request as a whole is refused
-│   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
+│   ├── MalformedBody, MalformedQuery, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
 ├── DefinitionError            an event definition is refused
-│   ├── InvalidDefinition, DefinitionConflict, TopicUnfit
+│   ├── InvalidDefinition, DefinitionConflict, TopicUnfit, InvalidMetadata
+├── SubscriptionEnded          a managed subscription is another's now, or stopped
+│   ├── SubscriptionStopped, SubscriptionTakenOver
 └── BusUnavailable             the log or the registry does not answer: try again
 """
 
@@ -34,20 +36,26 @@ __all__ = [
     "InvalidDefinition",
     "InvalidField",
     "InvalidLogin",
+    "InvalidMetadata",
     "InvalidReplayId",
     "InvalidSession",
     "LoginError",
     "MalformedBody",
+    "MalformedQuery",
     "MalformedXml",
     "NotThere",
     "NumberOutOfRange",
     "RequiredFieldMissing",
     "ResourceNotFound",
     "StringTooLong",
+    "SubscriptionEnded",
+    "SubscriptionStopped",
+    "SubscriptionTakenOver",
     "TooManyRecords",
     "TopicUnfit",
     "UndecodablePayload",
     "UnknownEvent",
+    "UnknownManagedSubscription",
     "UnknownSchema",
     "UnknownVersion",
     "UnsupportedGrant",
@@ -125,6 +133,11 @@ class UnknownSchema(NotThere):
     def __init__(self, schema_id: str) -> None:
         super().__init__(f"Schema with ID {schema_id!r} does not exist")
         self.schema_id = schema_id
+
+
+class UnknownManagedSubscription(NotThere):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Managed subscription {name[:100]!r} does not exist")
 
 
 class UnknownVersion(NotThere):
@@ -207,6 +220,10 @@ class MalformedXml(BadRequest):
     code = "MALFORMED_XML"
 
 
+class MalformedQuery(BadRequest):
+    code = "MALFORMED_QUERY"
+
+
 class InvalidReplayId(BadRequest):
     code = "INVALID_REPLAY_ID"
 
@@ -245,6 +262,30 @@ class DefinitionConflict(DefinitionError):
 
     code = "INCOMPATIBLE_DEFINITION"
     http_status = 409
+
+
+class InvalidMetadata(DefinitionError):
+    """Metadata of a channel, a channel member or a managed subscription that none could have."""
+
+    code = "FIELD_INTEGRITY_EXCEPTION"
+
+
+class SubscriptionEnded(EventsError):
+    """A managed subscription is not, or no longer, its subscriber's."""
+
+    http_status = 409
+
+
+class SubscriptionStopped(SubscriptionEnded):
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(f"Managed subscription {name} has state {state}; set its state to RUN to subscribe")
+
+
+class SubscriptionTakenOver(SubscriptionEnded):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Managed subscription {name} was taken over by a newer stream; one stream at a time may hold it"
+        )
 
 
 class TopicUnfit(DefinitionError):

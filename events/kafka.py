@@ -70,7 +70,7 @@ class KafkaLog:
             await self._history.stop()
         await self._admin.stop()
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int | TidegateError]:
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._publish_timeout_s
         sent = [await self._enqueue(topic, record, until) for record in records]
@@ -80,7 +80,7 @@ class KafkaLog:
         return [self._answer(topic, answer) for answer in sent]
 
     async def _enqueue(
-        self, topic: str, record: tuple[bytes, bytes, int], until: float
+        self, topic: str, record: tuple[bytes, bytes | None, int], until: float
     ) -> asyncio.Future[Ack] | TidegateError:
         key, value, timestamp_ms = record
         try:
@@ -124,6 +124,12 @@ class KafkaLog:
         stable = min(readable[partition], end[partition])
         return LogBounds(start[partition], end[partition], stable, str(described[topic].topic_id))
 
+    async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
+        partition = TopicPartition(topic, 0)
+        with _border(f"offset of {topic} at {timestamp_ms}"):
+            found = (await self._admin.offsets_for_times({partition: timestamp_ms}))[partition]
+        return None if found is None else found.offset
+
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         partition = TopicPartition(topic, 0)
         async with self._history_turn:
@@ -155,6 +161,8 @@ class KafkaLog:
     async def create(self, topic: str, retention_ms: int) -> None:
         await self._topics.create(topic, retention_ms)
 
+    async def create_compacted(self, topic: str) -> None:
+        await self._topics.create_compacted(topic)
     async def keep(self, topic: str, retention_ms: int) -> None:
         await self._topics.keep(topic, retention_ms)
 

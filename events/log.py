@@ -49,7 +49,7 @@ class EventLog(Protocol):
     Methods may run at the same time on one event loop.
     """
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int | TidegateError]:
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
         """Append (key, value, timestamp in ms) in order; per record its offset, or why it is not known to be there.
 
         Returns when all in-sync replicas have the records. What fails by time may still arrive.
@@ -57,6 +57,10 @@ class EventLog(Protocol):
         ...
 
     async def bounds(self, topic: str) -> LogBounds: ...
+
+    async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
+        """The offset of the first record whose timestamp is at or after this one; None when there is none."""
+        ...
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         """Records from ``offset`` on, at least one unless the end is reached; what retention took away is passed over."""

@@ -97,6 +97,11 @@ class Topics:
             await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
             await self._use_up_offset_zero(topic)
 
+    async def create_compacted(self, topic: str) -> None:
+        """Make a topic of one partition that keeps the newest value of each key."""
+        with _border():
+            await self._admin.create_topics([NewTopic(topic, 1, -1, {"cleanup.policy": "compact"})], exist_ok=True)
+
     async def keep(self, topic: str, retention_ms: int) -> None:
         with _border():
             await self._admin.alter_configs(topic, {"retention.ms": str(retention_ms)})

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from broker.client import ClientConfig
 from events.access import Access
-from events.bus import EventBus
+from events.bus import EventBus, Stale
 from events.catalog import Catalog, SchemaStore, TopicStore
 from events.config import EventsConfig
 from events.errors import BusUnavailable
@@ -21,12 +21,14 @@ from events.fronts.definitions import DefinitionsFront
 from events.fronts.oauth import OAuthFront
 from events.fronts.rest import RestFront
 from events.fronts.soap import SoapFront
+from events.fronts.tooling import ManagedSubscriptionRecords, ToolingFront
 from events.http import application
 from events.kafka import KafkaLog
-from events.log import EventLog
+from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.publishing import Publisher
 from events.registration import RegistrySchemas
+from events.state import EventState, StateLog
 from events.tls import CA_FILE, certificates
 from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
@@ -44,7 +46,7 @@ _FIRST_RETRY_S: Final = 0.1
 _LAST_RETRY_S: Final = 2.0
 
 
-class EventLogService(EventLog, TopicStore, Protocol):
+class EventLogService(StateLog, TopicStore, Protocol):
     """A log with topics to make, and a connection to open and close."""
 
     async def start(self) -> None: ...
@@ -82,6 +84,8 @@ class EventsServer:
             tail_bytes=config.tail_bytes,
             on_skipped=lambda topic: self.metrics.skipped.labels(topic).inc(),
         )
+        self.state = EventState(self.log, _clock_ms)
+        self.managed = ManagedSubscriptions(self.state, self.bus)
         self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms)
         self._cometd = CometdFront(self.catalog, self.bus, self.access, config, self.metrics)
         self._http: list[HttpServer] = []
@@ -91,6 +95,7 @@ class EventsServer:
         """Connect and listen; the addresses by name, and under ``ca`` the file that clients trust for the TLS ones."""
         config = self._config
         await self._connect()
+        self.state.start()
         hosts = [host_port(address)[0] for address in (config.https_listen, config.pubsub_listen)]
         tls = certificates(config.data_path / "tls", hosts)
         app = self._application()
@@ -116,6 +121,7 @@ class EventsServer:
             await self._grpc.stop()
         for server in self._http:
             await server.stop()
+        await self.state.stop()
         await self.bus.close()
         with contextlib.suppress(BusUnavailable):
             await self.log.stop()
@@ -142,6 +148,7 @@ class EventsServer:
             OAuthFront(self.access),
             self._cometd,
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
+            ToolingFront(self.access, {"ManagedEventSubscription": ManagedSubscriptionRecords(self.managed)}),
         )
         return application(self.metrics, fronts)
 
@@ -161,7 +168,9 @@ class EventsServer:
             self._publisher,
             self.access,
             self.metrics,
+            managed=self.managed,
             keepalive_s=self._config.keepalive_ms / 1000,
+            stale=Stale(self._config.stale_replay),
         )
         self._grpc = GrpcServer(front)
         secure, plain = host_port(self._config.pubsub_listen), host_port(self._config.pubsub_plain_listen)

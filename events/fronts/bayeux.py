@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from events.bus import EARLIEST, LATEST, Stale, Start
 from events.errors import InvalidReplayId
+from events.fronts.requests import instant_ms
 
 __all__ = [
     "MAX_MESSAGES",
@@ -14,8 +16,8 @@ __all__ = [
     "channels_of",
     "messages_of",
     "refused",
-    "replay_of",
     "reply_to",
+    "start_of",
     "unauthenticated",
 ]
 
@@ -59,8 +61,8 @@ def refused(refusal: Refusal) -> Message:
     return reply
 
 
-def unauthenticated(message: Message) -> Message:
-    reason = "401::Authentication invalid"
+def unauthenticated(message: Message, authorization: str | None) -> Message:
+    reason = "401::Authentication invalid" if authorization else "401::Request requires authentication"
     if message.get("channel") == "/meta/handshake":
         return refused(Refusal("403::Handshake denied", "none", ext={"sfdc": {"failureReason": reason}}))
     return refused(Refusal(reason, "none"))
@@ -71,17 +73,40 @@ def channels_of(message: Message) -> list[str]:
     channels = message.get("subscription")
     asked = [channels] if isinstance(channels, str) else channels
     if not isinstance(asked, list) or not asked or not all(isinstance(channel, str) for channel in asked):
-        raise Refusal("400::The message names no channel in 'subscription'")
+        raise Refusal("400::Channel name not specified")
     return asked
 
 
-def replay_of(message: Message, channel: str) -> int | None:
-    """The replay id asked for on a channel, or None; raises InvalidReplayId for what is no whole number."""
+def start_of(message: Message, channel: str, stale: Stale) -> Start | None:
+    """Where the subscription to a channel is to begin, or None where the message does not say.
+
+    ``ext.replay`` is Salesforce's. ``ext.tidegate`` is ours: ``replayFrom``, a time by channel, and ``staleReplay``.
+    Raises InvalidReplayId for a replay id that is no whole number, unless a stale one is to be forgiven.
+    """
     extension = message.get("ext")
-    replay = extension.get("replay") if isinstance(extension, dict) else None
+    extension = extension if isinstance(extension, dict) else {}
+    ours = extension.get("tidegate")
+    ours = ours if isinstance(ours, dict) else {}
+    if "staleReplay" in ours:
+        try:
+            stale = Stale(ours["staleReplay"])
+        except ValueError:
+            raise Refusal("400::ext.tidegate.staleReplay must be error, earliest or latest") from None
+    times = ours.get("replayFrom")
+    if isinstance(times, dict) and channel in times:
+        return Start(since_ms=instant_ms(times[channel]), stale=stale)
+    replay = extension.get("replay")
     if not isinstance(replay, dict) or channel not in replay:
         return None
-    asked = replay[channel]
+    try:
+        return Start(_replay_id(replay[channel]), stale=stale)
+    except InvalidReplayId:
+        if stale is Stale.ERROR:
+            raise
+        return Start(EARLIEST if stale is Stale.EARLIEST else LATEST)
+
+
+def _replay_id(asked: object) -> int:
     if isinstance(asked, float) and asked.is_integer():
         asked = int(asked)
     if isinstance(asked, bool) or not isinstance(asked, int) or asked.bit_length() > 63:

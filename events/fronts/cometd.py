@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from events.access import Access
-from events.bus import LATEST, Event, EventBus, Subscription
+from events.bus import Event, EventBus, Stale, Start, Subscription
 from events.catalog import Catalog
 from events.config import EventsConfig
 from events.errors import (
@@ -31,11 +31,11 @@ from events.fronts.bayeux import (
     channels_of,
     messages_of,
     refused,
-    replay_of,
     reply_to,
+    start_of,
     unauthenticated,
 )
-from events.fronts.requests import check_version, session_of
+from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, check_version, session_of
 from events.metrics import EventMetrics
 from tidegate.kit.http import json_response
 from tidegate.kit.logs import logger
@@ -81,6 +81,7 @@ class CometdFront:
         self, catalog: Catalog, bus: EventBus, access: Access, config: EventsConfig, metrics: EventMetrics
     ) -> None:
         self._catalog, self._bus, self._access, self._config, self._metrics = catalog, bus, access, config, metrics
+        self._stale = Stale(config.stale_replay)
         self._clients: dict[str, _Client] = {}
         self._shown: dict[tuple[str, int, str], Message] = {}
         self._sweeping: asyncio.Task[None] | None = None
@@ -92,7 +93,7 @@ class CometdFront:
     def routes(self) -> list[Route]:
         return [
             Route(path, self.handle, methods=["POST"])
-            for path in ("/cometd/{version}", "/cometd/{version}/{rest:path}")
+            for path in ("/cometd", "/cometd/", "/cometd/{version}", "/cometd/{version}/{rest:path}")
         ]
 
     def start(self) -> None:
@@ -137,7 +138,7 @@ class CometdFront:
         except Refusal as refusal:
             reply |= refused(refusal)
         except InvalidSession:
-            reply |= unauthenticated(message)
+            reply |= unauthenticated(message, request.headers.get("authorization"))
         except InvalidReplayId as error:
             reply |= refused(Refusal(f"400::{error}"))
         except EventsError as error:
@@ -163,15 +164,20 @@ class CometdFront:
     def _enter(self, request: Request) -> None:
         """Raises InvalidSession, or the refusal of an API version."""
         try:
-            check_version(request.path_params["version"])
+            check_version(given := request.path_params.get("version", ""))
         except UnknownVersion as error:
-            raise Refusal(f"400::{error}", "none") from error
+            form = f"URI format: '/cometd/{LATEST_VERSION}.0'"
+            said = "API version in the URI is mandatory."
+            if given[:1].isdigit():
+                said = f"Unsupported API version. Only API versions '{FIRST_VERSION}.0' and later are supported."
+            raise Refusal(f"400::{said} {form}", "none") from error
         session_of(request, self._access)
 
     def _handshake(self, message: Message) -> Message:
         offered = message.get("supportedConnectionTypes")
         if not isinstance(offered, list) or "long-polling" not in offered:
-            raise Refusal("400::Invalid connection type: this service offers long-polling", "none")
+            asked = ", ".join(map(str, offered)) if isinstance(offered, list) else ""
+            raise Refusal(f"400::Invalid connection type {{{asked[:100]}}}", "none")
         if len(self._clients) >= self._config.max_sessions:
             raise Refusal(
                 f"403::Organization concurrent user limit exceeded: {len(self._clients)} sessions are open "
@@ -212,14 +218,14 @@ class CometdFront:
         if len(client.subscriptions) + len(asked) > MAX_SUBSCRIPTIONS:
             raise Refusal(f"403::A session can subscribe to {MAX_SUBSCRIPTIONS} channels")
         for channel in asked:
-            await self._subscribe_to(client, channel, replay_of(message, channel))
+            await self._subscribe_to(client, channel, start_of(message, channel, self._stale))
         return {"successful": True}
 
-    async def _subscribe_to(self, client: _Client, channel: str, replay_id: int | None) -> None:
+    async def _subscribe_to(self, client: _Client, channel: str, start: Start | None) -> None:
         if not channel.startswith("/"):
-            raise Refusal(f"400::The channel you requested to subscribe to must start with '/' {{{channel[:100]}}}")
+            raise Refusal("400::Channel subscriptions must start with a leading '/'")
         held = client.subscriptions.get(channel)
-        if held is not None and replay_id is None:
+        if held is not None and start is None:
             return
         try:
             if not channel.startswith("/event/"):
@@ -229,8 +235,7 @@ class CometdFront:
             raise Refusal(
                 f"400::The channel you requested to subscribe to does not exist {{{channel[:100]}}}"
             ) from error
-        start = LATEST if replay_id is None else replay_id
-        made = await self._bus.subscribe(schema.definition.name, start, client.wake)
+        made = await self._bus.subscribe(schema.definition.name, start or Start(), client.wake)
         if client.gone:
             made.close()
             raise Refusal("403::Unknown client", "handshake")
@@ -246,9 +251,9 @@ class CometdFront:
             self._enter(request)
             client = self._client(message)
             if message.get("connectionType") != "long-polling":
-                raise Refusal("400::Invalid connection type: this service offers long-polling")
+                raise Refusal(f"400::Invalid connection type {{{str(message.get('connectionType'))[:100]}}}")
         except InvalidSession:
-            return [reply | unauthenticated(message)]
+            return [reply | unauthenticated(message, request.headers.get("authorization"))]
         except Refusal as refusal:
             return [reply | refused(refusal)]
         client.turn += 1

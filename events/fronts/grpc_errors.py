@@ -16,8 +16,11 @@ from events.errors import (
     InvalidReplayId,
     InvalidSession,
     NotThere,
+    SubscriptionStopped,
+    SubscriptionTakenOver,
     TopicUnfit,
     UnknownEvent,
+    UnknownManagedSubscription,
     UnknownSchema,
 )
 from tidegate.kit.errors import TidegateError
@@ -36,6 +39,9 @@ _STATUS: Final[tuple[tuple[type[TidegateError], grpc.StatusCode, str], ...]] = (
     (InvalidReplayId, grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.replayid.validation.failed"),
     (UnknownEvent, grpc.StatusCode.NOT_FOUND, "topic.not.found"),
     (UnknownSchema, grpc.StatusCode.NOT_FOUND, "schema.not.found"),
+    (UnknownManagedSubscription, grpc.StatusCode.NOT_FOUND, "subscription.managed.not.found"),
+    (SubscriptionStopped, grpc.StatusCode.FAILED_PRECONDITION, "subscription.managed.stopped"),
+    (SubscriptionTakenOver, grpc.StatusCode.ABORTED, "subscription.managed.taken.over"),
     (NotThere, grpc.StatusCode.NOT_FOUND, "not.found"),
     (TopicUnfit, grpc.StatusCode.FAILED_PRECONDITION, "topic.unfit"),
     (BusUnavailable, grpc.StatusCode.UNAVAILABLE, "service.unavailable"),

@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
 import grpc
 
 from events.access import Access
-from events.bus import EARLIEST, LATEST, Event, EventBus, Subscription
+from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.catalog import Catalog
 from events.errors import InvalidReplayId, InvalidSession, UnknownEvent, UnknownSchema
+from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
 from events.fronts.grpc_errors import CallRefused, Context, stream, unary
+from events.fronts.managed import ManagedStream
+from events.fronts.requests import instant_ms
+from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.proto import pubsub_api_pb2 as pb
 from events.publishing import AvroEvent, Published, Publisher
@@ -26,28 +30,17 @@ from tidegate.kit.errors import TidegateError
 
 __all__ = ["PubSubFront", "decode_replay_id", "encode_replay_id"]
 
-MAX_PENDING: Final = 100
-"""How many events may be owed to one subscriber: asking for more asks for this many."""
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
-_RESPONSE_BYTES: Final = 3 * 1024 * 1024
-
-
-def encode_replay_id(replay_id: int) -> bytes:
-    return replay_id.to_bytes(8, signed=True) + b"\0\0"
-
-
-def decode_replay_id(data: bytes) -> int:
-    """Raises the refusal that Salesforce gives for bytes which are no replay id."""
-    if len(data) == 8 or (len(data) == 10 and data[8:] == b"\0\0"):
-        return int.from_bytes(data[:8], signed=True)
-    raise CallRefused(
-        "subscription.fetch.replayid.corrupted",
-        f"The Replay ID is corrupted: it is {len(data)} bytes ({data[:16].hex()}), where the 8 or 10 of a received one belong",
-    )
+STALE_REPLAY: Final = "tidegate-stale-replay"
+"""Metadata of a Subscribe call: what a stale or corrupt replay id leads to."""
+REPLAY_FROM: Final = "tidegate-replay-from"
+"""Metadata of a Subscribe call: the time from which on events are replayed."""
+_NEVER: Final = 1 << 62
+"""A replay id that no event has."""
 
 
 class PubSubFront:
-    """The service's methods. ``ManagedSubscribe`` is not offered: gRPC answers UNIMPLEMENTED."""
+    """The service's methods. ``stale`` is what a stale replay id leads to where a subscriber does not say."""
 
     def __init__(
         self,
@@ -57,10 +50,12 @@ class PubSubFront:
         access: Access,
         metrics: EventMetrics,
         *,
+        managed: ManagedSubscriptions,
         keepalive_s: float,
+        stale: Stale = Stale.ERROR,
     ) -> None:
         self._catalog, self._bus, self._publisher, self._access = catalog, bus, publisher, access
-        self._metrics, self._keepalive_s = metrics, keepalive_s
+        self._metrics, self._managed, self._keepalive_s, self._stale = metrics, managed, keepalive_s, stale
 
     def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
         """What a gRPC server registers."""
@@ -79,6 +74,11 @@ class PubSubFront:
             ),
             "Subscribe": grpc.stream_stream_rpc_method_handler(
                 stream(self.subscribe), pb.FetchRequest.FromString, pb.FetchResponse.SerializeToString
+            ),
+            "ManagedSubscribe": grpc.stream_stream_rpc_method_handler(
+                stream(self.managed_subscribe),
+                pb.ManagedFetchRequest.FromString,
+                pb.ManagedFetchResponse.SerializeToString,
             ),
         }
         return grpc.method_handlers_generic_handler("eventbus.v1.PubSub", table)
@@ -135,45 +135,54 @@ class PubSubFront:
         if first is None:
             return
         name = (await self._catalog.find(_event_name(first.topic_name))).definition.name
-        flow = _Flow(name, _requested(first))
-        subscription = await self._bus.subscribe(name, _replay(first), flow.wake)
-        reading = asyncio.create_task(flow.read(requests, lambda: self._enter(context)))
+        flow = Flow(requested(first.num_requested))
+        subscription = await self._bus.subscribe(name, _start(first, _metadata(context), self._stale), flow.wake)
+
+        async def take(request: pb.FetchRequest) -> None:
+            self._enter(context)
+            _same_topic(name, request.topic_name)
+            flow.ask(requested(request.num_requested))
+
+        reading = asyncio.create_task(flow.read(requests, take))
+        rpc_id = str(uuid.uuid4())
         try:
             with self._counted():
-                async for response in self._deliver(subscription, flow, context):
-                    yield response
+                check = lambda: self._enter(context)  # noqa: E731 - a name for what mypy wants typed
+                portions = deliver(subscription, flow, keepalive_s=self._keepalive_s, check=check)
+                async with contextlib.aclosing(portions):
+                    async for portion in portions:
+                        self._metrics.delivered.labels(name, "pubsub").inc(len(portion.events))
+                        yield pb.FetchResponse(
+                            events=consumer_events(portion.events),
+                            latest_replay_id=encode_replay_id(portion.latest),
+                            rpc_id=rpc_id,
+                            pending_num_requested=flow.pending,
+                        )
         finally:
             subscription.close()
             reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reading
+            await asyncio.gather(reading, return_exceptions=True)
 
-    async def _deliver(
-        self, subscription: Subscription, flow: _Flow, context: Context
-    ) -> AsyncIterator[pb.FetchResponse]:
-        rpc_id = str(uuid.uuid4())
-        while True:
-            flow.wake.clear()
-            if flow.failure is not None:
-                raise flow.failure
-            if flow.pending and subscription.available:
-                for events in _by_size(await subscription.take(flow.pending)):
-                    flow.pending -= len(events)
-                    self._metrics.delivered.labels(subscription.topic, "pubsub").inc(len(events))
-                    yield _response(events, events[-1].replay_id, flow, rpc_id)
-                continue
-            if flow.ended and not flow.pending:
-                return
-            try:
-                async with asyncio.timeout(self._keepalive_s):
-                    await flow.wake.wait()
-            except TimeoutError:
-                self._enter(context)
-                yield _response([], subscription.position - 1, flow, rpc_id)
+    async def managed_subscribe(
+        self, requests: AsyncIterator[pb.ManagedFetchRequest], context: Context
+    ) -> AsyncGenerator[pb.ManagedFetchResponse, None]:
+        """Deliver after the position that the subscription's last holder committed."""
+        self._enter(context)
+        first = await anext(requests, None)
+        if first is None:
+            return
+        held = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
+        topic = (await self._catalog.find(_event_name(held.topic_name))).definition.name
+        call = ManagedStream(self._managed, held, topic, self._bus, self._metrics, lambda: self._enter(context))
+        with self._counted():
+            responses = call.run(first, requests, self._keepalive_s)
+            async with contextlib.aclosing(responses):
+                async for response in responses:
+                    yield response
 
     def _enter(self, context: Context) -> None:
         """Raise InvalidSession unless the call's metadata hold a session of this organization."""
-        given = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+        given = _metadata(context)
         self._access.session(given.get("accesstoken", ""))
         tenant = given.get("tenantid", "")
         if tenant and tenant[:15] != self._access.org_id[:15]:
@@ -185,28 +194,8 @@ class PubSubFront:
             yield
 
 
-class _Flow:
-    """How many events a subscriber has asked for and not got, and what became of its requests."""
-
-    def __init__(self, name: str, pending: int) -> None:
-        self._name, self.pending = name, pending
-        self.wake = asyncio.Event()
-        self.ended = False
-        self.failure: TidegateError | None = None
-
-    async def read(self, requests: AsyncIterator[pb.FetchRequest], enter: Callable[[], None]) -> None:
-        """Add up further requests until the client sends no more."""
-        try:
-            async for request in requests:
-                enter()
-                _same_topic(self._name, request.topic_name)
-                self.pending = min(self.pending + _requested(request), MAX_PENDING)
-                self.wake.set()
-        except TidegateError as error:
-            self.failure = error
-        finally:
-            self.ended = True
-            self.wake.set()
+def _metadata(context: Context) -> dict[str, str]:
+    return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
 def _event_name(topic: str) -> str:
@@ -227,55 +216,36 @@ def _same_topic(name: str, topic: str) -> str:
     return said
 
 
-def _requested(request: pb.FetchRequest) -> int:
-    if request.num_requested <= 0:
+def _start(request: pb.FetchRequest, metadata: Mapping[str, str], stale: Stale) -> Start:
+    """Where a subscription begins. Bytes that decode to a negative number are never an instruction, only a position."""
+    try:
+        stale = Stale(metadata.get(STALE_REPLAY, stale.value).lower())
+    except ValueError:
         raise CallRefused(
-            "subscription.fetch.requested.events.invalid",
-            f"The number of requested events is {request.num_requested}; it must be greater than 0",
-        )
-    return min(request.num_requested, MAX_PENDING)
-
-
-def _replay(request: pb.FetchRequest) -> int:
-    """The replay id to begin after. Bytes that decode to a negative number are never an instruction, only a position."""
+            "subscription.fetch.stale.replay.invalid",
+            f"{STALE_REPLAY} is {metadata[STALE_REPLAY][:50]!r}; it must be error, earliest or latest",
+        ) from None
+    if REPLAY_FROM in metadata:
+        return Start(since_ms=instant_ms(metadata[REPLAY_FROM]), stale=stale)
     if request.replay_preset == pb.ReplayPreset.LATEST:
-        return LATEST
+        return Start(LATEST)
     if request.replay_preset == pb.ReplayPreset.EARLIEST:
-        return EARLIEST
+        return Start(EARLIEST)
     if request.replay_preset != pb.ReplayPreset.CUSTOM:
         raise CallRefused(
             "subscription.fetch.replay.preset.invalid", f"Replay preset {request.replay_preset} is not known"
         )
-    replay_id = decode_replay_id(request.replay_id)
-    if replay_id < -1:
+    try:
+        replay_id = decode_replay_id(request.replay_id)
+    except CallRefused:
+        if stale is Stale.ERROR:
+            raise
+        return Start(EARLIEST if stale is Stale.EARLIEST else LATEST)
+    if replay_id == -1:
+        return Start(EARLIEST)
+    if replay_id < 0 and stale is Stale.ERROR:
         raise InvalidReplayId(replay_id)
-    return EARLIEST if replay_id == -1 else replay_id
-
-
-def _by_size(events: list[Event]) -> list[list[Event]]:
-    """Cut into responses that any client's message limit lets through."""
-    cut: list[list[Event]] = []
-    size = _RESPONSE_BYTES
-    for event in events:
-        size += len(event.payload) + 100
-        if size > _RESPONSE_BYTES:
-            cut.append([])
-            size = len(event.payload) + 100
-        cut[-1].append(event)
-    return cut
-
-
-def _response(events: list[Event], latest: int, flow: _Flow, rpc_id: str) -> pb.FetchResponse:
-    shown = [
-        pb.ConsumerEvent(
-            event=pb.ProducerEvent(id=event.uuid, schema_id=str(event.schema_id), payload=event.payload),
-            replay_id=encode_replay_id(event.replay_id),
-        )
-        for event in events
-    ]
-    return pb.FetchResponse(
-        events=shown, latest_replay_id=encode_replay_id(latest), rpc_id=rpc_id, pending_num_requested=flow.pending
-    )
+    return Start(replay_id if replay_id >= 0 else _NEVER, stale=stale)
 
 
 def _publish_result(event: AvroEvent, answer: Published | TidegateError) -> pb.PublishResult:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.requests import Request
 
 from events.access import Access, Session
-from events.errors import InvalidSession, MalformedBody, UnknownVersion, WrongMediaType
+from events.errors import BadRequest, InvalidSession, MalformedBody, UnknownVersion, WrongMediaType
 from tidegate.kit.http import InvalidBody, json_body
 
-__all__ = ["FIRST_VERSION", "LATEST_VERSION", "base_url", "check_version", "json_object", "session_of"]
+__all__ = ["FIRST_VERSION", "LATEST_VERSION", "base_url", "check_version", "instant_ms", "json_object", "session_of"]
 
 FIRST_VERSION: Final = 31
 LATEST_VERSION: Final = 66
@@ -35,6 +36,20 @@ def check_version(text: str) -> str:
     if not re.fullmatch(r"[0-9]{1,3}\.0", text) or not FIRST_VERSION <= int(text[:-2]) <= LATEST_VERSION:
         raise UnknownVersion(text[:20])
     return text
+
+
+def instant_ms(value: object) -> int:
+    """Milliseconds since 1970 of a whole number of them or an ISO 8601 text (UTC where it has no zone); raises BadRequest."""
+    text = str(value).strip()
+    if re.fullmatch(r"[0-9]{1,15}", text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise BadRequest(
+            f"The time {text[:50]!r} cannot be read; send ISO 8601 (2026-01-31T12:00:00Z) or milliseconds since 1970"
+        ) from None
 
 
 async def json_object(request: Request) -> dict[str, Any]:

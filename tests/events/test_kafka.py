@@ -15,6 +15,7 @@ from broker.client import Admin, BatchProducer, ClientConfig, TopicPartition
 from events.errors import BusUnavailable, EventTooLarge
 from events.kafka import KafkaLog
 from events.log import LogRecord
+from events.state import EventState
 from tests.servers.tidegate_broker import TidegateBroker
 
 pytestmark = pytest.mark.anyio
@@ -129,3 +130,33 @@ async def test_a_log_that_is_not_there_is_unavailable() -> None:
     log = KafkaLog(ClientConfig("127.0.0.1:1", {"request.timeout.ms": "500"}))
     with pytest.raises(BusUnavailable, match="127.0.0.1:1"):
         await log.start()
+
+
+async def test_events_are_found_by_their_time(log: KafkaLog, topic: str) -> None:
+    await log.append(topic, [(b"k", b"v", 1_000 * number) for number in range(1, 4)])
+    assert [await log.offset_at(topic, at) for at in (0, 2_000, 2_001, 3_001)] == [1, 2, 3, None]
+
+
+async def test_servers_share_their_state_and_find_it_again(bootstrap: str) -> None:
+    logs = [KafkaLog(ClientConfig(bootstrap)) for _ in range(3)]
+    for each in logs:
+        await each.start()
+    one, other, late = (EventState(each, lambda: 1) for each in logs)
+    one.start()
+    other.start()
+    key = uuid.uuid4().hex
+    heard = asyncio.Event()
+    with other.listening(lambda changed: heard.set() if changed == f"{key}/b" else None):
+        await one.put(f"{key}/a", {"n": 1})
+        await one.put(f"{key}/a", {"n": 2})
+        await one.put(f"{key}/gone", True)
+        await one.put(f"{key}/gone", None)
+        await one.put(f"{key}/b", [3])
+        async with asyncio.timeout(10):
+            await heard.wait()
+    late.start()
+    for state in (one, other, late):
+        assert await state.under(f"{key}/") == {"a": {"n": 2}, "b": [3]}
+    for state, each in zip((one, other, late), logs, strict=True):
+        await state.stop()
+        await each.stop()

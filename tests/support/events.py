@@ -57,7 +57,7 @@ class MemoryLog:
         if self.down:
             raise BusUnavailable("The log is away")
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int | TidegateError]:
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
         if self.down:
             return [BusUnavailable("The log is away") for _ in records]
         return [await self.put(topic, key, value, ms) for key, value, ms in records]
@@ -77,6 +77,15 @@ class MemoryLog:
         self._check()
         end = len(self.topics[topic])
         return LogBounds(self.starts.get(topic, 0), end, end, self.identities.get(topic, ""))
+
+    async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
+        self._check()
+        held = (record for record in self.topics[topic][self.starts.get(topic, 0) :] if record is not None)
+        return next((record.offset for record in held if record.timestamp_ms >= timestamp_ms), None)
+
+    async def create_compacted(self, topic: str) -> None:
+        self._check()
+        self.topics.setdefault(topic, [])
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         self._check()

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -322,3 +324,84 @@ def _until(condition: Callable[[], bool]) -> None:
                 await asyncio.sleep(0.01)
 
     asyncio.run(poll())
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"),
+        ("/handshake", "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"),
+        (
+            "/20.0",
+            "400::Unsupported API version. Only API versions '31.0' and later are supported. URI format: '/cometd/66.0'",
+        ),
+    ],
+)
+def test_a_path_without_a_known_version_is_refused(service: EventsThread, path: str, said: str) -> None:
+    message = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
+    headers = {"Authorization": f"Bearer {service.token()}"}
+    (reply,) = requests.post(f"{service.url}/cometd{path}", json=message, headers=headers, timeout=10).json()
+    assert (reply["error"], reply["advice"]["reconnect"]) == (said, "none")
+
+
+def test_a_request_without_a_token_is_told_that_it_needs_one(service: EventsThread) -> None:
+    message = {"channel": "/meta/connect", "clientId": "x", "connectionType": "long-polling"}
+    (reply,) = requests.post(f"{service.url}/cometd/60.0", json=message, timeout=10).json()
+    assert (reply["error"], reply["advice"]["reconnect"]) == ("401::Request requires authentication", "none")
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            {"channel": "/meta/subscribe", "subscription": "event/X__e"},
+            "400::Channel subscriptions must start with a leading '/'",
+        ),
+        ({"channel": "/meta/subscribe"}, "400::Channel name not specified"),
+        ({"channel": "/meta/connect", "connectionType": "websocket"}, "400::Invalid connection type {websocket}"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(service: EventsThread, message: dict[str, Any], said: str) -> None:
+    client = Bayeux(service)
+    assert client.send(message | {"clientId": client.id})[0]["error"] == said
+
+
+def _subscribe(client: Bayeux, extension: dict[str, Any]) -> list[str]:
+    message = {"channel": "/meta/subscribe", "clientId": client.id, "subscription": CHANNEL, "ext": extension}
+    (reply,) = client.send(message)
+    if not reply["successful"]:
+        return [reply["error"]]
+    client.connect()
+    return numbers([found for found in client.connect(300) if "data" in found])
+
+
+def test_a_stale_replay_id_leads_where_the_subscriber_says(service: EventsThread) -> None:
+    publish(service, "old-1", "old-2")
+    for asked in (10**9, "not a number"):
+        replay = {CHANNEL: asked}
+        (refusal,) = _subscribe(Bayeux(service), {"replay": replay})
+        assert refusal.startswith("400::The replayId {")
+        client = Bayeux(service)
+        forgiven = {"replay": replay, "tidegate": {"staleReplay": "earliest"}}
+        message = {"channel": "/meta/subscribe", "clientId": client.id, "subscription": CHANNEL, "ext": forgiven}
+        assert client.send(message)[0]["successful"]
+        assert client.connect()[0]["data"]["event"]["replayId"] == 0
+        assert _subscribe(Bayeux(service), {"replay": replay, "tidegate": {"staleReplay": "latest"}}) == []
+    unknown = {"replay": {CHANNEL: -1}, "tidegate": {"staleReplay": "never"}}
+    assert _subscribe(Bayeux(service), unknown)[0].startswith("400::ext.tidegate")
+
+
+def test_events_are_replayed_from_a_time(service: EventsThread) -> None:
+    publish(service, "before")
+    records = service.memory_log.topics["Order_Shipped__e"]
+    last = max(record.timestamp_ms for record in records if record is not None)
+    while time.time() * 1000 <= last + 2:
+        time.sleep(0.001)
+    publish(service, "from-here", "and-on")
+    for said in (last + 1, datetime.fromtimestamp((last + 1) / 1000, UTC).isoformat()):
+        times = {"tidegate": {"replayFrom": {CHANNEL: said}}}
+        client = Bayeux(service)
+        message = {"channel": "/meta/subscribe", "clientId": client.id, "subscription": CHANNEL, "ext": times}
+        assert client.send(message)[0]["successful"]
+        assert numbers([found for found in client.connect() if "data" in found]) == ["from-here", "and-on"]
+    assert "cannot be read" in _subscribe(Bayeux(service), {"tidegate": {"replayFrom": {CHANNEL: "noon"}}})[0]

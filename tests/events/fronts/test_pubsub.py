@@ -268,6 +268,32 @@ def test_a_bad_fetch_request_ends_its_stream_with_a_code(
     assert refused(lambda: list(responses)) == (grpc.StatusCode[code], trailer)
 
 
+@pytest.mark.parametrize("replay_id", [b"\x7f" + b"\0" * 7, b"\x80" + b"\0" * 7, b"corrupt"])
+def test_a_bad_replay_id_leads_where_the_subscriber_says(client: Client, replay_id: bytes) -> None:
+    client.publish("kept")
+    request = client.fetch(1, replay_preset=client.pb.ReplayPreset.CUSTOM, replay_id=replay_id)
+    wish = (*client.metadata, ("tidegate-stale-replay", "earliest"))
+    responses = client.stub.Subscribe(iter([request]), metadata=wish)
+    assert next(responses).events[0].replay_id == b"\0" * 10
+    responses.cancel()
+    unknown = (*client.metadata, ("tidegate-stale-replay", "never"))
+    code = refused(lambda: list(client.stub.Subscribe(iter([request]), metadata=unknown)))
+    assert code == (grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.stale.replay.invalid")
+
+
+def test_a_subscription_can_begin_at_a_time(service: EventsThread, client: Client) -> None:
+    (result,) = client.publish("in-time")
+    number = int.from_bytes(result.replay_id[:8])
+    records = service.memory_log.topics["Order_Shipped__e"]
+    wish = (*client.metadata, ("tidegate-replay-from", str(records[number].timestamp_ms)))
+    responses = client.stub.Subscribe(iter([client.fetch(100)]), metadata=wish)
+    assert "in-time" in client.numbers(responses, 1)
+    responses.cancel()
+    unreadable = (*client.metadata, ("tidegate-replay-from", "noon"))
+    code, _ = refused(lambda: list(client.stub.Subscribe(iter([client.fetch(1)]), metadata=unreadable)))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_a_call_without_a_session_is_refused(client: Client) -> None:
     request = client.pb.TopicRequest(topic_name=TOPIC)
     for metadata in (
@@ -285,11 +311,6 @@ def test_a_subscription_ends_when_its_session_does(service: EventsThread, client
     next(responses)
     service.server.access.revoke(token)
     assert refused(lambda: list(responses))[0] is grpc.StatusCode.UNAUTHENTICATED
-
-
-def test_managed_subscriptions_are_not_offered(client: Client) -> None:
-    call = lambda: list(client.stub.ManagedSubscribe(iter([]), metadata=client.metadata))  # noqa: E731
-    assert refused(call)[0] is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_a_subscriber_that_never_reads_does_not_hold_up_another(service: EventsThread, client: Client) -> None:
@@ -325,14 +346,14 @@ def test_many_subscribers_each_get_every_event(client: Client) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.binary(max_size=300),
-    method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe"]),
+    method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe", "ManagedSubscribe"]),
 )
 def test_random_bytes_end_in_a_status_and_nothing_dies(
     service: EventsThread, client: Client, body: bytes, method: str
 ) -> None:
     path = f"/eventbus.v1.PubSub/{method}"
     try:
-        if method in ("PublishStream", "Subscribe"):
+        if method in ("PublishStream", "Subscribe", "ManagedSubscribe"):
             list(client.channel.stream_stream(path)(iter([body]), metadata=client.metadata, timeout=5))
         else:
             client.channel.unary_unary(path)(body, metadata=client.metadata, timeout=5)

@@ -1,0 +1,125 @@
+"""``ManagedSubscribe`` of the Pub/Sub API: as Subscribe, with the position committed to the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+from events.bus import EventBus, Subscription
+from events.errors import BusUnavailable, SubscriptionEnded, UnknownManagedSubscription
+from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
+from events.fronts.grpc_errors import CallRefused
+from events.managed import ManagedSubscription, ManagedSubscriptions
+from events.metrics import EventMetrics
+from events.proto import pubsub_api_pb2 as pb
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["ManagedStream"]
+
+
+class ManagedStream:
+    """One running call. ``enter`` raises when the call's session has ended."""
+
+    def __init__(
+        self,
+        subscriptions: ManagedSubscriptions,
+        subscription: ManagedSubscription,
+        topic: str,
+        bus: EventBus,
+        metrics: EventMetrics,
+        enter: Callable[[], None],
+    ) -> None:
+        self._subscriptions, self._subscription, self._topic = subscriptions, subscription, topic
+        self._bus, self._metrics, self._enter = bus, metrics, enter
+        self._id = str(uuid.uuid4())
+        self._delivered = -1
+        self._checking: asyncio.Task[None] | None = None
+
+    async def run(
+        self, first: pb.ManagedFetchRequest, requests: AsyncIterator[pb.ManagedFetchRequest], keepalive_s: float
+    ) -> AsyncGenerator[pb.ManagedFetchResponse, None]:
+        """Hold the subscription and deliver after its position; committing takes it further."""
+        start = await self._subscriptions.start(self._subscription)
+        commits = first.HasField("commit_replay_id_request")
+        flow = Flow(0 if commits and not first.num_requested else requested(first.num_requested))
+        await self._subscriptions.hold(self._subscription.name, self._id)
+        subscription = await self._bus.subscribe(self._topic, start, flow.wake)
+        self._delivered = subscription.position - 1
+
+        async def take(request: pb.ManagedFetchRequest) -> None:
+            self._enter()
+            self._check_name(request)
+            if request.HasField("commit_replay_id_request"):
+                flow.answer(await self._commit(request.commit_replay_id_request, subscription))
+                if request.num_requested == 0:
+                    return
+            flow.ask(requested(request.num_requested))
+
+        async def everything() -> None:
+            if commits:
+                flow.answer(await self._commit(first.commit_replay_id_request, subscription))
+            await flow.read(requests, take)
+
+        with self._subscriptions.listening(self._subscription.name, lambda: self._changed(flow)):
+            reading = asyncio.create_task(everything())
+            try:
+                portions = deliver(subscription, flow, keepalive_s=keepalive_s, check=self._enter)
+                async with contextlib.aclosing(portions):
+                    async for portion in portions:
+                        self._delivered = max(self._delivered, portion.latest)
+                        self._metrics.delivered.labels(self._topic, "pubsub").inc(len(portion.events))
+                        yield pb.ManagedFetchResponse(
+                            events=consumer_events(portion.events),
+                            latest_replay_id=encode_replay_id(portion.latest),
+                            rpc_id=self._id,
+                            pending_num_requested=flow.pending,
+                            commit_response=portion.answer,
+                        )
+            finally:
+                subscription.close()
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+
+    def _changed(self, flow: Flow) -> None:
+        """Look whether the subscription is still this stream's."""
+
+        async def look() -> None:
+            try:
+                await self._subscriptions.check(self._subscription.name, self._id)
+            except BusUnavailable:
+                return  # the next commit finds out
+            except TidegateError as error:
+                flow.fail(error)
+
+        self._checking = asyncio.create_task(look())
+
+    def _check_name(self, request: pb.ManagedFetchRequest) -> None:
+        """Requests after the first may leave the name out, and may not name another."""
+        held = self._subscription
+        same_name = not request.developer_name or request.developer_name.lower() == held.name.lower()
+        if not same_name or request.subscription_id not in ("", held.id, held.id[:15]):
+            raise CallRefused(
+                "subscription.managed.changed",
+                f"The stream is for managed subscription {held.name}, and a request names another; open another stream",
+            )
+
+    async def _commit(self, request: pb.CommitReplayRequest, subscription: Subscription) -> pb.CommitReplayResponse:
+        """Keep a position; what cannot be kept is said in the answer, and the stream goes on unless it is another's now."""
+        answer = pb.CommitReplayResponse(commit_request_id=request.commit_request_id, replay_id=request.replay_id)
+        try:
+            replay_id = decode_replay_id(request.replay_id)
+            if not -1 <= replay_id <= self._delivered:
+                raise CallRefused(
+                    "subscription.managed.commit.invalid",
+                    f"Replay ID {replay_id} was not delivered on this stream, whose latest is {self._delivered}",
+                )
+            await self._subscriptions.commit(self._subscription.name, self._id, replay_id, subscription.identity)
+        except (SubscriptionEnded, UnknownManagedSubscription):
+            raise
+        except TidegateError as error:
+            answer.error.CopyFrom(pb.Error(code=pb.ErrorCode.COMMIT, msg=error.message))
+        answer.process_time = time.time_ns() // 1_000_000
+        return answer

@@ -1,0 +1,192 @@
+"""The part of Salesforce's Tooling API that sets up subscribing: ``/services/data/vNN.0/tooling``.
+
+Records are created, read, changed and deleted at ``sobjects/{type}``, and found by ``query`` with a SELECT over one type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from events.access import Access
+from events.errors import InvalidMetadata, MalformedBody, MalformedQuery, ResourceNotFound
+from events.fronts.requests import check_version, json_object, session_of
+from events.managed import ManagedSubscription, ManagedSubscriptions
+from tidegate.kit.http import json_response
+
+__all__ = ["ManagedSubscriptionRecords", "ToolingFront", "ToolingRecords"]
+
+_QUERY: Final = re.compile(
+    r"\s*SELECT\s+(?P<fields>[\w.]+(?:\s*,\s*[\w.]+)*)\s+FROM\s+(?P<type>\w+)"
+    r"(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+ORDER\s+BY\s+\w+(?:\s+(?:ASC|DESC))?)?(?:\s+LIMIT\s+(?P<limit>\d{1,6}))?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONDITION: Final = re.compile(r"\s*([\w.]+)\s*=\s*'((?:[^'\\]|\\.)*)'\s*")
+
+
+class ToolingRecords(Protocol):
+    """The records of one type. A record is an object with Id, DeveloperName, FullName and Metadata."""
+
+    async def all(self) -> Sequence[Mapping[str, Any]]: ...
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        """The id of the new record; raises InvalidMetadata, also where there is one of this name."""
+        ...
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None: ...
+
+    async def delete(self, full_name: str) -> None: ...
+
+
+class ToolingFront:
+    """The routes; ``types`` are the records by type name."""
+
+    def __init__(self, access: Access, types: Mapping[str, ToolingRecords]) -> None:
+        self._access, self._types = access, {name.lower(): (name, records) for name, records in types.items()}
+
+    def routes(self) -> list[Route]:
+        base = "/services/data/v{version}/tooling"
+        return [
+            Route(path + slash, handler, methods=methods)
+            for path, handler, methods in (
+                (f"{base}/query", self.query, ["GET"]),
+                (f"{base}/sobjects/{{type}}", self.create, ["POST"]),
+                (f"{base}/sobjects/{{type}}/{{id}}", self.record, ["GET", "PATCH", "DELETE"]),
+            )
+            for slash in ("", "/")
+        ]
+
+    async def query(self, request: Request) -> Response:
+        self._enter(request)
+        text = request.query_params.get("q", "")
+        match = _QUERY.fullmatch(text)
+        if match is None:
+            raise MalformedQuery(
+                f"The query is not SELECT fields FROM type WHERE field = 'value' LIMIT n: {text[:200]}"
+            )
+        name, records = self._of_type(match["type"])
+        conditions = _conditions(match["where"])
+        found = [
+            record
+            for record in await records.all()
+            if all(str(_value(record, field)).lower() == value.lower() for field, value in conditions)
+        ][: int(match["limit"] or 2000)]
+        fields = [field.strip() for field in match["fields"].split(",")]
+        base = f"/services/data/v{request.path_params['version']}/tooling/sobjects/{name}"
+        shown = [
+            {"attributes": {"type": name, "url": f"{base}/{record['Id']}"}}
+            | {_known(record, field): _value(record, field) for field in fields}
+            for record in found
+        ]
+        answer = {"size": len(shown), "totalSize": len(shown), "done": True, "queryLocator": None}
+        return json_response(answer | {"entityTypeName": name, "records": shown})
+
+    async def create(self, request: Request) -> Response:
+        self._enter(request)
+        _, records = self._of_type(request.path_params["type"])
+        body = await json_object(request)
+        full_name = body.get("FullName", body.get("DeveloperName"))
+        if not isinstance(full_name, str):
+            raise InvalidMetadata("Required fields are missing: [FullName]", fields=("FullName",))
+        made = await records.create(full_name, _metadata(body))
+        return json_response({"id": made, "success": True, "errors": [], "warnings": [], "infos": []}, 201)
+
+    async def record(self, request: Request) -> Response:
+        self._enter(request)
+        name, records = self._of_type(request.path_params["type"])
+        wanted = request.path_params["id"]
+        held = next((one for one in await records.all() if wanted in (one["Id"], one["Id"][:15])), None)
+        if held is None:
+            raise ResourceNotFound
+        if request.method == "DELETE":
+            await records.delete(held["FullName"])
+            return Response(status_code=204)
+        if request.method == "PATCH":
+            await records.update(held["FullName"], _metadata(await json_object(request)))
+            return Response(status_code=204)
+        return json_response({"attributes": {"type": name, "url": request.url.path}} | dict(held))
+
+    def _enter(self, request: Request) -> None:
+        session_of(request, self._access)
+        check_version(request.path_params["version"])
+
+    def _of_type(self, name: str) -> tuple[str, ToolingRecords]:
+        found = self._types.get(name.lower())
+        if found is None:
+            raise ResourceNotFound
+        return found
+
+
+class ManagedSubscriptionRecords:
+    """ManagedEventSubscription."""
+
+    def __init__(self, subscriptions: ManagedSubscriptions) -> None:
+        self._subscriptions = subscriptions
+
+    async def all(self) -> Sequence[Mapping[str, Any]]:
+        return [_managed_record(one) for one in await self._subscriptions.all()]
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        if any(one.name.lower() == full_name.lower() for one in await self._subscriptions.all()):
+            raise InvalidMetadata(f"A ManagedEventSubscription {full_name} exists already", fields=("FullName",))
+        return (await self._subscriptions.define(full_name, metadata)).id
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None:
+        await self._subscriptions.define(full_name, metadata)
+
+    async def delete(self, full_name: str) -> None:
+        await self._subscriptions.delete(full_name)
+
+
+def _managed_record(one: ManagedSubscription) -> dict[str, Any]:
+    return {
+        "Id": one.id,
+        "DeveloperName": one.name,
+        "FullName": one.name,
+        "MasterLabel": one.label,
+        "TopicName": one.topic_name,
+        "State": one.state,
+        "Metadata": one.metadata,
+    }
+
+
+def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = body.get("Metadata")
+    if not isinstance(metadata, dict):
+        raise MalformedBody("'Metadata' is an object with the fields of the record")
+    return metadata
+
+
+def _conditions(where: str | None) -> list[tuple[str, str]]:
+    """``field = 'value'``, joined with AND."""
+    found, position = [], 0
+    text = where or ""
+    while position < len(text):
+        match = _CONDITION.match(text, position)
+        if match is None:
+            raise MalformedQuery(f"unexpected token: {text[position : position + 50]!r}; only field = 'value' is read")
+        found.append((match[1], re.sub(r"\\(.)", r"\1", match[2])))
+        position = match.end()
+        if position < len(text):
+            if text[position : position + 4].upper() != "AND ":
+                raise MalformedQuery(
+                    f"unexpected token: {text[position : position + 50]!r}; conditions are joined by AND"
+                )
+            position += 4
+    return found
+
+
+def _known(record: Mapping[str, Any], field: str) -> str:
+    found = next((name for name in record if name.lower() == field.lower()), None)
+    if found is None:
+        raise MalformedQuery(f"No such column '{field[:100]}' on this entity", fields=(field[:100],))
+    return found
+
+
+def _value(record: Mapping[str, Any], field: str) -> Any:
+    return record[_known(record, field)]
