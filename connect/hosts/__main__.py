@@ -18,6 +18,7 @@ def main() -> None:
     # The worker asks a host that does not answer for its stacks: this works while no Python code can run.
     faulthandler.register(signal.SIGUSR2, int(sys.argv[2]), all_threads=True)
     logs.configure(os.environ.get("TIDEGATE_LOG_LEVEL", "INFO"))
+    logs.threads_inherit()
     TaskHost(socket.socket(fileno=int(sys.argv[1]))).serve()
     # The worker is gone. Whoever replaces it starts the same tasks again, so these must not go on for a moment more.
     os._exit(0)

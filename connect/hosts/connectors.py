@@ -11,7 +11,7 @@ from connect.clients import patiently
 from connect.connector_config import CommonConfig
 from connect.stores.offsets import canonical
 from tidegate.kit.config import parse
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import about, logger
 
 if TYPE_CHECKING:
     from connect.hosts.link import ThreadedLink
@@ -37,7 +37,8 @@ class HostedConnector:
         self._placeholders = {key: text for key, text in stored.items() if properties[key] != text}
         self._common = parse(CommonConfig, properties)
         self._stopping = threading.Event()
-        self._connector = cls(parse(cls.config_class, properties), self._properties, self)
+        with about(connector=name):
+            self._connector = cls(parse(cls.config_class, properties), self._properties, self)
 
     @property
     def name(self) -> str:
@@ -61,7 +62,8 @@ class HostedConnector:
         self._link.event("reconfigure", connector=self._name)
 
     def start(self) -> None:
-        self._connector.start()
+        with about(connector=self._name):
+            self._connector.start()
 
     def plan(self) -> list[dict[str, str]]:
         """The tasks' properties, with the placeholders that the connector's have: they will be stored.
@@ -69,15 +71,17 @@ class HostedConnector:
         Raises ConnectError where there are more tasks than ``tasks.max`` and that is enforced.
         """
         limit = self._common.tasks_max
-        planned = [dict(properties) for properties in self._connector.task_properties(limit)]
+        with about(connector=self._name):
+            planned = [dict(properties) for properties in self._connector.task_properties(limit)]
         if len(planned) > limit:
             text = f"The connector {self._name} has generated {len(planned)} tasks, which is greater than {limit}, the "
             text += "maximum number of tasks it is configured to create (tasks.max)"
             if self._common.tasks_max_enforce:
                 raise ConnectError(text)
-            log.warning(text)
+            log.warning(text, connector=self._name)
         return [task | {key: text for key, text in self._placeholders.items() if key in task} for task in planned]
 
     def stop(self) -> None:
         self._stopping.set()
-        self._connector.stop()
+        with about(connector=self._name):
+            self._connector.stop()

@@ -21,7 +21,7 @@ from connect.hosts.restarts import Restarts
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import about, logger
 
 if TYPE_CHECKING:
     from connect.hosts.link import ThreadedLink
@@ -80,7 +80,8 @@ class HostedTask:
         self._told_hang = False
         self._restarts = Restarts(common)
         self._runner: Runner | None = None
-        self._thread = threading.Thread(target=self._run, name=f"{setup.connector}-{setup.task}", daemon=True)
+        self._about = {"connector": setup.connector, "task": setup.task}
+        self._thread = threading.Thread(target=self._run_named, name=f"{setup.connector}-{setup.task}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -96,13 +97,17 @@ class HostedTask:
         self._control.stop()
         self._thread.join(min(_PATIENCE_S, timeout_s))
         if self._thread.is_alive() and self._runner is not None:
-            with suppress(Exception):
+            with suppress(Exception), about(**self._about):
                 self._runner.interrupt()
             self._thread.join(max(0.0, timeout_s - _PATIENCE_S))
         return not self._thread.is_alive()
 
     def statistics(self) -> dict[str, Any]:
         return self._runner.statistics() if self._runner is not None else {}
+
+    def _run_named(self) -> None:
+        with about(**self._about):
+            self._run()
 
     def _run(self) -> None:
         """The task from its first start to its last stop: started again after failures as ``task.restart.*`` says."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import sys
-from typing import Literal
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, Final, Literal
 
 # structlog draws tracebacks with rich where that is installed, and loads it at once: 0.1 s of processor time for each of the
 # services, whose logs are JSON. Where rich is loaded already, it is used.
@@ -14,7 +17,7 @@ import structlog  # noqa: E402
 if sys.modules["rich"] is None:
     del sys.modules["rich"]
 
-__all__ = ["Format", "configure", "logger"]
+__all__ = ["Format", "about", "configure", "logger", "threads_inherit"]
 
 _TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn")
 """Libraries whose INFO is our DEBUG."""
@@ -66,3 +69,23 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
     """The logger of a module: ``log = logger(__name__)``, then ``log.info("what happened", connector=name)``."""
     bound: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
     return bound
+
+
+def about(**facts: Any) -> AbstractContextManager[Any]:
+    """Within this, every line of this thread (or asyncio task) names ``facts``, those of libraries too. What a line says
+    itself goes first. Coroutines that are given to another thread's loop take them along."""
+    return structlog.contextvars.bound_contextvars(**facts)
+
+
+_start: Final = threading.Thread.start
+
+
+def threads_inherit() -> None:
+    """Have threads that are started from now on, in this process, name in their lines what their starter was ``about``."""
+
+    def start(thread: threading.Thread) -> None:
+        context, run = contextvars.copy_context(), thread.run
+        thread.run = lambda: context.run(run)  # type: ignore[method-assign]
+        _start(thread)
+
+    threading.Thread.start = start  # type: ignore[method-assign, assignment]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextvars
 import os
 import threading
 from collections.abc import Coroutine
@@ -26,7 +27,8 @@ class _Background:
         with self._lock:
             if self._loop is None or self._pid != os.getpid():
                 self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="kafka clients", daemon=True).start()
+                thread = threading.Thread(target=self._loop.run_forever, name="kafka clients", daemon=True)
+                contextvars.Context().run(thread.start)  # it serves all, not only whoever came first
             return self._loop
 
 
