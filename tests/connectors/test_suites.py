@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from connect.testing import SinkSuite, SourceSuite
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.files.source import FileStreamSourceConnector
 from connectors.hdfs.sink import HdfsSinkConnector
+from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
+from tests.connectors.jdbc.sink_places import DuckDbPlace, PostgresPlace, SinkPlace, SqlitePlace
 from tests.servers.hdfs import HdfsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
@@ -94,6 +96,45 @@ class TestFileStreamSink(SinkSuite):
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         return [int(line) for line in Path(properties["file"]).read_text().split()]
+
+
+class JdbcSinkSuite(SinkSuite):
+    connector_class = JdbcSinkConnector
+    exactly_once = True
+    place: SinkPlace
+
+    @pytest.fixture
+    def properties(self) -> Mapping[str, str]:
+        return self.place.properties() | {
+            "topics": self.topic,
+            "auto.create": "true",
+            "tidegate.offsets.table": "offsets",
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return [n for (n,) in self.place.ask("SELECT id FROM suite")]
+
+
+class TestJdbcSinkOnSqlite(JdbcSinkSuite):
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path: Path) -> None:
+        self.place = SqlitePlace(tmp_path)
+
+
+class TestJdbcSinkOnDuckDb(JdbcSinkSuite):
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path: Path) -> None:
+        self.place = DuckDbPlace(tmp_path)
+
+
+@pytest.mark.servers
+class TestJdbcSinkOnPostgres(JdbcSinkSuite):
+    @pytest.fixture(autouse=True)
+    def _place(self, postgres_server: PostgresServer) -> Iterator[None]:
+        place = PostgresPlace(postgres_server)
+        self.place = place
+        yield
+        place.close()
 
 
 class TestLocalSink(SinkSuite):

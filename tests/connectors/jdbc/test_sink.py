@@ -1,0 +1,203 @@
+"""The JDBC sinks on real databases, through their task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connect.api import ConnectError, Record, Schema, SchemaType, TopicPartition
+from connectors.jdbc.sink import DebeziumSinkConnector
+from tests.connectors.jdbc.sink_places import (
+    KEY,
+    PLACE,
+    DuckDbPlace,
+    MariaDbPlace,
+    PostgresPlace,
+    SinkPlace,
+    SqlitePlace,
+    batch,
+    row,
+)
+
+BY_KEY = {"pk_mode": "record_key", "auto_create": "true"}
+UPSERT = {**BY_KEY, "insert_mode": "upsert", "delete_enabled": "true"}
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        "duckdb",
+        pytest.param("postgres", marks=pytest.mark.servers),
+        pytest.param("mariadb", marks=pytest.mark.servers),
+    ]
+)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkPlace]:
+    if request.param == "sqlite":
+        yield SqlitePlace(tmp_path)
+    elif request.param == "duckdb":
+        yield DuckDbPlace(tmp_path)
+    else:
+        made: Any = {"postgres": PostgresPlace, "mariadb": MariaDbPlace}[request.param](
+            request.getfixturevalue(f"{request.param}_server")
+        )
+        yield made
+        made.close()
+
+
+def names(place: SinkPlace) -> list[tuple[Any, ...]]:
+    return place.ask("SELECT id, name FROM t ORDER BY id")
+
+
+def test_upserts_and_deletes_leave_the_last_of_each_key(place: SinkPlace) -> None:
+    with place.bench(**UPSERT).sink(PLACE) as running:
+        running.task.put([batch(0, [row(1), row(2), row(2, "again")])])
+        running.task.put([batch(3, [row(1, None), row(3), row(3, None), row(4), row(2, None), row(2, "back")])])
+        assert names(place) == [(2, "back"), (4, "name 4")]
+        assert running.context.errant == []
+
+
+def test_update_changes_only_rows_that_are_there(place: SinkPlace) -> None:
+    with place.bench(**UPSERT).sink(PLACE) as running:
+        running.task.put([batch(0, [row(1), row(2)])])
+    with place.bench(insert_mode="update", pk_mode="record_value", pk_fields="id").sink(PLACE) as running:
+        running.task.put([batch(0, [row(2, "changed"), row(9)])])
+    assert names(place) == [(1, "name 1"), (2, "changed")]
+
+
+def test_rows_that_the_database_refuses_are_reported_in_its_words_and_the_rest_written(place: SinkPlace) -> None:
+    with place.bench(**BY_KEY).sink(PLACE) as running:
+        running.task.put([batch(0, [row(1)])])
+        running.task.put([batch(1, [*(row(n) for n in range(2, 40)), row(1, "twice"), row(5, "twice"), row(40)])])
+        assert [number for number, _ in names(place)] == list(range(1, 41))
+        assert {(record.key["id"], record.value["name"]) for record, _ in running.context.errant} == {
+            (1, "twice"),
+            (5, "twice"),
+        }
+        said = str(running.context.errant[0][1])
+        assert any(word in said for word in ("duplicate", "UNIQUE", "Duplicate"))
+
+
+def test_columns_are_added_and_others_are_told(place: SinkPlace) -> None:
+    wider = Schema.struct({"id": Schema(SchemaType.INT64), "size": Schema(SchemaType.INT32, default=7)})
+    with place.bench(**BY_KEY).sink(PLACE) as running:
+        running.task.put([batch(0, [row(1)])])
+        with pytest.raises(ConnectError, match=r"has no column size: .*auto.evolve=true"):
+            running.task.put([batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
+    with place.bench(**BY_KEY, auto_evolve="true").sink(PLACE) as running:
+        running.task.put([batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
+    assert place.ask("SELECT id, size FROM t ORDER BY id")[1] == (2, 3)
+
+
+def test_a_missing_table_and_an_empty_record_are_told(place: SinkPlace) -> None:
+    with place.bench().sink(PLACE) as running:
+        with pytest.raises(ConnectError, match=r"is missing in .*auto.create=true"):
+            running.task.put([batch(0, [row(1)])])
+    with place.bench(**BY_KEY).sink(PLACE) as running:
+        running.task.put([batch(0, [row(1), row(2, None), row(3)])])
+        assert [record.key for record, _ in running.context.errant] == [{"id": 2}]
+        assert "delete.enabled" in str(running.context.errant[0][1])
+    assert [number for number, _ in names(place)] == [1, 3]
+
+
+def test_the_key_may_be_the_place_in_the_log(place: SinkPlace) -> None:
+    with place.bench(pk_mode="kafka", auto_create="true", fields_whitelist="name", insert_mode="upsert").sink(
+        PLACE
+    ) as running:
+        for _ in range(2):
+            running.task.put([batch(5, [row(1), row(2)])])
+    found = place.ask("SELECT * FROM t ORDER BY 3")
+    assert found == [("t", 0, 5, "name 1"), ("t", 0, 6, "name 2")]
+
+
+def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:
+    bench = place.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
+    with bench.sink(PLACE) as running:
+        running.task.put([batch(0, [row(1), row(2)])])
+        with bench.sink(PLACE, TopicPartition("t", 1)) as second:
+            assert second.context.rewinds == {PLACE: 2}
+            second.task.put([batch(0, [row(1), row(2), row(3)]), batch(0, [row(4)], partition=1)])
+            with pytest.raises(ConnectError, match="fenced"):
+                running.task.put([batch(2, [row(3)])])
+    assert [number for number, _ in names(place)] == [1, 2, 3, 4]
+    bench.connector_class.alter_offsets(
+        bench.properties, [({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
+    )
+    with bench.sink(PLACE) as running:
+        assert running.context.rewinds == {PLACE: 1}
+
+
+def test_an_instant_is_written_as_the_clock_of_the_time_zone(place: SinkPlace) -> None:
+    with place.bench(**BY_KEY, db_timezone="America/New_York").sink(PLACE) as running:
+        running.task.put([batch(0, [row(1)])])
+    expected = datetime(2024, 7, 1, 8) if place.exact_times else 1_719_835_200_000
+    assert place.ask("SELECT happened FROM t") == [(expected,)]
+
+
+def test_debeziums_events_are_taken_for_what_they_say(place: SinkPlace) -> None:
+    after = Schema.struct(
+        {
+            "id": Schema(SchemaType.INT64),
+            "name": Schema(SchemaType.STRING, optional=True),
+            "seen": Schema(SchemaType.INT64, optional=True, name="io.debezium.time.MicroTimestamp", version=1),
+        },
+        optional=True,
+    )
+    source = Schema.struct({"table": Schema(SchemaType.STRING)})
+    text = Schema(SchemaType.STRING)
+    envelope = Schema.struct({"before": after, "after": after, "source": source, "op": text}, optional=True)
+
+    def event(op: str, n: int, name: str = "") -> Record:
+        image = {"id": n, "name": name, "seen": 1_000_001}
+        value = {"before": None, "after": None if op == "d" else image, "source": {"table": "people"}, "op": op}
+        return Record("t", None if op == "-" else value, envelope, {"id": n}, KEY)
+
+    keys = {
+        "collection.name.format": "${source.table}",
+        "insert.mode": "upsert",
+        "primary.key.mode": "record_key",
+        "delete.enabled": "true",
+        "schema.evolution": "basic",
+    }
+    with place.bench(DebeziumSinkConnector, keys).sink(PLACE) as running:
+        events = [event("c", 1, "a"), event("r", 2, "b"), event("u", 1, "c"), event("d", 2), event("-", 2)]
+        running.task.put([batch(0, events)])
+    seen = datetime(1970, 1, 1, 0, 0, 1, 1) if place.exact_times else 1000
+    assert place.ask("SELECT * FROM people") == [(1, "c", seen)]
+
+
+def test_preview_shows_statements_and_changes_nothing(place: SinkPlace) -> None:
+    shown = list(place.bench(**UPSERT).unstarted().preview([batch(0, [row(1), row(2)])]))
+    assert shown[0].startswith("CREATE TABLE") and "2 rows" in shown[1]
+    with pytest.raises(Exception, match="t"):
+        names(place)
+
+
+changes = st.lists(
+    st.tuples(st.integers(0, 5), st.none() | st.text(max_size=3).filter(lambda t: "\0" not in t)), max_size=30
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(puts=st.lists(changes, max_size=3))
+def test_any_sequence_of_changes_ends_as_a_dictionary_would(puts: list[Any], tmp_path_factory: Any) -> None:
+    place = SqlitePlace(tmp_path_factory.mktemp("changes"))
+    model: dict[int, str] = {}
+    with place.bench(**UPSERT).sink(PLACE) as running:
+        running.task.put([batch(0, [row(99, "first")])])
+        offset = 1
+        for put in puts:
+            records = [row(n, None if name is None else name + "!") for n, name in put]
+            if records:
+                running.task.put([batch(offset, records)])
+            offset += len(records)
+            for n, name in put:
+                model.pop(n, None)
+                if name is not None:
+                    model[n] = name + "!"
+        assert dict(names(place)) == model | {99: "first"}
