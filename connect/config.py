@@ -117,6 +117,19 @@ class WorkerConfig(GroupConfig, HostConfig, RestConfig):
         importance="low",
         doc="Bytes that one source task may have sent without acknowledgement before it waits.",
     )
+    plugin_path: list[str] = key(
+        "plugin.path",
+        default=[],
+        importance="low",
+        doc="Folders with Python modules of connectors; their classes go by module:Class. What else lies there, or is not "
+        "there, does no harm.",
+    )
+    plugin_reload: bool = key(
+        "plugin.reload",
+        default=False,
+        importance="low",
+        doc="For development: connectors from plugin.path are started again, with their new code, when a file there changes.",
+    )
     producer: dict[str, str] = family("producer.", doc="Client settings of producers only.")
     consumer: dict[str, str] = family("consumer.", doc="Client settings of consumers only.")
     admin: dict[str, str] = family("admin.", doc="Client settings of admin clients only.")

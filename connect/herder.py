@@ -212,6 +212,22 @@ class Herder:
 
         await reconciler.carry_out(name, stop)
 
+    async def reload(self, concerns: Callable[[Mapping[str, str]], bool]) -> list[str]:
+        """Start the connectors whose configuration this ``concerns``, and their tasks, again in new processes; their names."""
+        assert self._reconciler is not None
+        await self._worker.retire_hosts()
+        names = [name for name in self._reconciler.running if self._concerned(name, concerns)]
+        for name in names:
+            running = self._running(name)
+            tell = self._reconciler.status(State.RESTARTING, running.version)
+            here = self.group.has(Item(name, CONNECTOR))
+            await self._stop_parts(name, connector=here, tasks=list(running.tasks), tell=tell)
+        return names
+
+    def _concerned(self, name: str, concerns: Callable[[Mapping[str, str]], bool]) -> bool:
+        stored = self.configs.connectors.get(name)
+        return stored is not None and stored.target is not TargetState.STOPPED and concerns(stored.config)
+
     async def _carry_out_restart(self, name: str) -> None:
         """This worker's part of a restart with its tasks, which all workers read of in the config topic."""
         assert self._reconciler is not None

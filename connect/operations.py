@@ -130,6 +130,7 @@ class Operations:
         judged = await self._worker.validate(whole)
         if judged["errors"]:
             raise InvalidConnector(judged["errors"])
+        self._plugins.learn(whole.get("connector.class") or "", judged["type"], judged["version"])
         for key, near in judged["unknown"].items():
             hint = {"nearest": near} if near is not None else {}
             log.warning("nobody knows this key of the connector", connector=name, key=key, **hint)
@@ -187,10 +188,18 @@ class Operations:
     async def offsets(self, name: str) -> dict[str, Any]:
         """How far a connector has come."""
         config = self._stored(name).config
+        await self._learn(config)
         if self.type_of(config) != _SOURCE:
             return {"offsets": await self._positions.of_sink(name, config)}
         found = await self._positions.of_source(name, config)
         return {"offsets": [{"partition": one["partition"], "offset": one["offset"]} for one in found]}
+
+    async def _learn(self, config: Mapping[str, str]) -> None:
+        """Have a task host say what a connector is that nobody declares."""
+        class_name = config.get("connector.class", "")
+        if self._plugins.find(class_name, *CONNECTORS) is None:
+            judged = await self._worker.validate(config)
+            self._plugins.learn(class_name, judged["type"], judged["version"])
 
     async def change_offsets(self, name: str, changes: Changes | None) -> dict[str, str]:
         """Set and forget positions of a stopped connector, all of them where ``changes`` is None."""
@@ -202,6 +211,7 @@ class Operations:
                     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
                     f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
                 )
+            await self._learn(stored.config)
             is_source = self.type_of(stored.config) == _SOURCE
             change = self._positions.change_source if is_source else self._positions.change_sink
             return {"message": await change(name, stored.config, changes)}

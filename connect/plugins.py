@@ -41,12 +41,20 @@ _SUFFIXES: Final = {
 }
 
 
-def load_plugins(modules: Sequence[str] = (), *, entry_points: bool = True) -> PluginRegistry:
-    """The plugins of the given modules (import paths), of this package and of installed distributions."""
+def load_plugins(
+    modules: Sequence[str] = (), *, found: Sequence[str] = (), entry_points: bool = True
+) -> PluginRegistry:
+    """The plugins of the given modules (import paths), of this package and of installed distributions; and of modules that
+    were ``found`` in folders, which are left out where they do not work."""
     manager = pluggy.PluginManager("tidegate")
     manager.add_hookspecs(hookspecs)
     for module in dict.fromkeys((*BUILT_IN, *modules)):
         manager.register(importlib.import_module(module), name=module)
+    for module in found:
+        try:
+            manager.register(importlib.import_module(module), name=module)
+        except Exception:
+            log.exception("plugins left out: their module cannot be imported", module=module)
     if entry_points:
         manager.load_setuptools_entrypoints("tidegate")
     declared: list[Plugin] = []
@@ -81,6 +89,13 @@ class PluginRegistry:
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self.plugins: tuple[Plugin, ...] = tuple(plugins)
+        self._learned: dict[str, Plugin] = {}
+
+    def learn(self, class_name: str, kind: str, version: str) -> None:
+        """Take note of what a task host says of a connector that is called ``module:Class``: nobody else imports it."""
+        types = {"source": PluginType.SOURCE, "sink": PluginType.SINK}
+        if kind in types and self.find(class_name, *CONNECTORS) is None:
+            self._learned[class_name] = Plugin(types[kind], class_name, (class_name,), version)
 
     @cached_property
     def _by_full_name(self) -> dict[tuple[PluginType, str], Plugin]:
@@ -119,7 +134,8 @@ class PluginRegistry:
             for kind in types or _ORDER:
                 if (kind, name) in index:
                     return index[kind, name]
-        return None
+        learned = self._learned.get(name)
+        return learned if learned is not None and (not types or learned.type in types) else None
 
     def connector(self, name: str) -> Plugin:
         """The connector of that name; raises UnknownPlugin with Kafka Connect's text and the connectors there are."""

@@ -202,6 +202,7 @@ class Reconciler:
             running.planned, running.plan_due = True, False
             await self._failed(name, running, error)
             return
+        self._plugins.learn(stored.config.get("connector.class", ""), started["type"], started["version"])
         running.version = started["version"]
         await self._put_connector(name, self._status_of(stored, running.version))
 
@@ -250,7 +251,9 @@ class Reconciler:
         if not missing or stored.committed_at > self._group.position:
             return
         offsets: list[dict[str, Any]] = []
-        if self._type_of(stored.config) == PluginType.SOURCE.value:
+        if (
+            self._type_of(stored.config) != PluginType.SINK.value
+        ):  # a class that only its task host knows may be a source
             offsets = await self.offsets_of(name)
         for number in missing:
             await self._start_task((name, number), stored, running, wanted[number], offsets)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.routing import BaseRoute
@@ -26,6 +28,7 @@ from connect.herder import Herder
 from connect.loggers import Loggers
 from connect.metrics import WorkerCollector, connectors_here
 from connect.operations import Operations
+from connect.plugin_path import hook_modules, python_folders, uses, watch
 from connect.plugins import PluginRegistry, load_plugins
 from connect.positions import Positions
 from connect.routes import admin_routes, all_routes
@@ -77,9 +80,12 @@ class ConnectServer:
         self._peers = Peers(tls=peer_tls(self._properties, self._config))
         self._faces: Faces | None = None
         self._cluster_id = ""
+        self._reloading: asyncio.Task[None] | None = None
 
     async def start(self) -> Mapping[str, str]:
-        plugins = load_plugins(self._plugin_modules)
+        folders = python_folders(self._config.plugin_path)
+        sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]  # task hosts get the same
+        plugins = load_plugins(self._plugin_modules, found=hook_modules(folders))
         faces = self._faces = Faces(self._properties, self._config)
         guards = (
             [user_guard(self._config.login_config)] if self._config.asks_users and self._config.login_config else []
@@ -134,6 +140,8 @@ class ConnectServer:
         addresses = await faces.start(app, admin)
         herder.worker_id = self._worker_id()
         await self._take_part(herder, operations)
+        if self._config.plugin_reload and folders:
+            self._reloading = asyncio.create_task(_reload(herder, plugins, folders), name="reload plugins")
         return addresses
 
     @staticmethod
@@ -183,6 +191,8 @@ class ConnectServer:
         await membership.wait_settled_for(_FIRST_ROUND_S)
 
     async def stop(self) -> None:
+        if self._reloading is not None:
+            self._reloading.cancel()
         if self._faces is not None:
             await self._faces.stop()
         if self._herder is not None:
@@ -265,6 +275,18 @@ class ConnectServer:
             if store.failure is not None:
                 return 500, "unhealthy", f"Worker cannot follow its internal topics: {store.failure}"
         return 200, "healthy", "Worker has completed startup and is ready to handle requests."
+
+
+async def _reload(herder: Herder, plugins: PluginRegistry, folders: Sequence[Path]) -> None:
+    async def on_change(files: list[str]) -> None:
+        try:
+            connectors = await herder.reload(lambda config: uses(config, folders, plugins))
+        except TidegateError as error:
+            log.error("not everything could be started again with its new code", files=files, error=str(error))  # noqa: TRY400
+        else:
+            log.info("code has changed; started again", files=files, connectors=connectors)
+
+    await watch(folders, on_change)
 
 
 def _commit() -> str:

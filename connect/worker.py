@@ -72,6 +72,8 @@ class _Host:
     process: HostProcess
     own: bool
     """Whether it is for one task alone (``task.isolation=process``)."""
+    retired: bool = False
+    """Whether nothing is to be started in it any more, since its code is old; it ends with what runs in it."""
     connectors: set[str] = field(default_factory=set)
     tasks: set[TaskId] = field(default_factory=set)
 
@@ -178,6 +180,7 @@ class Worker:
                 host.connectors.discard(name)
                 async with asyncio.timeout(self._stop_timeout_s + _STOP_MARGIN_S):
                     await host.process.call("stop_connector", name=name)
+                await self._end_retired()
 
     async def start_task(
         self,
@@ -240,6 +243,18 @@ class Worker:
             log.warning("task did not stop in time; its host is replaced", connector=task[0], task=task[1])
             await self._replace(host, f"moved: task {task[1]} of {task[0]} did not stop and took its host along")
         elif host.own and not host.tasks:
+            self._hosts.remove(host)
+            await host.process.stop(self._stop_timeout_s)
+        await self._end_retired()
+
+    async def retire_hosts(self) -> None:
+        """Start everything in new processes from now on: there is new code. What runs goes on until it is stopped."""
+        for host in self._hosts:
+            host.retired = True
+        await self._end_retired()
+
+    async def _end_retired(self) -> None:
+        for host in [host for host in self._hosts if host.retired and not host.load]:
             self._hosts.remove(host)
             await host.process.stop(self._stop_timeout_s)
 
@@ -311,7 +326,7 @@ class Worker:
     async def _shared_host(self) -> _Host:
         """The least loaded shared host; a new one while there are fewer than processors and none is idle."""
         async with self._starting:
-            shared = [host for host in self._hosts if not host.own and host.process.alive]
+            shared = [host for host in self._hosts if not host.own and not host.retired and host.process.alive]
             idle = [host for host in shared if not host.load]
             if idle or len(shared) >= self._limit:
                 return (idle or sorted(shared, key=lambda host: host.load))[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,6 +16,7 @@ from connect.hosts.connectors import HostedConnector
 from connect.hosts.link import ThreadedLink
 from connect.hosts.tasks import HostedTask, TaskSetup
 from connect.loggers import set_level
+from connect.plugin_path import hook_modules, python_folders
 from connect.plugins import PluginRegistry, load_plugins
 from connect.providers import resolved
 from connect.unknown_keys import unknown_keys
@@ -64,9 +66,11 @@ class TaskHost:
     def setup(self, plugin_modules: list[str], worker: dict[str, str], levels: dict[str, str]) -> None:
         for namespace, level in levels.items():
             set_level(namespace, level)
-        self._plugins = load_plugins(plugin_modules)
+        config = parse(WorkerConfig, worker)
+        # Bytecode is told from newer sources by the second only, which is too coarse for whoever writes and tries.
+        sys.dont_write_bytecode = sys.dont_write_bytecode or config.plugin_reload
+        self._plugins = load_plugins(plugin_modules, found=hook_modules(python_folders(config.plugin_path)))
         self._worker = worker
-        parse(WorkerConfig, worker)
         self._stats = threading.Thread(target=self._tell_statistics, name="statistics", daemon=True)
         self._stats.start()
 
@@ -77,8 +81,14 @@ class TaskHost:
         for name, value in given.items():
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))
-        unknown = dict(unknown_keys(infos, properties))
-        return {"infos": infos.to_json(), "type": infos.type.value, "errors": infos.errors, "unknown": unknown}
+        version = self._plugins.connector(given.get("connector.class", "")).version
+        return {
+            "infos": infos.to_json(),
+            "type": infos.type.value,
+            "version": version,
+            "errors": infos.errors,
+            "unknown": dict(unknown_keys(infos, properties)),
+        }
 
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""
