@@ -106,6 +106,18 @@ class EventsClient:
 
         return from_avro(self.describe(event)["schema"])
 
+    def triggers(self) -> dict[str, Any]:
+        """``subscribers``: triggers and flows as rows of EventBusSubscriber; ``problems``: files that cannot be loaded."""
+        found: dict[str, Any] = self._call("GET", "/tidegate/v1/triggers")
+        return found
+
+    def change_trigger(self, name: str, wanted: Mapping[str, Any]) -> None:
+        """``status`` Running or Suspended; ``replay`` latest skips what is waiting."""
+        self._call("PATCH", f"/tidegate/v1/triggers/{name}", json=dict(wanted))
+
+    def forget_trigger(self, name: str) -> None:
+        self._call("DELETE", f"/tidegate/v1/triggers/{name}")
+
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
         """Publish one event; returns its uuid once the log has it."""
         answer = self._call("POST", f"/services/data/v60.0/sobjects/{event}", json=dict(fields))

@@ -21,6 +21,7 @@ from events.fronts.definitions import DefinitionsFront
 from events.fronts.oauth import OAuthFront
 from events.fronts.rest import RestFront
 from events.fronts.soap import SoapFront
+from events.fronts.subscribers import SubscribersFront
 from events.fronts.tooling import ManagedSubscriptionRecords, ToolingFront
 from events.http import application
 from events.kafka import KafkaLog
@@ -30,6 +31,8 @@ from events.publishing import Publisher
 from events.registration import RegistrySchemas
 from events.state import EventState, StateLog
 from events.tls import CA_FILE, certificates
+from events.triggers.monitor import GroupPositions, Monitor
+from events.triggers.states import TriggerStates
 from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
 from tidegate.kit.http import HttpServer, TlsFiles
@@ -72,9 +75,8 @@ class EventsServer:
         self._config = config
         self.metrics = EventMetrics()
         self.access = Access(config, _clock_ms)
-        self.log = event_log or KafkaLog(
-            ClientConfig(config.bootstrap_servers, config.kafka), publish_timeout_s=config.publish_timeout_ms / 1000
-        )
+        client = ClientConfig(config.bootstrap_servers, config.kafka)
+        self.log = event_log or KafkaLog(client, publish_timeout_s=config.publish_timeout_ms / 1000)
         self._registry = RegistryClient(config.registry_url, timeout_s=5, attempts=3)
         store = schemas or RegistrySchemas(self._registry)
         self.catalog = Catalog(store, self.log, refresh_ms=config.definition_refresh_ms)
@@ -85,6 +87,7 @@ class EventsServer:
             on_skipped=lambda topic: self.metrics.skipped.labels(topic).inc(),
         )
         self.state = EventState(self.log, _clock_ms)
+        self._positions = GroupPositions(client)
         self.managed = ManagedSubscriptions(self.state, self.bus)
         self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms)
         self._cometd = CometdFront(self.catalog, self.bus, self.access, config, self.metrics)
@@ -125,6 +128,7 @@ class EventsServer:
         await self.bus.close()
         with contextlib.suppress(BusUnavailable):
             await self.log.stop()
+        await self._positions.stop()
         self._registry.close()
 
     async def _connect(self) -> None:
@@ -148,6 +152,7 @@ class EventsServer:
             OAuthFront(self.access),
             self._cometd,
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
+            SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, {"ManagedEventSubscription": ManagedSubscriptionRecords(self.managed)}),
         )
         return application(self.metrics, fronts)

@@ -50,6 +50,7 @@ COMPONENTS: Final = {
         Component("registry", "registry.server:RegistryServer", "registry.config:RegistryConfig"),
         Component("connect", "connect.server:ConnectServer", None),
         Component("events", "events.server:EventsServer", "events.config:EventsConfig"),
+        Component("triggers", "events.triggers.server:TriggersServer", "events.triggers.config:TriggersConfig"),
     )
 }
 """In the order in which they start; they stop in the reverse."""
@@ -103,6 +104,7 @@ _FACES_OF: Final = {
     "registry": ("registry",),
     "connect": ("connect",),
     "events": ("events", "events-tls", "pubsub", "pubsub-plain"),
+    "triggers": (),
 }
 
 
@@ -146,14 +148,19 @@ def make_plan(
     config_file: Path | None = None,
     bootstrap_servers: str | None = None,
     without: Sequence[str] = (),
+    triggers: Path | None = None,
 ) -> Plan:
     """Settle every address and property. Tables of the config file are named for components and hold their own keys;
-    ``[kafka]`` holds client settings for the log."""
-    tables = _read_tables(config_file)
+    ``[kafka]`` holds client settings for the log. Triggers run where there is a folder of them."""
+    tables = dict(_read_tables(config_file))
+    if triggers is not None:
+        tables["triggers"] = {**tables.get("triggers", {}), "triggers.dir": str(triggers.absolute())}
     unknown = [name for name in without if name not in COMPONENTS]
     if unknown:
         raise UsageError(f"--without {unknown[0]!r}: there is no such component; there are: {', '.join(COMPONENTS)}")
     wanted = [n for n in COMPONENTS if n not in without and not (n == "broker" and bootstrap_servers)]
+    if "triggers.dir" not in tables.get("triggers", {}):
+        wanted = [name for name in wanted if name != "triggers"]
     if "broker" not in wanted and not bootstrap_servers:
         raise UsageError("without the broker --bootstrap-servers must name a Kafka")
     given = {name: address for name, address in listen.items() if address}
@@ -264,6 +271,14 @@ def _properties(
             "bootstrap.servers": kafka,
             "schema.registry.url": registry,
             "data.dir": str(data / "events"),
+        }
+        made |= {f"kafka.{key}": value for key, value in client.items()}
+    elif name == "triggers":
+        made = {
+            "bootstrap.servers": kafka,
+            "schema.registry.url": registry,
+            "events.url": f"http://{listening['events']}" if "events" in listening else "http://127.0.0.1:8090",
+            "data.dir": str(data / "triggers"),
         }
         made |= {f"kafka.{key}": value for key, value in client.items()}
     return {**made, **tables.get(name, {})}

@@ -19,6 +19,7 @@ DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
     "writing-connectors.md": "tests/connect/test_writing_connectors.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
+    "triggers.md": "tests/events/triggers/test_docs.py",
     "serde.md": "tests/registry/serde/test_docs.py",
 }
 """Pages whose Python has a test of its own."""

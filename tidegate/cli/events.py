@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.events_client import client_of, events_options
+from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.triggers import triggers
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
-    from events.client import EventsClient
+    pass
 
 __all__ = ["events"]
 
@@ -22,30 +24,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group()
 def events() -> None:
-    """Define, list, publish and follow platform events."""
+    """Define, list, publish and follow platform events; see to triggers."""
 
 
-def events_options(function: F) -> F:
-    """The address of the service and who asks."""
-    function = click.option("--events", "url", metavar="URL", help="The events service to talk to.")(function)
-    function = click.option("--pubsub", metavar="H:P", help="Its Pub/Sub API without TLS.")(function)
-    function = click.option(
-        "--user", default="developer@tidegate.local", envvar="TIDEGATE_EVENTS_USER", show_default=True, show_envvar=True
-    )(function)
-    function = click.option("--password", envvar="TIDEGATE_EVENTS_PASSWORD", show_envvar=True)(function)
-    return data_option(function)
-
-
-def _client(data: Path, url: str | None, pubsub: str | None, user: str, password: str | None) -> EventsClient:
-    from events.client import EventsClient
-    from events.config import DEFAULT_PASSWORD
-
-    return EventsClient(
-        address_of("events", data, url),
-        user=user,
-        password=password or DEFAULT_PASSWORD,
-        pubsub=address_of("pubsub-plain", data, pubsub),
-    )
+events.add_command(triggers)
 
 
 @events.command()
@@ -60,7 +42,7 @@ def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any)
     A folder gives every event below it (force-app, objects/X__e), a zip every event in it, a file X__e.object-meta.xml or
     X__e.object its own. All are read before the first is defined.
     """
-    client = _client(**where)
+    client = client_of(**where)
     retention_ms = None
     if retention_hours is not None:
         retention_ms = -1 if retention_hours == -1 else round(retention_hours * 3_600_000)
@@ -85,7 +67,7 @@ def export_events(names: tuple[str, ...], folder: Path | None, form: str, **wher
     """Write definitions as Salesforce metadata: of all events unless some are named; on the screen without --to."""
     from events.metadata_export import object_xml, sfdx_files
 
-    client = _client(**where)
+    client = client_of(**where)
     for name in names or [event["name"] for event in client.events()]:
         definition = client.definition(name)
         files = {f"{definition.name}.object": object_xml(definition)} if form == "object" else sfdx_files(definition)
@@ -103,7 +85,7 @@ def export_events(names: tuple[str, ...], folder: Path | None, form: str, **wher
 @json_option
 def list_events(as_json: bool, **where: Any) -> None:
     """List the events that are defined."""
-    found = _client(**where).events()
+    found = client_of(**where).events()
     if as_json:
         print_json(found)
     else:
@@ -118,7 +100,7 @@ def list_events(as_json: bool, **where: Any) -> None:
 @json_option
 def describe(event: str, as_json: bool, **where: Any) -> None:
     """Show an event's fields."""
-    found = _client(**where).describe(event)
+    found = client_of(**where).describe(event)
     if as_json:
         print_json(found)
         return
@@ -149,7 +131,7 @@ def publish(event: str, fields: tuple[str, ...], text: str | None, **where: Any)
         if not equals:
             raise click.UsageError(f"{field!r}: give FIELD=VALUE")
         values[name] = _typed(value)
-    click.echo(_client(**where).publish(event, values))
+    click.echo(client_of(**where).publish(event, values))
 
 
 def _typed(value: str) -> Any:
@@ -169,7 +151,7 @@ def _typed(value: str) -> Any:
 @events_options
 def subscribe(event: str, replay: int, count: int | None, **where: Any) -> None:
     """Follow an event through the Pub/Sub API, one JSON line each."""
-    stream = _client(**where).follow(event, replay_id=replay)
+    stream = client_of(**where).follow(event, replay_id=replay)
     for number, received in enumerate(stream, 1):
         click.echo(json.dumps({"replayId": received.replay_id, "uuid": received.uuid, **received.fields}, default=str))
         if number == count:

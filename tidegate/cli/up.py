@@ -39,6 +39,11 @@ _LISTEN_OPTIONS: Final = {
 @click.option("--events-listen", metavar="H:P", help="Where the events service listens (REST, CometD).")
 @click.option("--pubsub-listen", metavar="H:P", help="Where the Pub/Sub API listens, with TLS.")
 @click.option("--bootstrap-servers", metavar="LIST", help="Use this Kafka instead of the embedded broker.")
+@click.option(
+    "--triggers",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Run the triggers and flows of this folder.",
+)
 @click.option("--without", multiple=True, metavar="NAME", help=f"Leave out a component: {', '.join(COMPONENTS)}.")
 def up(
     data: Path,
@@ -46,6 +51,7 @@ def up(
     detach: bool,
     bootstrap_servers: str | None,
     without: tuple[str, ...],
+    triggers: Path | None,
     **listen: str | None,
 ) -> None:
     """Start the platform and keep it running until Ctrl-C or `tidegate down`."""
@@ -58,6 +64,7 @@ def up(
         config_file=config_file,
         bootstrap_servers=bootstrap_servers,
         without=without,
+        triggers=triggers,
     )
     raise click.exceptions.Exit(platform.up(plan, on_ready=lambda state: _announce(state, data)))
 

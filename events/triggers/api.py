@@ -1,0 +1,179 @@
+"""What a trigger is and what it is given. Names and rules are those of Salesforce's EventBus namespace (Apex Reference)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import pluggy
+
+from tidegate.kit.errors import UsageError
+
+__all__ = [
+    "MAX_BATCH",
+    "InvalidReplayIdException",
+    "RetryableException",
+    "Trigger",
+    "TriggerContext",
+    "TriggerEvent",
+    "TriggerFunction",
+    "hookimpl",
+    "hookspec",
+    "trigger",
+]
+
+MAX_BATCH: Final = 2000
+MAX_PARTITIONS: Final = 10
+MAX_RETRIES: Final = 9
+EVENT_UUID: Final = "EventUuid"
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
+
+hookspec = pluggy.HookspecMarker("tidegate")
+hookimpl = pluggy.HookimplMarker("tidegate")
+
+
+class RetryableException(Exception):
+    """Raised by a trigger: call me again with the same events later. Nothing that it handed to the context is kept."""
+
+
+class InvalidReplayIdException(UsageError):
+    """A resume checkpoint that is not the replay id of an event in the current batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerEvent:
+    """One event. ``fields`` are as CometD shows them: instants and dates as ISO 8601 text, absent values None."""
+
+    name: str
+    replay_id: int
+    uuid: str
+    fields: Mapping[str, Any]
+
+    def __getitem__(self, field: str) -> Any:
+        """A field by its name; ``ReplayId`` and ``EventUuid`` are fields too, as in Salesforce."""
+        if field == "ReplayId":
+            return str(self.replay_id)
+        return self.uuid if field == EVENT_UUID else self.fields[field]
+
+
+@dataclass(slots=True)
+class Output:
+    """Something to write when the batch is done: an event by its fields, or a record of any topic."""
+
+    topic: str
+    fields: Mapping[str, Any] | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+
+
+class TriggerContext:
+    """The surroundings of one call. Used by the trigger's own thread, during the call only."""
+
+    def __init__(self, trigger: Trigger, events: Sequence[TriggerEvent], retries: int) -> None:
+        self.trigger, self.retries = trigger, retries
+        self.last_error = ""
+        self.outputs: list[Output] = []
+        self._ids = {event.replay_id for event in events}
+        self._checkpoint: tuple[int, int] | None = None
+
+    def set_resume_checkpoint(self, replay_id: int | str) -> None:
+        """What comes up to this event is done: a failure resumes after it.
+
+        What was handed to ``publish`` and ``send`` before is kept with it. A call that returns early without an error is
+        called again with the events after its checkpoint, as in Salesforce. Raises InvalidReplayIdException for an id
+        that no event in this batch has.
+        """
+        number = int(replay_id) if str(replay_id).isdecimal() else -1
+        if number not in self._ids:
+            raise InvalidReplayIdException(
+                f"the resume checkpoint {replay_id!r} of trigger {self.trigger.name} is not the replay id of an event in this batch"
+            )
+        self._checkpoint = (number, len(self.outputs))
+
+    @property
+    def resume_checkpoint(self) -> int | None:
+        return None if self._checkpoint is None else self._checkpoint[0]
+
+    @property
+    def outputs_of_checkpoint(self) -> list[Output]:
+        return [] if self._checkpoint is None else self.outputs[: self._checkpoint[1]]
+
+    def publish(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Publish an event together with this batch's position: both or neither."""
+        self.outputs.append(Output(event, fields=dict(fields)))
+
+    def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Write a record to any topic together with this batch's position: both or neither."""
+        self.outputs.append(Output(topic, key=key, value=value))
+
+
+TriggerFunction = Callable[[Sequence[TriggerEvent], TriggerContext], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A function, plain or ``async``, and when it is called. ``name`` keeps the position: renamed is new.
+
+    ``batch_size`` counts events, 2,000 at most. With ``partitions`` above 1 (10 at most) so many calls run side by side,
+    each with the events whose ``partition_key`` field (EventUuid unless said) falls to it, in their order. ``replay``
+    says where a trigger that is new begins.
+    """
+
+    name: str
+    event: str
+    function: TriggerFunction = field(repr=False)
+    batch_size: int = MAX_BATCH
+    partitions: int = 1
+    partition_key: str = EVENT_UUID
+    replay: Literal["latest", "earliest"] = "latest"
+    kind: Literal["trigger", "flow"] = "trigger"
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise UsageError(
+                f"trigger name {self.name!r} is not possible: a letter, then letters, digits, '_', '-' and '.', 100 at most"
+            )
+        if not self.event.endswith("__e"):
+            raise UsageError(f"trigger {self.name} is for {self.event!r}, which is no event's name: those end in __e")
+        for what, value, most in (
+            ("batch_size", self.batch_size, MAX_BATCH),
+            ("partitions", self.partitions, MAX_PARTITIONS),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise UsageError(f"trigger {self.name}: {what} is {value!r}; 1 to {most} is possible")
+        if self.replay not in ("latest", "earliest"):
+            raise UsageError(f"trigger {self.name}: replay is {self.replay!r}; latest and earliest are possible")
+
+
+def trigger(
+    event: str,
+    *,
+    name: str | None = None,
+    batch_size: int = MAX_BATCH,
+    partitions: int = 1,
+    partition_key: str = EVENT_UUID,
+    replay: Literal["latest", "earliest"] = "latest",
+) -> Callable[[TriggerFunction], TriggerFunction]:
+    """Make a function ``(events, context)`` of a project's module a trigger; its name is the function's unless given."""
+
+    def mark(function: TriggerFunction) -> TriggerFunction:
+        made = Trigger(
+            name or str(getattr(function, "__name__", "")),
+            event,
+            function,
+            batch_size,
+            partitions,
+            partition_key,
+            replay,
+        )
+        function.tidegate_trigger = made  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@hookspec
+def register_triggers() -> list[Trigger]:  # type: ignore[empty-body]
+    """Triggers that a distribution brings (entry-point group ``tidegate``)."""

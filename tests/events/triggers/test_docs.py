@@ -1,0 +1,28 @@
+"""What docs/triggers.md shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from events.fronts.soql import parse_select
+from events.triggers import RetryableException, TriggerContext, TriggerEvent
+from events.triggers.project import load
+from tests.support.pages import ROOT, blocks
+
+
+def test_the_trigger_of_the_page_does_what_it_says(tmp_path: Path) -> None:
+    shown, query = blocks(ROOT / "docs" / "triggers.md", "python")
+    (tmp_path / "page_triggers.py").write_text(shown.text)
+    project = load(tmp_path, plugins=False)
+    assert project.problems == {}
+    restock = project.triggers["restock"]
+    numbers = ("A-1", "A-2", "later")
+    events = [TriggerEvent(restock.event, at, f"u{at}", {"Order_Number__c": n}) for at, n in enumerate(numbers, 1)]
+    context = TriggerContext(restock, events, 0)
+    try:
+        restock.function(events, context)
+    except RetryableException as error:
+        assert str(error) == "the warehouse is closed"
+    assert context.resume_checkpoint == 2
+    assert [output.fields for output in context.outputs] == [{"Order_Number__c": n} for n in numbers[:2]]
+    assert parse_select(query.text.partition('"')[2].rpartition('"')[0]).type == "EventBusSubscriber"

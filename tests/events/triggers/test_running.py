@@ -1,0 +1,208 @@
+"""Triggers as their users run them: a folder beside a platform, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simple_salesforce import Salesforce
+
+from events.client import EventsClient
+from tests.support.platform import RunningPlatform, running_platform, tidegate, until
+
+pytestmark = pytest.mark.timeout(180)
+
+TRIGGERS = """
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+from events.triggers import RetryableException, trigger
+
+HERE = Path(__file__).parent
+
+
+def note(name, events):
+    with (HERE / (name + ".jsonl")).open("a") as file:
+        file.write(json.dumps([[event.replay_id, event["N__c"], event["K__c"]] for event in events]) + "\\n")
+
+
+@trigger("Batched__e", batch_size=20)
+def batched(events, context):
+    note("batched", events)
+    for event in events:
+        context.publish("Copied__e", {"N__c": event["N__c"]})
+        if event["N__c"] == 30 and not (HERE / "once").exists():
+            (HERE / "once").write_text("")
+            raise RetryableException("all of it again")
+        if event["N__c"] == 50 and not (HERE / "twice").exists():
+            context.set_resume_checkpoint(event.replay_id)
+            context.publish("Copied__e", {"N__c": -1})
+            (HERE / "twice").write_text("")
+            raise ValueError("the rest again")
+
+
+@trigger("Failing__e")
+async def failing(events, context):
+    if not (HERE / "repaired").exists():
+        raise RuntimeError("not yet")
+    note("failing", events)
+
+
+@trigger("Keyed__e", partitions=3, partition_key="K__c", batch_size=5)
+def keyed(events, context):
+    note("keyed-" + threading.current_thread().name + events[0]["K__c"], [])
+    time.sleep(0.01)
+    with (HERE / "keyed.jsonl").open("a") as file:
+        file.write("".join(json.dumps([event["N__c"], event["K__c"]]) + "\\n" for event in events))
+
+
+@trigger("Deadly__e", batch_size=1)
+def deadly(events, context):
+    if events[0]["N__c"] == 2:
+        os._exit(1)
+    note("deadly", events)
+"""
+EVENTS = ("Batched__e", "Failing__e", "Keyed__e", "Deadly__e", "Copied__e", "Later__e")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "tests_triggers.py").write_text(TRIGGERS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[RunningPlatform]:
+    data = tmp_path_factory.mktemp("triggers")
+    settings = {"triggers.retries": 2, "triggers.retry.backoff.ms": 50, "triggers.reload.ms": 200}
+    lines = [f'"{key}" = {value}' for key, value in settings.items()]
+    (data / "tidegate.toml").write_text("[triggers]\n" + "\n".join(lines) + "\n")
+    options = ("--triggers", str(folder), "--config", str(data / "tidegate.toml"), "--without", "connect")
+    with running_platform(data, *options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(platform: RunningPlatform) -> EventsClient:
+    addresses = platform.addresses
+    made = EventsClient(addresses["events"], user="developer@tidegate.local", password="tidegate-dev")
+    for event in EVENTS:
+        fields = [{"name": "N__c", "type": ["null", "long"]}, {"name": "K__c", "type": ["null", "string"]}]
+        made.define_avro(json.dumps({"type": "record", "name": event, "fields": fields}))
+    until(lambda: len(made.triggers()["subscribers"]) == 6, "triggers settled")
+    return made
+
+
+def publish(client: EventsClient, event: str, numbers: range, key: str = "k") -> None:
+    for start in range(numbers.start, numbers.stop, 200):
+        some = range(start, min(start + 200, numbers.stop))
+        records = [{"attributes": {"type": event}, "N__c": number, "K__c": f"{key}{number % 7}"} for number in some]
+        answers = client._call("POST", "/services/data/v60.0/composite/sobjects", json={"records": records})
+        assert all(answer["success"] for answer in answers)
+
+
+def state(client: EventsClient, name: str) -> dict[str, Any]:
+    return next(one for one in client.triggers()["subscribers"] if one["Name"] == name)
+
+
+def lines(folder: Path, name: str) -> list[Any]:
+    path = folder / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_batches_come_in_order_with_what_they_write_kept_or_undone(
+    platform: RunningPlatform, client: EventsClient, folder: Path
+) -> None:
+    publish(client, "Batched__e", range(100))
+    until(lambda: state(client, "batched")["waiting"] == 0, "all events done")
+    batches = lines(folder, "batched")
+    assert all(len(batch) <= 20 for batch in batches)
+    assert (folder / "once").exists()
+    assert (folder / "twice").exists()
+    copied = [record["value"]["N__c"] for record in platform.consume("Copied__e")]
+    assert copied == list(range(100)), "each once: neither the retry nor what came after the checkpoint is seen"
+
+
+def test_a_trigger_that_keeps_failing_stops_in_error_and_goes_on_where_it_was(
+    platform: RunningPlatform, client: EventsClient, folder: Path
+) -> None:
+    publish(client, "Failing__e", range(3))
+    until(lambda: state(client, "failing")["Status"] == "Error", "the Error state")
+    publish(client, "Failing__e", range(3, 6))
+    found = state(client, "failing")
+    assert (found["Retries"], found["LastError"], found["waiting"]) == (2, "RuntimeError: not yet", 6)
+    shown = tidegate("events", "triggers", "status", "failing", "--data", platform.data).stdout
+    assert "RuntimeError: not yet" in shown
+    (folder / "repaired").write_text("")
+    tidegate("events", "triggers", "resume", "failing", "--data", platform.data)
+    until(lambda: state(client, "failing")["waiting"] == 0, "the events that waited")
+    assert [number for batch in lines(folder, "failing") for _, number, _ in batch] == list(range(6))
+    assert state(client, "failing")["Status"] == "Running"
+
+
+def test_partitions_share_the_events_and_keep_the_order_of_a_key(client: EventsClient, folder: Path) -> None:
+    publish(client, "Keyed__e", range(70))
+    parts = ("keyed-0", "keyed-1", "keyed-2")
+    until(lambda: len(lines(folder, "keyed")) >= 70, "all events")
+    by_key = defaultdict(list)
+    for number, key in lines(folder, "keyed"):
+        by_key[key].append(number)
+    assert {key: sorted(numbers) for key, numbers in by_key.items()} == by_key
+    assert sorted(sum(by_key.values(), [])) == list(range(70))
+    until(lambda: all(state(client, part)["waiting"] == 0 for part in parts), "positions at the end")
+    assert state(client, "keyed-1")["IsPartitioned"]
+
+
+def test_a_trigger_that_ends_its_process_ends_in_error_too_and_the_others_live(
+    platform: RunningPlatform, client: EventsClient, folder: Path
+) -> None:
+    publish(client, "Deadly__e", range(5))
+    until(lambda: state(client, "deadly")["Status"] == "Error", "the Error state", 90)
+    assert state(client, "deadly")["LastError"] == "the process ended while the trigger ran"
+    assert [number for ((_, number, _),) in lines(folder, "deadly")] == [0, 1]
+    publish(client, "Failing__e", range(6, 7))
+    until(lambda: len(sum(lines(folder, "failing"), [])) == 7, "another trigger's event")
+    assert platform.status()["components"]["events"]["restarts"] == 0
+    tidegate("events", "triggers", "resume", "deadly", "--latest", "--data", platform.data)
+    until(lambda: state(client, "deadly")["waiting"] == 0, "what waited is skipped")
+
+
+def test_a_changed_folder_is_loaded_anew_and_a_broken_file_is_shown(client: EventsClient, folder: Path) -> None:
+    (folder / "later.py").write_text("def broken(:\n")
+    until(lambda: "later.py" in client.triggers()["problems"], "the problem")
+    (folder / "later.py").write_text(
+        "from events.triggers import trigger\nfrom tests_triggers import note\n\n"
+        "@trigger('Later__e', replay='earliest')\ndef later(events, context):\n    note('later', events)\n"
+    )
+    publish(client, "Later__e", range(2))
+    until(lambda: lines(folder, "later") != [], "the new trigger's call")
+    assert client.triggers()["problems"] == {}
+    client.change_trigger("later", {"status": "Suspended"})
+    until(lambda: state(client, "later")["Status"] == "Suspended", "suspended")
+    publish(client, "Later__e", range(2, 4))
+    assert state(client, "later")["waiting"] == 2
+    client.change_trigger("later", {"status": "Running"})
+    until(lambda: state(client, "later")["waiting"] == 0, "resumed")
+    assert [number for batch in lines(folder, "later") for _, number, _ in batch] == [0, 1, 2, 3]
+
+
+def test_a_salesforce_client_queries_event_bus_subscribers(
+    platform: RunningPlatform, client: EventsClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", platform.addresses["ca"])
+    org = Salesforce(session_id=client._token, instance=platform.addresses["events-tls"].removeprefix("https://"))
+    found = org.query("SELECT Name, Type, Status, Position, Tip FROM EventBusSubscriber WHERE Topic = 'Batched__e'")
+    assert found["totalSize"] == 1
+    row = found["records"][0]
+    assert (row["Name"], row["Type"], row["Status"]) == ("batched", "ApexTrigger", "Running")
+    assert row["Position"] == row["Tip"] == 100
+    with pytest.raises(Exception, match="No such column 'Colour'"):
+        org.query("SELECT Colour FROM EventBusSubscriber")

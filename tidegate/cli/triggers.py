@@ -1,0 +1,96 @@
+"""``tidegate events triggers``: which triggers and flows run, how they are, resume and suspend them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tidegate.cli.events_client import client_of, events_options
+from tidegate.cli.options import json_option, print_json, print_table
+
+__all__ = ["triggers"]
+
+
+@click.group()
+def triggers() -> None:
+    """List, check, resume and suspend triggers and flows."""
+
+
+@triggers.command("list")
+@events_options
+@json_option
+def list_triggers(as_json: bool, **where: Any) -> None:
+    """List triggers and flows with their positions."""
+    found = client_of(**where).triggers()
+    if as_json:
+        print_json(found["subscribers"])
+        return
+    rows = [
+        [one["Name"], "flow" if one["Type"] == "Flow" else "trigger", one["Topic"], one["Status"], one["waiting"]]
+        for one in found["subscribers"]
+    ]
+    print_table(["name", "kind", "event", "status", "waiting"], rows)
+
+
+@triggers.command()
+@click.argument("name", required=False)
+@events_options
+@json_option
+def status(name: str | None, as_json: bool, **where: Any) -> None:
+    """Show position, tip, retries and last error of a trigger, or of all; and files that cannot be loaded."""
+    found = client_of(**where).triggers()
+    wanted = [one for one in found["subscribers"] if name in (None, one["Name"], one["Name"].rpartition("-")[0])]
+    if name is not None and not wanted:
+        raise click.UsageError(f"there is no trigger {name!r}")
+    if as_json:
+        print_json({"subscribers": wanted, "problems": found["problems"]})
+        return
+    columns = ("Name", "Status", "Position", "Tip", "Retries", "LastError")
+    rows = [[one[column] for column in columns] for one in wanted]
+    print_table(["name", "status", "position", "tip", "retries", "last error"], rows)
+    for file, problem in found["problems"].items():
+        click.echo(f"{file} is not loaded: {problem}")
+
+
+@triggers.command()
+@click.argument("name")
+@click.option("--latest", is_flag=True, help="Skip the events that are waiting.")
+@events_options
+def resume(name: str, latest: bool, **where: Any) -> None:
+    """Let a trigger in the Error state, or a suspended one, go on where it stood."""
+    client_of(**where).change_trigger(name, {"status": "Running", "replay": "latest" if latest else "processed"})
+
+
+@triggers.command()
+@click.argument("name")
+@events_options
+def suspend(name: str, **where: Any) -> None:
+    """Stop calling a trigger; its events wait until it is resumed."""
+    client_of(**where).change_trigger(name, {"status": "Suspended"})
+
+
+@triggers.command()
+@click.argument("name")
+@events_options
+def forget(name: str, **where: Any) -> None:
+    """Take a trigger that is no more off the list."""
+    client_of(**where).forget_trigger(name)
+
+
+@triggers.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def check(folder: Path) -> None:
+    """Load the triggers and flows of a folder without running them; status 1 when a file cannot be loaded."""
+    from events.triggers.server import read_project
+
+    project = read_project(folder)
+    print_table(
+        ["name", "kind", "event", "batch", "partitions"],
+        [[one.name, one.kind, one.event, one.batch_size, one.partitions] for one in project.triggers.values()],
+    )
+    for file, problem in project.problems.items():
+        click.echo(f"{file} cannot be loaded: {problem}", err=True)
+    if project.problems:
+        raise click.exceptions.Exit(1)
