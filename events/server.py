@@ -14,6 +14,7 @@ from broker.client import ClientConfig
 from events.access import Access
 from events.bus import EventBus, Stale
 from events.catalog import Catalog, SchemaStore, TopicStore
+from events.channels import Channels
 from events.config import EventsConfig
 from events.errors import BusUnavailable
 from events.fronts.cometd import CometdFront
@@ -21,18 +22,22 @@ from events.fronts.definitions import DefinitionsFront
 from events.fronts.oauth import OAuthFront
 from events.fronts.rest import RestFront
 from events.fronts.soap import SoapFront
-from events.fronts.subscribers import SubscribersFront
-from events.fronts.tooling import ManagedSubscriptionRecords, ToolingFront
+from events.fronts.tooling import (
+    ChannelMemberRecords,
+    ChannelRecords,
+    ManagedSubscriptionRecords,
+    ToolingFront,
+    ToolingRecords,
+)
 from events.http import application
 from events.kafka import KafkaLog
 from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.publishing import Publisher
 from events.registration import RegistrySchemas
+from events.relay import ChannelRelays
 from events.state import EventState, StateLog
 from events.tls import CA_FILE, certificates
-from events.triggers.monitor import GroupPositions, Monitor
-from events.triggers.states import TriggerStates
 from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
 from tidegate.kit.http import HttpServer, TlsFiles
@@ -87,10 +92,11 @@ class EventsServer:
             on_skipped=lambda topic: self.metrics.skipped.labels(topic).inc(),
         )
         self.state = EventState(self.log, _clock_ms)
-        self._positions = GroupPositions(client)
         self.managed = ManagedSubscriptions(self.state, self.bus)
+        self.channels = Channels(self.state, self.catalog, self.log, self.log, config.retention_ms)
+        self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog)
         self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms)
-        self._cometd = CometdFront(self.catalog, self.bus, self.access, config, self.metrics)
+        self._cometd = CometdFront(self.catalog, self.channels, self.bus, self.access, config, self.metrics)
         self._http: list[HttpServer] = []
         self._grpc: GrpcServer | None = None
 
@@ -99,6 +105,8 @@ class EventsServer:
         config = self._config
         await self._connect()
         self.state.start()
+        if self._relays is not None:
+            self._relays.start()
         hosts = [host_port(address)[0] for address in (config.https_listen, config.pubsub_listen)]
         tls = certificates(config.data_path / "tls", hosts)
         app = self._application()
@@ -124,11 +132,12 @@ class EventsServer:
             await self._grpc.stop()
         for server in self._http:
             await server.stop()
+        if self._relays is not None:
+            await self._relays.stop()
         await self.state.stop()
         await self.bus.close()
         with contextlib.suppress(BusUnavailable):
             await self.log.stop()
-        await self._positions.stop()
         self._registry.close()
 
     async def _connect(self) -> None:
@@ -152,10 +161,16 @@ class EventsServer:
             OAuthFront(self.access),
             self._cometd,
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
-            SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
-            ToolingFront(self.access, {"ManagedEventSubscription": ManagedSubscriptionRecords(self.managed)}),
+            ToolingFront(self.access, self._tooling()),
         )
         return application(self.metrics, fronts)
+
+    def _tooling(self) -> Mapping[str, ToolingRecords]:
+        return {
+            "ManagedEventSubscription": ManagedSubscriptionRecords(self.managed),
+            "PlatformEventChannel": ChannelRecords(self.channels),
+            "PlatformEventChannelMember": ChannelMemberRecords(self.channels),
+        }
 
     def _usage(self) -> Mapping[str, tuple[int, int]]:
         """Limits as (most, left): the ones there are."""
@@ -173,6 +188,7 @@ class EventsServer:
             self._publisher,
             self.access,
             self.metrics,
+            channels=self.channels,
             managed=self.managed,
             keepalive_s=self._config.keepalive_ms / 1000,
             stale=Stale(self._config.stale_replay),

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from events.access import Access
 from events.bus import Event, EventBus, Stale, Start, Subscription
 from events.catalog import Catalog
+from events.channels import Channels
 from events.config import EventsConfig
 from events.errors import (
     BadEvent,
@@ -22,7 +23,6 @@ from events.errors import (
     InvalidReplayId,
     InvalidSession,
     NotThere,
-    UnknownEvent,
     UnknownVersion,
 )
 from events.fronts.bayeux import (
@@ -78,8 +78,15 @@ class CometdFront:
     """``/cometd/NN.0``. ``start`` begins to clear away sessions whose client is gone; ``stop`` ends all."""
 
     def __init__(
-        self, catalog: Catalog, bus: EventBus, access: Access, config: EventsConfig, metrics: EventMetrics
+        self,
+        catalog: Catalog,
+        channels: Channels,
+        bus: EventBus,
+        access: Access,
+        config: EventsConfig,
+        metrics: EventMetrics,
     ) -> None:
+        self._channels = channels
         self._catalog, self._bus, self._access, self._config, self._metrics = catalog, bus, access, config, metrics
         self._stale = Stale(config.stale_replay)
         self._clients: dict[str, _Client] = {}
@@ -218,24 +225,23 @@ class CometdFront:
         if len(client.subscriptions) + len(asked) > MAX_SUBSCRIPTIONS:
             raise Refusal(f"403::A session can subscribe to {MAX_SUBSCRIPTIONS} channels")
         for channel in asked:
-            await self._subscribe_to(client, channel, start_of(message, channel, self._stale))
+            await self._subscribe_to(client, channel, message)
         return {"successful": True}
 
-    async def _subscribe_to(self, client: _Client, channel: str, start: Start | None) -> None:
+    async def _subscribe_to(self, client: _Client, channel: str, message: Message) -> None:
         if not channel.startswith("/"):
             raise Refusal("400::Channel subscriptions must start with a leading '/'")
-        held = client.subscriptions.get(channel)
-        if held is not None and start is None:
-            return
         try:
-            if not channel.startswith("/event/"):
-                raise UnknownEvent(channel)
-            schema = await self._catalog.find(channel.removeprefix("/event/"))
+            found = await self._channels.subscribable(channel)
         except NotThere as error:
             raise Refusal(
                 f"400::The channel you requested to subscribe to does not exist {{{channel[:100]}}}"
             ) from error
-        made = await self._bus.subscribe(schema.definition.name, start or Start(), client.wake)
+        held = client.subscriptions.get(channel)
+        start = start_of(message, channel, found.stale_replay or self._stale)
+        if held is not None and start is None:
+            return
+        made = await self._bus.subscribe(found.topic, start or Start(), client.wake)
         if client.gone:
             made.close()
             raise Refusal("403::Unknown client", "handshake")
@@ -338,7 +344,7 @@ class CometdFront:
                 self._metrics.skipped.labels(topic).inc()
                 log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
                 return None
-            position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": topic}
+            position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": schema.definition.name}
             shown = {"schema": str(event.schema_id), "payload": payload, "event": position}
             if len(self._shown) >= MAX_SHOWN:
                 self._shown.clear()

@@ -17,6 +17,7 @@ import grpc
 from events.access import Access
 from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.catalog import Catalog
+from events.channels import Channels
 from events.errors import InvalidReplayId, InvalidSession, UnknownEvent, UnknownSchema
 from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
 from events.fronts.grpc_errors import CallRefused, Context, stream, unary
@@ -50,11 +51,13 @@ class PubSubFront:
         access: Access,
         metrics: EventMetrics,
         *,
+        channels: Channels,
         managed: ManagedSubscriptions,
         keepalive_s: float,
         stale: Stale = Stale.ERROR,
     ) -> None:
         self._catalog, self._bus, self._publisher, self._access = catalog, bus, publisher, access
+        self._channels = channels
         self._metrics, self._managed, self._keepalive_s, self._stale = metrics, managed, keepalive_s, stale
 
     def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
@@ -85,13 +88,13 @@ class PubSubFront:
 
     async def get_topic(self, request: pb.TopicRequest, context: Context) -> pb.TopicInfo:
         self._enter(context)
-        schema = await self._catalog.find(_event_name(request.topic_name))
+        found = await self._channels.subscribable(request.topic_name)
         return pb.TopicInfo(
-            topic_name=schema.definition.channel,
+            topic_name=f"/event/{found.topic}",
             tenant_guid=self._access.org_id,
-            can_publish=True,
+            can_publish=found.schema is not None,
             can_subscribe=True,
-            schema_id=str(schema.id),
+            schema_id="" if found.schema is None else str(found.schema.id),
             rpc_id=str(uuid.uuid4()),
         )
 
@@ -134,9 +137,10 @@ class PubSubFront:
         first = await anext(requests, None)
         if first is None:
             return
-        name = (await self._catalog.find(_event_name(first.topic_name))).definition.name
+        found = await self._channels.subscribable(first.topic_name)
+        name, start = found.topic, _start(first, _metadata(context), found.stale_replay or self._stale)
         flow = Flow(requested(first.num_requested))
-        subscription = await self._bus.subscribe(name, _start(first, _metadata(context), self._stale), flow.wake)
+        subscription = await self._bus.subscribe(name, start, flow.wake)
 
         async def take(request: pb.FetchRequest) -> None:
             self._enter(context)
@@ -172,7 +176,7 @@ class PubSubFront:
         if first is None:
             return
         held = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
-        topic = (await self._catalog.find(_event_name(held.topic_name))).definition.name
+        topic = (await self._channels.subscribable(held.topic_name)).topic
         call = ManagedStream(self._managed, held, topic, self._bus, self._metrics, lambda: self._enter(context))
         with self._counted():
             responses = call.run(first, requests, self._keepalive_s)

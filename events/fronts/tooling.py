@@ -14,12 +14,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from events.access import Access
+from events.channels import Channels
 from events.errors import InvalidMetadata, MalformedBody, MalformedQuery, ResourceNotFound
 from events.fronts.requests import check_version, json_object, session_of
 from events.managed import ManagedSubscription, ManagedSubscriptions
 from tidegate.kit.http import json_response
 
-__all__ = ["ManagedSubscriptionRecords", "ToolingFront", "ToolingRecords"]
+__all__ = ["ChannelMemberRecords", "ChannelRecords", "ManagedSubscriptionRecords", "ToolingFront", "ToolingRecords"]
 
 _QUERY: Final = re.compile(
     r"\s*SELECT\s+(?P<fields>[\w.]+(?:\s*,\s*[\w.]+)*)\s+FROM\s+(?P<type>\w+)"
@@ -141,6 +142,69 @@ class ManagedSubscriptionRecords:
 
     async def delete(self, full_name: str) -> None:
         await self._subscriptions.delete(full_name)
+
+
+class ChannelRecords:
+    """PlatformEventChannel."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def all(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "Id": one.id,
+                "DeveloperName": one.name.removesuffix("__chn"),
+                "FullName": one.name,
+                "MasterLabel": one.label,
+                "ChannelType": "event",
+                "Metadata": one.metadata,
+            }
+            for one in await self._channels.all()
+        ]
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        if await self._channels.find(full_name) is not None:
+            raise InvalidMetadata(f"A PlatformEventChannel {full_name} exists already", fields=("FullName",))
+        return (await self._channels.define(full_name, metadata)).id
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None:
+        await self._channels.define(full_name, metadata)
+
+    async def delete(self, full_name: str) -> None:
+        await self._channels.delete(full_name)
+
+
+class ChannelMemberRecords:
+    """PlatformEventChannelMember."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def all(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "Id": one.id,
+                "DeveloperName": one.name,
+                "FullName": one.name,
+                "EventChannel": one.channel,
+                "SelectedEntity": one.event,
+                "FilterExpression": one.filter or None,
+                "Metadata": one.metadata,
+            }
+            for one in await self._channels.members()
+        ]
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        if any(one.name.lower() == full_name.lower() for one in await self._channels.members()):
+            raise InvalidMetadata(f"A PlatformEventChannelMember {full_name} exists already", fields=("FullName",))
+        return (await self._channels.define_member(full_name, metadata)).id
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None:
+        await self._channels.define_member(full_name, metadata)
+
+    async def delete(self, full_name: str) -> None:
+        await self._channels.delete_member(full_name)
 
 
 def _managed_record(one: ManagedSubscription) -> dict[str, Any]:

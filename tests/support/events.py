@@ -168,9 +168,12 @@ def events_config(data: Path, **more: object) -> EventsConfig:
 
 
 class EventsThread:
-    """An events service in a thread of its own, for blocking clients; in memory unless it is given a real one."""
+    """An events service in a thread of its own, for blocking clients; in memory unless log and registry are real.
 
-    def __init__(self, data: Path, *, real: bool = False, **more: object) -> None:
+    With ``real="log"`` only the log is, and the registry is ``schemas``.
+    """
+
+    def __init__(self, data: Path, *, real: bool | str = False, **more: object) -> None:
         self._config, self._real = events_config(data, **more), real
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -182,7 +185,9 @@ class EventsThread:
 
     async def _start(self) -> None:
         self.memory_log = MemoryLog()
-        if self._real:
+        if self._real == "log":
+            self.server = EventsServer(self._config, schemas=self.schemas)
+        elif self._real:
             self.server = EventsServer(self._config)
         else:
             self.server = EventsServer(self._config, event_log=self.memory_log, schemas=self.schemas)
