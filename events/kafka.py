@@ -163,6 +163,7 @@ class KafkaLog:
 
     async def create_compacted(self, topic: str) -> None:
         await self._topics.create_compacted(topic)
+
     async def keep(self, topic: str, retention_ms: int) -> None:
         await self._topics.keep(topic, retention_ms)
 

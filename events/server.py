@@ -22,6 +22,7 @@ from events.fronts.definitions import DefinitionsFront
 from events.fronts.oauth import OAuthFront
 from events.fronts.rest import RestFront
 from events.fronts.soap import SoapFront
+from events.fronts.subscribers import SubscribersFront
 from events.fronts.tooling import (
     ChannelMemberRecords,
     ChannelRecords,
@@ -38,6 +39,8 @@ from events.registration import RegistrySchemas
 from events.relay import ChannelRelays
 from events.state import EventState, StateLog
 from events.tls import CA_FILE, certificates
+from events.triggers.monitor import GroupPositions, Monitor
+from events.triggers.states import TriggerStates
 from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
 from tidegate.kit.http import HttpServer, TlsFiles
@@ -92,6 +95,7 @@ class EventsServer:
             on_skipped=lambda topic: self.metrics.skipped.labels(topic).inc(),
         )
         self.state = EventState(self.log, _clock_ms)
+        self._positions = GroupPositions(client)
         self.managed = ManagedSubscriptions(self.state, self.bus)
         self.channels = Channels(self.state, self.catalog, self.log, self.log, config.retention_ms)
         self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog)
@@ -138,6 +142,7 @@ class EventsServer:
         await self.bus.close()
         with contextlib.suppress(BusUnavailable):
             await self.log.stop()
+        await self._positions.stop()
         self._registry.close()
 
     async def _connect(self) -> None:
@@ -161,6 +166,7 @@ class EventsServer:
             OAuthFront(self.access),
             self._cometd,
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
+            SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),
         )
         return application(self.metrics, fronts)
