@@ -61,6 +61,13 @@ CONNECTORS: Final = (
         "connectors.local.sink:LocalSinkConnector",
         ("tidegate.local.LocalSinkConnector",),
     ),
+    _source(
+        "connectors.postgres.source:PostgresSource",
+        ("io.debezium.connector.postgresql.PostgresConnector",),
+        needs=("psycopg", "pyarrow"),
+        extra="postgres",
+        short_names=("PostgresCdcSource", "PostgresCdcSourceV2"),
+    ),
     _sink(
         "connectors.s3.sink:S3SinkConnector",
         ("io.confluent.connect.s3.S3SinkConnector",),

@@ -1,0 +1,1 @@
+"""What all log-based change data capture shares: Debezium's keys, envelope, topics and filters."""

@@ -1,0 +1,321 @@
+"""Keys that Debezium's connectors share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from connect.api import Password, Problem, at_least, config, family, key, one_of
+from tidegate.kit.config import Check, KeyType
+
+__all__ = ["DebeziumConfig", "regexes"]
+
+
+def regexes(value: list[str]) -> str | None:
+    """A list of regular expressions."""
+    for item in value:
+        try:
+            re.compile(item)
+        except re.error as error:
+            return f"Must be a comma-separated list of regular expressions; {item!r}: {error}"
+    return None
+
+
+def _topic_prefix(value: str) -> str | None:
+    if re.fullmatch(r"[a-zA-Z0-9._-]+", value):
+        return None
+    return "Must be letters, digits, hyphens, points and underscores: topics are named after it"
+
+
+def _operations(value: list[str]) -> str | None:
+    if value == ["none"] or all(item in ("c", "u", "d", "t") for item in value):
+        return None
+    return "Must be 'none' or some of c (insert), u (update), d (delete), t (truncate)"
+
+
+_adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
+
+
+@config
+class DebeziumConfig:
+    """Which database, which tables, in what form."""
+
+    prefix: str = key(
+        "topic.prefix",
+        doc="First part of the names of all topics and schemas; also the server's name in offsets.",
+        importance="high",
+        group="Topics",
+        aliases=("database.server.name",),
+        check=_topic_prefix,
+    )
+    hostname: str = key("database.hostname", doc="Where the database is.", importance="high", group="Database")
+    user: str = key(
+        "database.user", doc="Whom to connect as; needs the right to replicate.", importance="high", group="Database"
+    )
+    password: Password | None = key(
+        "database.password", default=None, doc="Password of that user.", importance="high", group="Database"
+    )
+    table_include: list[str] = key(
+        "table.include.list",
+        default=[],
+        doc="Regular expressions that match the whole names schema.table of the tables to capture; all where none is given.",
+        importance="high",
+        group="Tables",
+        aliases=("table.whitelist",),
+        check=regexes,
+    )
+    table_exclude: list[str] = key(
+        "table.exclude.list",
+        default=[],
+        doc="Tables not to capture, likewise; not together with table.include.list.",
+        group="Tables",
+        aliases=("table.blacklist",),
+        check=regexes,
+    )
+    column_include: list[str] = key(
+        "column.include.list",
+        default=[],
+        doc="Regular expressions that match schema.table.column of the columns to capture.",
+        group="Columns",
+        aliases=("column.whitelist",),
+        check=regexes,
+    )
+    column_exclude: list[str] = key(
+        "column.exclude.list",
+        default=[],
+        doc="Columns not to capture, likewise; not together with column.include.list.",
+        group="Columns",
+        aliases=("column.blacklist",),
+        check=regexes,
+    )
+    key_columns: str | None = key(
+        "message.key.columns",
+        default=None,
+        doc="Tables and the columns that make their records' keys: schema.table:a,b;schema.other:c.",
+        group="Columns",
+    )
+    column_masks: dict[str, str] = family(
+        "column.mask.", doc="with.N.chars: columns (regular expressions) whose text is replaced by so many asterisks."
+    )
+    column_truncations: dict[str, str] = family(
+        "column.truncate.to.", doc="N.chars: columns (regular expressions) whose text is cut to so many characters."
+    )
+    propagate_columns: list[str] = key(
+        "column.propagate.source.type",
+        default=[],
+        doc="Columns (regular expressions) whose schemas carry the original type, length and scale as parameters.",
+        group="Columns",
+        check=regexes,
+    )
+    propagate_types: list[str] = key(
+        "datatype.propagate.source.type",
+        default=[],
+        doc="Types (regular expressions on db.schema.table.column.type or db.type) whose columns do so.",
+        group="Columns",
+        check=regexes,
+    )
+    decimal_mode: str = key(
+        "decimal.handling.mode",
+        default="precise",
+        doc="Exact decimals, strings, or doubles that may lose digits.",
+        group="Values",
+        check=one_of("precise", "string", "double", ignore_case=True),
+    )
+    time_mode: str = key(
+        "time.precision.mode",
+        default="adaptive",
+        doc="The form of dates and times: by the column's precision, Kafka Connect's, ISO 8601 text, or one unit for all.",
+        group="Values",
+        check=one_of(
+            "adaptive",
+            "adaptive_time_microseconds",
+            "connect",
+            "isostring",
+            "microseconds",
+            "nanoseconds",
+            ignore_case=True,
+        ),
+    )
+    binary_mode: str = key(
+        "binary.handling.mode",
+        default="bytes",
+        doc="Binary values as bytes or as text.",
+        group="Values",
+        importance="low",
+        check=one_of("bytes", "base64", "base64-url-safe", "hex", ignore_case=True),
+    )
+    tombstones: bool = key(
+        "tombstones.on.delete",
+        default=True,
+        doc="Follow each delete by a tombstone, which lets compaction forget the key.",
+        group="Topics",
+    )
+    skipped: list[str] = key(
+        "skipped.operations",
+        default=["t"],
+        doc="Operations that make no records: c, u, d, t; or none.",
+        importance="low",
+        group="Topics",
+        check=_operations,
+    )
+    transaction_metadata: bool = key(
+        "provide.transaction.metadata",
+        default=False,
+        doc="Number events within their transaction, and tell of its begin and end in the transaction topic.",
+        importance="low",
+        group="Topics",
+    )
+    transaction_topic: str = key(
+        "topic.transaction",
+        default="transaction",
+        doc="Last part of that topic's name.",
+        importance="low",
+        group="Topics",
+    )
+    delimiter: str = key(
+        "topic.delimiter",
+        default=".",
+        doc="What stands between the parts of a topic's name.",
+        importance="low",
+        group="Topics",
+    )
+    heartbeat_interval_ms: int = key(
+        "heartbeat.interval.ms",
+        default=0,
+        doc="How often to write a heartbeat, which also lets the database drop its log while captured tables rest; 0: never.",
+        group="Heartbeat",
+        check=at_least(0),
+    )
+    heartbeat_prefix: str = key(
+        "heartbeat.topics.prefix",
+        default="__debezium-heartbeat",
+        doc="First part of the heartbeat topic's name.",
+        importance="low",
+        group="Heartbeat",
+        aliases=("topic.heartbeat.prefix",),
+    )
+    heartbeat_query: str | None = key(
+        "heartbeat.action.query",
+        default=None,
+        doc="A statement to run with every heartbeat.",
+        importance="low",
+        group="Heartbeat",
+    )
+    schema_adjustment: str = key(
+        "schema.name.adjustment.mode",
+        default="none",
+        doc="Make schema names such as Avro allows.",
+        importance="low",
+        group="Values",
+        check=_adjustment,
+    )
+    field_adjustment: str = key(
+        "field.name.adjustment.mode",
+        default="none",
+        doc="Make field names such as Avro allows.",
+        importance="low",
+        group="Values",
+        check=_adjustment,
+    )
+    unavailable_value: str = key(
+        "unavailable.value.placeholder",
+        default="__debezium_unavailable_value",
+        doc="What stands for a large value that did not change and that the log does not repeat.",
+        group="Values",
+        aliases=("toasted.value.placeholder",),
+    )
+    extended_headers: bool = key(
+        "extended.headers.enabled",
+        default=True,
+        doc="Headers __debezium.context.* that say which connector and task wrote a record.",
+        importance="low",
+        group="Topics",
+    )
+    poll_interval_ms: int = key(
+        "poll.interval.ms", default=500, doc="How long to wait for changes at most.", group="Reading", check=at_least(1)
+    )
+    max_batch_size: int = key(
+        "max.batch.size",
+        default=2048,
+        doc="Changes in a batch at least before it is handed on while more are at hand; batches are bounded in bytes as well.",
+        group="Reading",
+        check=at_least(1),
+        type=KeyType.INT,
+    )
+    max_queue_size: int = key(
+        "max.queue.size",
+        default=8192,
+        doc="Changes in a batch at most.",
+        group="Reading",
+        check=at_least(1),
+        type=KeyType.INT,
+    )
+    include_unknown: bool = key(
+        "include.unknown.datatypes",
+        default=False,
+        doc="Deliver values of types without a form of their own as the bytes of their text, instead of leaving them out.",
+        group="Values",
+    )
+    signal_collection: str | None = key(
+        "signal.data.collection", default=None, doc="Table of signals. Not supported yet.", group="Signals"
+    )
+    converters: str | None = key(
+        "converters", default=None, doc="Custom converters of Debezium: not supported.", group="Values"
+    )
+    post_processors: str | None = key(
+        "post.processors", default=None, doc="Custom post processors of Debezium: not supported.", group="Values"
+    )
+    naming: str = key(
+        "topic.naming.strategy",
+        default="io.debezium.schema.SchemaTopicNamingStrategy",
+        doc="How topics are named; only this one.",
+        group="Topics",
+        check=one_of("io.debezium.schema.SchemaTopicNamingStrategy", "io.debezium.schema.DefaultTopicNamingStrategy"),
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        """What does not go together, and what of Debezium is not here."""
+        for one, other in (
+            ("table.include.list", "table.exclude.list"),
+            ("column.include.list", "column.exclude.list"),
+        ):
+            kind = one.partition(".")[0]
+            if getattr(self, f"{kind}_include") and getattr(self, f"{kind}_exclude"):
+                yield Problem(other, f"give {one} or {other}, not both")
+        for name in self.column_masks:
+            if not re.fullmatch(r"with\.\d+\.chars", name):
+                yield Problem("topic.prefix", f"column.mask.{name} is not supported: only column.mask.with.N.chars is")
+        for name in self.column_truncations:
+            if not re.fullmatch(r"\d+\.chars", name):
+                yield Problem("topic.prefix", f"column.truncate.to.{name} should be column.truncate.to.N.chars")
+        refused = {
+            "converters": self.converters,
+            "post.processors": self.post_processors,
+            "signal.data.collection": self.signal_collection,
+        }
+        for name, value in refused.items():
+            if value:
+                hint = (
+                    "take it out; incremental snapshots are not supported yet"
+                    if name.startswith("signal")
+                    else "use a transformation instead"
+                )
+                yield Problem(name, f"{name} is not supported here: {hint}")
+        try:
+            parse_key_columns(self.key_columns)
+        except ValueError as error:
+            yield Problem("message.key.columns", str(error))
+
+
+def parse_key_columns(text: str | None) -> list[tuple[re.Pattern[str], list[str]]]:
+    """Patterns of table names with the columns of their keys; raises ValueError that says what is wrong."""
+    found = []
+    for part in filter(None, (part.strip() for part in (text or "").split(";"))):
+        table, colon, columns = part.rpartition(":")
+        if not colon or not table or not columns.strip():
+            raise ValueError(f"message.key.columns has {part!r}: should be schema.table:column,column")
+        try:
+            found.append((re.compile(table.strip(), re.IGNORECASE), [c.strip() for c in columns.split(",")]))
+        except re.error as error:
+            raise ValueError(f"message.key.columns: {table!r} is no regular expression: {error}") from error
+    return found

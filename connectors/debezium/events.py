@@ -1,0 +1,124 @@
+"""Batches of change events, made of columns: shared by all CDC sources."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from connect.api import Header, RecordBatch, Schema
+from connectors.debezium.envelope import HEARTBEAT_KEY, HEARTBEAT_VALUE, TRANSACTION_BLOCK
+
+__all__ = ["ContextHeaders", "Layout", "Rows", "constant", "event_batch", "heartbeat", "struct_column"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the events of a table go and how they look. ``row`` is the optional struct inside ``value``."""
+
+    topic: str
+    key: Schema | None
+    row: Schema
+    value: Schema
+    source: Schema
+
+
+@dataclass(slots=True)
+class Rows:
+    """Columns of some events of one table, all of one length; ``ops`` has None for a tombstone."""
+
+    ops: Sequence[str | None]
+    before: pa.Array | None
+    """Of the row's type, null where there is none; None: nowhere."""
+    after: pa.Array | None
+    keys: pa.Array | None
+    source: pa.Array
+    transaction: pa.Array | None = None
+    headers: Sequence[tuple[Header, ...]] | None = None
+    """More headers by row, before those of the context."""
+
+
+def constant(value: Any, arrow: pa.DataType, length: int) -> pa.Array:
+    return pa.nulls(length, arrow) if value is None else pa.repeat(pa.scalar(value, arrow), length)
+
+
+def struct_column(schema: Schema, columns: Sequence[pa.Array], absent: np.ndarray | None = None) -> pa.Array:
+    """A struct column of its fields' columns; null where ``absent`` says so."""
+    fields = list(schema.arrow_type)
+    mask = None if absent is None or not absent.any() else pa.array(absent)
+    return pa.StructArray.from_arrays(list(columns), fields=fields, mask=mask)
+
+
+class ContextHeaders:
+    """The headers that say which connector and task wrote a record (``extended.headers.enabled``)."""
+
+    def __init__(self, prefix: str, connector: str, task: int, *, enabled: bool) -> None:
+        run = uuid.uuid4()
+        texts = {"connectorLogicalName": prefix, "taskId": str(task), "connectorName": connector, "runId": str(run)}
+        self.headers = tuple(
+            Header(f"__debezium.context.{name}", text.encode()) for name, text in texts.items() if enabled
+        )
+
+    def column(self, length: int, more: Sequence[tuple[Header, ...]] | None) -> pa.Array | None:
+        """For so many records, ``more`` before them where a record has some."""
+        if more is not None and any(more):
+            return _header_column([(*headers, *self.headers) for headers in more])
+        if not self.headers:
+            return None
+        cells = _header_column([self.headers])
+        count = len(self.headers)
+        members = cells.values.take(pa.array(np.tile(np.arange(count), length)))
+        return pa.ListArray.from_arrays(pa.array(np.arange(0, (length + 1) * count, count), pa.int32()), members)
+
+
+def _header_column(rows: Sequence[tuple[Header, ...]]) -> pa.Array:
+    """All raw: what a string looks like under the default header converter."""
+    cell = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    return pa.array([[{"key": h.key, "value": h.value} for h in headers] for headers in rows], pa.list_(cell))
+
+
+def event_batch(layout: Layout, rows: Rows, headers: ContextHeaders, **position: Any) -> RecordBatch:
+    """The records of some events; ``position`` is the batch's source position."""
+    length = len(rows.ops)
+    nanos = time.time_ns()
+    row_type, block = layout.row.arrow_type, TRANSACTION_BLOCK.arrow_type
+    ops = pa.array(rows.ops, pa.string())
+    absent = None
+    if ops.null_count:
+        absent = np.array([op is None for op in rows.ops])
+        ops = ops.fill_null("")
+    columns = [
+        pa.nulls(length, row_type) if rows.before is None else rows.before,
+        pa.nulls(length, row_type) if rows.after is None else rows.after,
+        rows.source,
+        pa.nulls(length, block) if rows.transaction is None else rows.transaction,
+        ops,
+        *(constant(now, pa.int64(), length) for now in (nanos // 1_000_000, nanos // 1000, nanos)),
+    ]
+    return RecordBatch(
+        layout.topic,
+        struct_column(layout.value, columns, absent),
+        layout.value,
+        keys=rows.keys,
+        key_schema=layout.key,
+        headers=headers.column(length, rows.headers),
+        **position,
+    )
+
+
+def heartbeat(topic: str, server: str, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> RecordBatch:
+    now = time.time_ns() // 1_000_000
+    return RecordBatch(
+        topic,
+        pa.array([{"ts_ms": now}], HEARTBEAT_VALUE.arrow_type),
+        HEARTBEAT_VALUE,
+        keys=pa.array([{"serverName": server}], HEARTBEAT_KEY.arrow_type),
+        key_schema=HEARTBEAT_KEY,
+        source_partition=partition,
+        source_offset=offset,
+    )

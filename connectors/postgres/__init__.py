@@ -1,0 +1,1 @@
+"""Change data capture from PostgreSQL by logical replication (pgoutput), in Debezium's form."""

@@ -1,0 +1,328 @@
+"""Keys of the PostgreSQL source: Debezium's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from connect.api import Password, Problem, at_least, between, config, family, key, one_of
+from connectors.debezium.config import DebeziumConfig, regexes
+from connectors.debezium.filters import compiled
+from tidegate.kit.config import KeyType
+
+__all__ = ["PostgresConfig"]
+
+_PLUGINS = ("pgoutput", "decoderbufs", "wal2json", "wal2json_streaming", "wal2json_rds", "wal2json_rds_streaming")
+_NAME = re.compile(r"[a-z0-9_]{1,63}")
+
+
+def _slot_name(value: str) -> str | None:
+    return None if _NAME.fullmatch(value) else "Must be at most 63 lower-case letters, digits and underscores"
+
+
+@config
+class PostgresConfig(DebeziumConfig):
+    """How to follow a PostgreSQL database."""
+
+    port: int = key(
+        "database.port",
+        default=5432,
+        doc="Its port.",
+        importance="high",
+        group="Database",
+        type=KeyType.INT,
+        check=between(1, 65535),
+    )
+    database: str = key("database.dbname", doc="The database to capture.", importance="high", group="Database")
+    sslmode: str = key(
+        "database.sslmode",
+        default="prefer",
+        doc="Whether the connection is encrypted and the server's certificate checked, in libpq's words.",
+        group="Database",
+        check=one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    )
+    sslcert: str | None = key(
+        "database.sslcert", default=None, doc="File of the client's certificate.", group="Database"
+    )
+    sslkey: str | None = key("database.sslkey", default=None, doc="File of the client's private key.", group="Database")
+    sslpassword: Password | None = key(
+        "database.sslpassword", default=None, doc="Password of that key.", group="Database"
+    )
+    sslrootcert: str | None = key(
+        "database.sslrootcert",
+        default=None,
+        doc="File of the certificates that the server's must come from.",
+        group="Database",
+    )
+    initial_statements: str | None = key(
+        "database.initial.statements",
+        default=None,
+        doc="SQL to run on each new connection but the replicating one; statements are separated by semicolons.",
+        importance="low",
+        group="Database",
+    )
+    plugin: str = key(
+        "plugin.name",
+        default="pgoutput",
+        doc="Always read through pgoutput, which every PostgreSQL since 10 has; the names of other plugins are taken as that.",
+        group="Replication",
+        check=one_of(*_PLUGINS),
+    )
+    slot: str = key(
+        "slot.name",
+        default="debezium",
+        doc="The replication slot; made where it is missing. It keeps the server's log until the connector has read it.",
+        group="Replication",
+        check=_slot_name,
+    )
+    slot_drop: bool = key(
+        "slot.drop.on.stop",
+        default=False,
+        doc="Drop the slot when the task stops. What is written until it starts again is then lost.",
+        group="Replication",
+    )
+    slot_failover: bool = key(
+        "slot.failover",
+        default=False,
+        doc="Make the slot one that standbys keep too (PostgreSQL 17 and later; earlier ones make an ordinary slot).",
+        group="Replication",
+    )
+    slot_params: str | None = key(
+        "slot.stream.params",
+        default=None,
+        doc="Options for pgoutput: name=value;name=value. proto_version, publication_names, messages are set.",
+        importance="low",
+        group="Replication",
+    )
+    slot_retries: int = key(
+        "slot.max.retries",
+        default=6,
+        doc="Tries to take the slot while another holds it.",
+        importance="low",
+        group="Replication",
+        check=at_least(0),
+        type=KeyType.INT,
+    )
+    slot_retry_delay_ms: int = key(
+        "slot.retry.delay.ms",
+        default=10000,
+        doc="Pause between them.",
+        importance="low",
+        group="Replication",
+        check=at_least(0),
+    )
+    publication: str = key(
+        "publication.name", default="dbz_publication", doc="The publication to read.", group="Replication"
+    )
+    autocreate: str = key(
+        "publication.autocreate.mode",
+        default="all_tables",
+        doc="Make a missing publication for all tables (a superuser's right), for the captured ones (and keep it so), for none, or fail.",
+        group="Replication",
+        check=one_of("all_tables", "filtered", "disabled", "no_tables", ignore_case=True),
+    )
+    via_root: bool = key(
+        "publish.via.partition.root",
+        default=False,
+        doc="In a publication that is made: changes of partitions go by the name of the partitioned table.",
+        group="Replication",
+    )
+    identities: str | None = key(
+        "replica.identity.autoset.values",
+        default=None,
+        doc="Replica identities to set: schema.table:FULL,schema.other:INDEX name (regular expressions; DEFAULT, FULL, NOTHING, INDEX name).",
+        group="Replication",
+    )
+    status_interval_ms: int = key(
+        "status.update.interval.ms",
+        default=10000,
+        doc="How often the server is told what is done.",
+        group="Replication",
+        check=at_least(1),
+        type=KeyType.INT,
+    )
+    flush_mode: str | None = key(
+        "lsn.flush.mode",
+        default=None,
+        doc="What the server is told is done: what the topics have (connector), also what concerns no captured table "
+        "(connector_and_driver), nothing (manual).",
+        importance="low",
+        group="Replication",
+        check=one_of("connector", "connector_and_driver", "manual", ignore_case=True),
+    )
+    flush: bool = key(
+        "flush.lsn.source",
+        default=True,
+        doc="false: as lsn.flush.mode=manual.",
+        importance="low",
+        group="Replication",
+        deprecated="Use lsn.flush.mode.",
+    )
+    schema_include: list[str] = key(
+        "schema.include.list",
+        default=[],
+        doc="Regular expressions that match the schemas to capture.",
+        importance="high",
+        group="Tables",
+        aliases=("schema.whitelist",),
+        check=regexes,
+    )
+    schema_exclude: list[str] = key(
+        "schema.exclude.list",
+        default=[],
+        doc="Schemas not to capture.",
+        group="Tables",
+        aliases=("schema.blacklist",),
+        check=regexes,
+    )
+    message_include: list[str] = key(
+        "message.prefix.include.list",
+        default=[],
+        doc="Prefixes (regular expressions) of logical messages to capture; all where none is given.",
+        group="Tables",
+        check=regexes,
+    )
+    message_exclude: list[str] = key(
+        "message.prefix.exclude.list",
+        default=[],
+        doc="Prefixes of logical messages not to capture.",
+        group="Tables",
+        check=regexes,
+    )
+    interval_mode: str = key(
+        "interval.handling.mode",
+        default="numeric",
+        doc="Intervals as microseconds, or as ISO 8601 text.",
+        importance="low",
+        group="Values",
+        check=one_of("numeric", "string", ignore_case=True),
+    )
+    hstore_mode: str = key(
+        "hstore.handling.mode",
+        default="json",
+        doc="hstore as JSON text or as a map.",
+        importance="low",
+        group="Values",
+        check=one_of("json", "map", ignore_case=True),
+    )
+    snapshot_mode: str = key(
+        "snapshot.mode",
+        default="initial",
+        doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never (no_data), "
+        "or where the position is lost (when_needed).",
+        group="Snapshot",
+        check=one_of(
+            "always",
+            "initial",
+            "initial_only",
+            "no_data",
+            "never",
+            "schema_only",
+            "when_needed",
+            "exported",
+            ignore_case=True,
+        ),
+    )
+    snapshot_tables: list[str] = key(
+        "snapshot.include.collection.list",
+        default=[],
+        doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
+        group="Snapshot",
+        check=regexes,
+    )
+    snapshot_threads: int = key(
+        "snapshot.max.threads",
+        default=1,
+        doc="Connections that read parts of a table at the same time, all from one view of the data.",
+        group="Snapshot",
+        check=between(1, 64),
+        type=KeyType.INT,
+    )
+    snapshot_statements: str | None = key(
+        "snapshot.select.statement.overrides",
+        default=None,
+        doc="Tables whose rows are read by the SELECT in snapshot.select.statement.overrides.schema.table.",
+        group="Snapshot",
+    )
+    snapshot_selects: dict[str, str] = family(
+        "snapshot.select.statement.overrides.", doc="The SELECT that reads the rows of schema.table in a snapshot."
+    )
+    snapshot_locking: str = key(
+        "snapshot.locking.mode",
+        default="none",
+        doc="shared: hold ACCESS SHARE locks on the tables while a snapshot runs.",
+        importance="low",
+        group="Snapshot",
+        check=one_of("none", "shared", ignore_case=True),
+    )
+    snapshot_delay_ms: int = key(
+        "snapshot.delay.ms",
+        default=0,
+        doc="Pause before a snapshot.",
+        importance="low",
+        group="Snapshot",
+        check=at_least(0),
+    )
+    read_only: bool = key(
+        "read.only",
+        default=False,
+        doc="Taken for incremental snapshots, which are not supported yet.",
+        group="Signals",
+        importance="low",
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        yield from super().problems()
+        if self.schema_include and self.schema_exclude:
+            yield Problem("schema.exclude.list", "give schema.include.list or schema.exclude.list, not both")
+        for part in filter(None, (p.strip() for p in (self.slot_params or "").split(";"))):
+            name = part.partition("=")[0].strip()
+            if "=" not in part or name in (
+                "proto_version",
+                "publication_names",
+                "messages",
+                "streaming",
+                "binary",
+                "two_phase",
+            ):
+                yield Problem(
+                    "slot.stream.params",
+                    f"{part!r} should be name=value of an option of pgoutput other than those the connector sets",
+                )
+        try:
+            self.identity_rules()
+        except ValueError as error:
+            yield Problem("replica.identity.autoset.values", str(error))
+
+    def identity_rules(self) -> list[tuple[re.Pattern[str], str]]:
+        """Patterns of table names and the identity in SQL; raises ValueError that says what is wrong."""
+        rules = []
+        for part in filter(None, (p.strip() for p in (self.identities or "").split(","))):
+            table, _, identity = part.rpartition(":")
+            words = identity.split(None, 1)
+            kind = words[0].upper() if words else ""
+            if not table or not (
+                (kind in ("DEFAULT", "FULL", "NOTHING") and len(words) == 1) or (kind == "INDEX" and len(words) == 2)
+            ):
+                raise ValueError(f"{part!r} should be schema.table:DEFAULT, FULL, NOTHING or INDEX name")
+            sql = kind if kind != "INDEX" else 'USING INDEX "' + words[1].replace('"', '""') + '"'
+            rules.append((compiled([table])[0], sql))
+        return rules
+
+    @cached_property
+    def _schemas(self) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
+        return compiled(self.schema_include), compiled(self.schema_exclude)
+
+    def schema_is_meant(self, name: str) -> bool:
+        include, exclude = self._schemas
+        if include:
+            return any(pattern.fullmatch(name) for pattern in include)
+        return not any(pattern.fullmatch(name) for pattern in exclude)
+
+    @property
+    def flushing(self) -> str:
+        """``connector``, ``connector_and_driver`` or ``manual``."""
+        if self.flush_mode is not None:
+            return self.flush_mode.lower()
+        return "connector" if self.flush else "manual"

@@ -1,0 +1,150 @@
+"""The one importer of the driver: plain connections, and replication over libpq.
+
+psycopg has no replication mode of its own; its ``pq`` layer has what is needed of libpq for it.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+from connect.api import ConnectError, RetriableConnectError
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.types import SESSION
+
+__all__ = ["ReplicationStream", "connect", "database_errors", "lsn_number", "lsn_text", "replication"]
+
+_EPOCH: Final = 946_684_800
+_STATUS: Final = struct.Struct(">cQQQqB")
+
+
+def lsn_number(text: str) -> int:
+    high, low = text.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def lsn_text(number: int) -> str:
+    return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
+
+
+def _place(config: PostgresConfig) -> str:
+    return f"{config.hostname}:{config.port}/{config.database}"
+
+
+@contextmanager
+def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
+    """The driver's errors as ours: lost connections can be tried again."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise RetriableConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
+    except psycopg.Error as error:
+        raise ConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
+
+
+def _conninfo(config: PostgresConfig, **more: Any) -> str:
+    given = {
+        "host": config.hostname,
+        "port": config.port,
+        "dbname": config.database,
+        "user": config.user,
+        "password": config.password.reveal() if config.password is not None else None,
+        "sslmode": config.sslmode,
+        "sslcert": config.sslcert,
+        "sslkey": config.sslkey,
+        "sslpassword": config.sslpassword.reveal() if config.sslpassword is not None else None,
+        "sslrootcert": config.sslrootcert,
+        "connect_timeout": 10,
+        "client_encoding": "UTF8",
+        "application_name": "tidegate",
+        "options": SESSION,
+        **more,
+    }
+    return make_conninfo("", **{name: value for name, value in given.items() if value is not None})
+
+
+def connect(config: PostgresConfig) -> psycopg.Connection[Any]:
+    """A plain connection in autocommit mode. Raises psycopg's errors."""
+    connection: psycopg.Connection[Any] = psycopg.connect(_conninfo(config), autocommit=True)
+    for statement in filter(None, (s.strip() for s in (config.initial_statements or "").split(";"))):
+        connection.execute(statement.encode())
+    return connection
+
+
+def replication(config: PostgresConfig) -> pq.abc.PGconn:
+    """A connection in replication mode; raises psycopg.OperationalError."""
+    made = pq.PGconn.connect(_conninfo(config, replication="database").encode())
+    if made.status != pq.ConnStatus.OK:
+        text = made.get_error_message()
+        made.finish()
+        raise psycopg.OperationalError(text)
+    return made
+
+
+class ReplicationStream:
+    """The changes of a slot from a position on."""
+
+    def __init__(self, config: PostgresConfig, lsn: int, options: dict[str, str]) -> None:
+        self._connection = replication(config)
+        given = ", ".join(f"\"{name}\" '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items())
+        command = f'START_REPLICATION SLOT "{config.slot}" LOGICAL {lsn_text(lsn)} ({given})'
+        result = self._connection.exec_(command.encode())
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            text = result.get_error_message()
+            self._connection.finish()
+            raise psycopg.OperationalError(text)
+        self._connection.nonblocking = 1
+        self.server_lsn = 0
+        """Up to where the server has looked through its log and sent all there was."""
+        self._flushed = lsn
+        self._reply_due = False
+        self._told = time.monotonic()
+        self._interval = config.status_interval_ms / 1000
+
+    def next(self) -> tuple[bytes, int] | None:
+        """A message of the plugin and its position; None when nothing is at hand. Raises psycopg.OperationalError."""
+        while True:
+            length, data = self._connection.get_copy_data(1)
+            if length == 0:
+                self._connection.consume_input()
+                length, data = self._connection.get_copy_data(1)
+                if length == 0:
+                    return None
+            if length < 0:
+                raise psycopg.OperationalError(self._ended())
+            raw = bytes(data)
+            if raw[0] == 119:  # w: XLogData
+                return raw[25:], int.from_bytes(raw[1:9])
+            self.server_lsn = max(self.server_lsn, int.from_bytes(raw[1:9]))
+            self._reply_due = self._reply_due or raw[17] == 1
+
+    def _ended(self) -> str:
+        result = self._connection.get_result()
+        text = result.get_error_message() if result is not None else self._connection.get_error_message()
+        return text or "the server ended the replication"
+
+    def wait(self, seconds: float) -> None:
+        select.select([self._connection.socket], [], [], seconds)
+
+    def tell(self, flushed: int | None) -> None:
+        """Say what is done, when it is new, asked for or time; None: nothing new."""
+        if flushed is not None and flushed > self._flushed:
+            self._flushed = flushed
+        elif not self._reply_due and time.monotonic() - self._told < self._interval:
+            return
+        now = int((time.time() - _EPOCH) * 1_000_000)
+        received = max(self._flushed, self.server_lsn)
+        self._connection.put_copy_data(_STATUS.pack(b"r", received, self._flushed, self._flushed, now, 0))
+        self._connection.flush()
+        self._reply_due, self._told = False, time.monotonic()
+
+    def close(self) -> None:
+        self._connection.finish()

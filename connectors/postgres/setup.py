@@ -1,0 +1,235 @@
+"""What the server needs before it can be followed: checked, and made where the configuration says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from connect.api import ConnectError, Problem
+from connectors.debezium.filters import Filters
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.connections import connect, lsn_number, replication
+from connectors.postgres.tables import Catalog, Table, captured
+
+__all__ = ["Slot", "drop_slot", "find_problems", "find_slot", "make_publication", "make_slot", "set_identities"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """``confirmed`` is up to where the server keeps nothing any more; ``snapshot`` names the view of the data at that point,
+    usable until the replication connection that made it does anything else."""
+
+    confirmed: int
+    active_pid: int | None = None
+    lost: bool = False
+    snapshot: str | None = None
+
+
+def find_slot(connection: psycopg.Connection[Any], config: PostgresConfig) -> Slot | None:
+    """The slot, if there is one; raises ConnectError where it is of another plugin or database."""
+    row = connection.execute(
+        "SELECT plugin, database, active_pid, confirmed_flush_lsn::text, coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = %s",
+        [config.slot],
+    ).fetchone()
+    if row is None:
+        return None
+    plugin, database, pid, confirmed, status = row
+    if plugin != "pgoutput" or database != config.database:
+        raise ConnectError(
+            f"replication slot {config.slot!r} belongs to plugin {plugin!r} and database {database!r}, not to pgoutput "
+            f"and {config.database!r}: give another slot.name, or drop it with SELECT pg_drop_replication_slot('{config.slot}')"
+        )
+    return Slot(lsn_number(confirmed) if confirmed else 0, pid, status == "lost")
+
+
+def make_slot(config: PostgresConfig, version: int) -> tuple[Slot, pq.abc.PGconn]:
+    """A new slot; the connection keeps its snapshot alive. Raises psycopg.OperationalError."""
+    connection = replication(config)
+    options = "(SNAPSHOT 'export'" + (", FAILOVER true)" if config.slot_failover and version >= 170000 else ")")
+    if version < 150000:
+        options = "EXPORT_SNAPSHOT"
+    result = connection.exec_(f'CREATE_REPLICATION_SLOT "{config.slot}" LOGICAL pgoutput {options}'.encode())
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        text = result.get_error_message()
+        connection.finish()
+        raise ConnectError(f"replication slot {config.slot!r} could not be made: {text}{_slot_advice(text)}")
+    consistent, snapshot = (result.get_value(0, 1) or b"").decode(), (result.get_value(0, 2) or b"").decode()
+    return Slot(lsn_number(consistent), snapshot=snapshot), connection
+
+
+def _slot_advice(text: str) -> str:
+    if "all replication slots are in use" in text:
+        return "; raise max_replication_slots or drop slots that nobody uses"
+    return ""
+
+
+def _literal(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def drop_slot(connection: psycopg.Connection[Any], name: str, patience_s: float = 5) -> None:
+    """Drop a slot if it is there, waiting while its last reader goes. Raises psycopg's errors."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", [name]
+            )
+            return
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def make_publication(connection: psycopg.Connection[Any], config: PostgresConfig, tables: Sequence[Table]) -> None:
+    """Make the publication, or fit it to the tables, by ``publication.autocreate.mode``. Raises ConnectError."""
+    mode = config.autocreate.lower()
+    row = connection.execute(
+        "SELECT puballtables FROM pg_publication WHERE pubname = %s", [config.publication]
+    ).fetchone()
+    name = _literal(config.publication)
+    root = " WITH (publish_via_partition_root = true)" if config.via_root else ""
+    # of a partitioned table and its partitions the parent says it all
+    listed = ", ".join(table.quoted for table in tables)
+    try:
+        if row is None:
+            if mode == "disabled":
+                raise ConnectError(
+                    f"there is no publication {config.publication!r}, and publication.autocreate.mode=disabled: "
+                    f"CREATE PUBLICATION {name} FOR TABLE ..."
+                )
+            if mode == "filtered" and not listed:
+                raise ConnectError("no table is captured, so no publication can be made: see table.include.list")
+            what = {"all_tables": " FOR ALL TABLES", "filtered": f" FOR TABLE {listed}", "no_tables": ""}[mode]
+            connection.execute(f"CREATE PUBLICATION {name}{what}{root}".encode())
+        elif mode == "filtered" and not row[0] and listed:
+            known = connection.execute(
+                "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", [config.publication]
+            ).fetchall()
+            if {tuple(k) for k in known} != {(t.schema, t.name) for t in tables}:
+                connection.execute(f"ALTER PUBLICATION {name} SET TABLE {listed}".encode())
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConnectError(
+            f"user {config.user!r} may not make publication {config.publication!r} ({str(error).strip()}): let a superuser make it, "
+            "or set publication.autocreate.mode=filtered and own the tables"
+        ) from error
+
+
+def set_identities(connection: psycopg.Connection[Any], config: PostgresConfig, tables: Sequence[Table]) -> None:
+    """``replica.identity.autoset.values``."""
+    for table in tables:
+        for pattern, identity in config.identity_rules():
+            if pattern.fullmatch(table.full_name):
+                connection.execute(f"ALTER TABLE {table.quoted} REPLICA IDENTITY {identity}".encode())
+                break
+
+
+def find_problems(config: PostgresConfig) -> Iterable[Problem]:
+    """What a look at the server shows to be wrong, each with what to do."""
+    try:
+        connection = connect(config)
+    except psycopg.OperationalError as error:
+        text = str(error).strip().splitlines()[-1] if str(error).strip() else "no answer"
+        name = "database.hostname"
+        if "password" in text or "role" in text:
+            name = "database.password" if "password" in text else "database.user"
+        elif "database" in text and "does not exist" in text:
+            name = "database.dbname"
+        yield Problem(name, f"Could not connect to {config.hostname}:{config.port} as {config.user!r}. {text}")
+        return
+    except psycopg.Error as error:
+        yield Problem("database.initial.statements", str(error).strip())
+        return
+    with connection:
+        yield from _server_problems(connection, config)
+        yield from _table_problems(connection, config)
+
+
+def _server_problems(connection: psycopg.Connection[Any], config: PostgresConfig) -> Iterable[Problem]:
+    level = (connection.execute("SHOW wal_level").fetchone() or ("?",))[0]
+    if level != "logical":
+        yield Problem(
+            "database.hostname",
+            f"the server has wal_level={level}: set wal_level=logical in postgresql.conf (a managed server: its parameter for "
+            "logical replication) and restart it",
+        )
+    row = connection.execute("SELECT rolsuper, rolreplication FROM pg_roles WHERE rolname = current_user").fetchone()
+    managed = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_roles r WHERE rolname IN ('rds_replication', 'azure_pg_admin', 'cloudsqlsuperuser') "
+        "AND pg_has_role(current_user, r.oid, 'member'))"
+    ).fetchone()
+    if row is not None and not any(row) and not (managed or (False,))[0]:
+        yield Problem(
+            "database.user", f"user {config.user!r} may not replicate: ALTER ROLE {_literal(config.user)} REPLICATION"
+        )
+    try:
+        slot = find_slot(connection, config)
+    except ConnectError as error:
+        yield Problem("slot.name", str(error))
+        return
+    if slot is not None and slot.lost:
+        yield Problem(
+            "slot.name",
+            f"replication slot {config.slot!r} has lost log that was not read (max_slot_wal_keep_size): drop it with "
+            f"SELECT pg_drop_replication_slot('{config.slot}') and take a new snapshot",
+        )
+    if slot is None:
+        free = connection.execute(
+            "SELECT current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)"
+        ).fetchone()
+        if free is not None and free[0] <= 0:
+            yield Problem(
+                "slot.name",
+                "all replication slots are in use: raise max_replication_slots or drop one that nobody uses",
+            )
+    elif slot.active_pid is not None:
+        user = connection.execute(
+            "SELECT application_name, client_addr::text FROM pg_stat_activity WHERE pid = %s", [slot.active_pid]
+        ).fetchone()
+        if user is None or user[0] != "tidegate":
+            yield Problem(
+                "slot.name",
+                f"replication slot {config.slot!r} is in use by process {slot.active_pid} ({user[0] if user else 'unknown'}): "
+                "stop that consumer, or give this connector a slot.name of its own",
+            )
+
+
+def _table_problems(connection: psycopg.Connection[Any], config: PostgresConfig) -> Iterable[Problem]:
+    catalog = Catalog(connection)
+    names = catalog.names()
+    filters = Filters(config, database=config.database)
+    tables = catalog.tables(captured(names, filters, config))
+    if not tables and config.table_include:
+        known = ", ".join(f"{schema}.{name}" for _, schema, name in names[:20]) or "none"
+        yield Problem(
+            "table.include.list", f"no table matches: names are schema.table, and the tables there are: {known}"
+        )
+    for table in tables:
+        if config.table_include and not table.key and table.identity == "d" and filters.key_of(table.full_name) is None:
+            yield Problem(
+                "table.include.list",
+                f"table {table.full_name} has no primary key, so PostgreSQL refuses to update and delete its rows once they are "
+                f"published: add one, or ALTER TABLE {table.quoted} REPLICA IDENTITY FULL",
+            )
+    mode = config.autocreate.lower()
+    there = connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", [config.publication]).fetchone()
+    if there is None and mode == "disabled":
+        yield Problem(
+            "publication.name",
+            f"there is no publication {config.publication!r} and publication.autocreate.mode=disabled: "
+            f"CREATE PUBLICATION {_literal(config.publication)} FOR TABLE ...",
+        )
+    elif there is None and mode == "all_tables":
+        row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+        if row is not None and not row[0]:
+            yield Problem(
+                "publication.autocreate.mode",
+                f"only a superuser can make a publication for all tables and {config.user!r} is none: use "
+                f"publication.autocreate.mode=filtered, or let a superuser run CREATE PUBLICATION {_literal(config.publication)} FOR ALL TABLES",
+            )

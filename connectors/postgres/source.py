@@ -1,0 +1,341 @@
+"""The PostgreSQL source: snapshot, then the log; one task, as a slot has one reader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq
+
+from connect.api import (
+    ConnectError,
+    OffsetChanges,
+    Problem,
+    RecordBatch,
+    RetriableConnectError,
+    SourceConnector,
+    SourceTask,
+)
+from connectors.debezium.events import ContextHeaders, heartbeat
+from connectors.debezium.filters import Filters
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.connections import ReplicationStream, connect, database_errors, lsn_number
+from connectors.postgres.decoding import Decoder
+from connectors.postgres.setup import (
+    Slot,
+    drop_slot,
+    find_problems,
+    find_slot,
+    make_publication,
+    make_slot,
+    set_identities,
+)
+from connectors.postgres.snapshot import Moment, Snapshot
+from connectors.postgres.tables import Catalog, Shapes, Table, captured
+from tidegate.kit.logs import logger
+
+__all__ = ["PostgresSource", "PostgresTask"]
+
+log = logger(__name__)
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+_STOP_S: Final = 10.0
+
+
+def _snapshot_pending(offset: Mapping[str, Any]) -> bool:
+    """Whether a position, ours or the original's of any version, was written before its snapshot was complete."""
+    done = offset.get("last_snapshot_record") or offset.get("snapshot_completed")
+    return bool(offset.get("snapshot")) and not done
+
+
+class PostgresTask(SourceTask[PostgresConfig]):
+    """Reads one slot."""
+
+    def __init__(self, config: PostgresConfig, context: Any) -> None:
+        super().__init__(config, context)
+        self._filters = Filters(config, database=config.database)
+        self._shapes = Shapes(config, self._filters)
+        self._partition = {"server": config.prefix}
+        self._headers = ContextHeaders(config.prefix, "postgresql", context.task, enabled=config.extended_headers)
+        self._connection: psycopg.Connection[Any] | None = None
+        self._catalog: Catalog | None = None
+        self._stream: ReplicationStream | None = None
+        self._decoder: Decoder | None = None
+        self._snapshot: Snapshot | None = None
+        self._pieces: Iterator[list[RecordBatch]] | None = None
+        self._offset: dict[str, Any] = {}
+        self._flushed: int | None = None
+        self._finished = False
+        self._next_heartbeat = 0.0
+        self._slot_failures = 0
+        self._first = True
+        self._ahead: tuple[bytes, int] | None = None
+        self._busy = threading.Lock()
+        """Held while libpq is used: ``stop`` comes from another thread."""
+
+    def start(self) -> None:
+        known = self.context.offset(self._partition)
+        self._offset = dict(known or {})
+        self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
+
+    def poll(self) -> Sequence[RecordBatch]:
+        if self._finished:
+            self.context.stopping.wait(self.config.poll_interval_ms / 1000)
+            return []
+        try:
+            with self._busy, database_errors(self.config, "following"):
+                if self._pieces is not None:
+                    return self._next_piece()
+                if self._stream is None:
+                    self._begin()
+                    return []
+                return self._changes()
+        except BaseException:
+            with self._busy:
+                self._disconnect()
+            raise
+
+    # beginnings
+
+    def _begin(self) -> None:
+        config = self.config
+        self._disconnect()
+        self._connection = connection = connect(config)
+        self._catalog = catalog = Catalog(connection)
+        tables = catalog.tables(captured(catalog.names(), self._filters, config))
+        set_identities(connection, config, tables)
+        make_publication(connection, config, tables)
+        slot = find_slot(connection, config)
+        mode = config.snapshot_mode.lower()
+        position = self._offset
+        lost = bool(position) and not _snapshot_pending(position) and self._is_lost(slot)
+        if lost and mode != "when_needed":
+            raise ConnectError(
+                f"the log after position {position.get('lsn')} is not kept any more: replication slot {config.slot!r} "
+                + ("is gone" if slot is None else "has moved on or lost it")
+                + ". Set snapshot.mode=when_needed to read the tables again, or reset the connector's offsets"
+            )
+        fresh = not position or _snapshot_pending(position) or lost
+        wanted = (mode == "always" and self._first) or (fresh and mode not in ("no_data", "never", "schema_only"))
+        self._first = False
+        if wanted:
+            self._start_snapshot(slot, tables)
+        elif mode == "initial_only":
+            self._finished = True
+        else:
+            self._start_stream(slot)
+
+    def _is_lost(self, slot: Slot | None) -> bool:
+        """Whether the server has dropped log that the position still needs. The slot may have moved on to the commit that the
+        position knows, or beyond where nothing of ours was told as done: so only a gap past the position's own end counts."""
+        return slot is None or slot.lost
+
+    def _start_snapshot(self, slot: Slot | None, tables: Sequence[Table]) -> None:
+        config = self.config
+        assert self._connection is not None
+        if config.snapshot_delay_ms and self.context.stopping.wait(config.snapshot_delay_ms / 1000):
+            return
+        holder: pq.abc.PGconn | None = None
+        exporter: psycopg.Connection[Any] | None = None
+        try:
+            if slot is None and config.snapshot_mode.lower() != "initial_only":
+                made, holder = make_slot(config, self._connection.info.server_version)
+                name, lsn = made.snapshot or "", made.confirmed
+                row = self._connection.execute(
+                    "SELECT txid_current()::int8, extract(epoch FROM now())::float8"
+                ).fetchone()
+            else:
+                # the slot is older: from its position on changes come again, and end as the tables are
+                exporter = connect(config)
+                row = exporter.execute(
+                    "SELECT txid_current()::int8, extract(epoch FROM now())::float8, pg_current_wal_lsn()::text"
+                ).fetchone()
+                lsn = slot.confirmed if slot is not None else lsn_number(row[2] if row else "0/0")
+                exporter.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                name = exporter.execute("SELECT pg_export_snapshot()").fetchone()[0]  # type: ignore[index]
+            assert row is not None
+            moment = Moment(name, lsn, row[0], int(row[1] * 1_000_000))
+            shapes = [self._shapes.of(table) for table in tables]
+            self._snapshot = Snapshot(config, shapes, moment, self._headers)
+            self._snapshot.start()
+        finally:
+            if holder is not None:
+                holder.finish()
+            if exporter is not None:
+                exporter.close()
+        self._offset = {
+            "snapshot": "INITIAL",
+            "snapshot_completed": False,
+            "last_snapshot_record": False,
+            "lsn": moment.lsn,
+            "txId": moment.xid,
+            "ts_usec": moment.micros,
+        }
+        self._pieces = self._snapshot.batches(self.context.stopping, dict(self._offset))
+        log.info("a snapshot begins", connector=self.context.connector, tables=len(shapes), lsn=moment.lsn)
+
+    def _next_piece(self) -> Sequence[RecordBatch]:
+        assert self._pieces is not None and self._snapshot is not None
+        batches = next(self._pieces, None)
+        if batches is not None:
+            return batches
+        self._pieces = None
+        self._snapshot.close()
+        self._snapshot = None
+        if self.context.stopping.is_set():
+            return []
+        self._offset = {**self._offset, "snapshot_completed": True, "last_snapshot_record": True}
+        if self.config.snapshot_mode.lower() == "initial_only":
+            self._finished = True
+        log.info("the snapshot is complete", connector=self.context.connector)
+        return []
+
+    def _start_stream(self, slot: Slot | None) -> None:
+        config = self.config
+        assert self._connection is not None
+        if slot is None:
+            made, holder = make_slot(config, self._connection.info.server_version)
+            holder.finish()
+            slot = made
+        start = self._offset.get("lsn_commit") or self._offset.get("lsn") or slot.confirmed
+        version = self._connection.info.server_version
+        options = {"proto_version": "1", "publication_names": '"' + config.publication.replace('"', '""') + '"'}
+        if version >= 140000:
+            options["messages"] = "true"
+        for part in filter(None, (p.strip() for p in (config.slot_params or "").split(";"))):
+            name, _, value = part.partition("=")
+            options[name.strip()] = value.strip()
+        try:
+            self._stream = ReplicationStream(config, int(start), options)
+        except psycopg.OperationalError as error:
+            if "is active" not in str(error):
+                raise
+            self._slot_failures += 1
+            if self._slot_failures > config.slot_retries:
+                raise ConnectError(
+                    f"replication slot {config.slot!r} is taken: {str(error).strip()}. Stop the other reader, or give a slot.name of its own"
+                ) from error
+            self.context.stopping.wait(config.slot_retry_delay_ms / 1000)
+            raise
+        self._slot_failures = 0
+        self._ahead = None
+        self._decoder = Decoder(config, self._shapes, self._look, self._headers, self._offset or {"lsn": int(start)})
+
+    def _look(self) -> Catalog:
+        assert self._catalog is not None
+        return self._catalog
+
+    # changes
+
+    def _changes(self) -> Sequence[RecordBatch]:
+        stream, decoder = self._stream, self._decoder
+        assert stream is not None and decoder is not None
+        deadline = time.monotonic() + self.config.poll_interval_ms / 1000
+        limit, size = self.config.max_queue_size, 0
+        take_next, feed = stream.next, decoder.feed
+        item = self._ahead or take_next()
+        self._ahead = None
+        while True:
+            if item is None:
+                stream.tell(self._tellable())
+                left = deadline - time.monotonic()
+                if decoder.rows or left <= 0 or self.context.stopping.is_set():
+                    break
+                stream.wait(min(left, 0.1))
+            else:
+                data, lsn = item
+                if (decoder.rows >= limit or size >= _BATCH_BYTES) and decoder.at_boundary(lsn):
+                    self._ahead = item
+                    break
+                feed(data, lsn)
+                size += len(data)
+            item = take_next()
+        stream.tell(self._tellable())
+        if item is None and not decoder.in_transaction and self._ahead is None:
+            decoder.caught_up(stream.server_lsn)
+        batches = decoder.take(self._offset or {"lsn": decoder.done_lsn})
+        if batches:
+            self._offset = dict(decoder.offset)
+        return [*batches, *self._heartbeat(decoder)]
+
+    def _heartbeat(self, decoder: Decoder) -> list[RecordBatch]:
+        interval = self.config.heartbeat_interval_ms / 1000
+        if not interval or time.monotonic() < self._next_heartbeat:
+            return []
+        self._next_heartbeat = time.monotonic() + interval
+        if self.config.heartbeat_query and self._connection is not None:
+            self._connection.execute(self.config.heartbeat_query.encode())
+        self._offset = dict(decoder.offset)
+        topic = f"{self.config.heartbeat_prefix}{self.config.delimiter}{self.config.prefix}"
+        return [heartbeat(topic, self.config.prefix, self._partition, self._offset)]
+
+    def _tellable(self) -> int | None:
+        """Up to where the server may forget its log."""
+        mode = self.config.flushing
+        if mode == "manual":
+            return None
+        decoder = self._decoder
+        quiet = decoder is not None and not decoder.rows and not decoder.in_transaction
+        done = self._flushed is None or self._flushed >= int(self._offset.get("lsn_commit") or 0)
+        if decoder is not None and mode == "connector_and_driver" and quiet and done:
+            return decoder.done_lsn
+        return self._flushed
+
+    def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        for _, offset in offsets:
+            if not _snapshot_pending(offset):
+                self._flushed = int(offset.get("lsn_commit") or offset.get("lsn") or 0) or self._flushed
+
+    def _disconnect(self) -> None:
+        for part in (self._stream, self._snapshot, self._connection):
+            if part is not None:
+                with suppress(Exception):  # one that was lost cannot say goodbye
+                    part.close()
+        self._stream = self._snapshot = self._connection = self._pieces = None
+        self._ahead = None
+
+    def stop(self) -> None:
+        """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
+        if not self._busy.acquire(timeout=_STOP_S):
+            log.warning("a statement did not end in time", connector=self.context.connector)
+            return
+        try:
+            self._disconnect()
+        finally:
+            self._busy.release()
+        if self.config.slot_drop:
+            try:
+                with connect(self.config) as connection:
+                    drop_slot(connection, self.config.slot)
+            except psycopg.Error as error:
+                log.warning(
+                    "the replication slot could not be dropped", slot=self.config.slot, problem=str(error).strip()
+                )
+
+
+class PostgresSource(SourceConnector[PostgresConfig]):
+    """Runs ``io.debezium.connector.postgresql.PostgresConnector``'s configurations."""
+
+    config_class = PostgresConfig
+    task_class = PostgresTask
+
+    @classmethod
+    def check(cls, config: PostgresConfig) -> Iterable[Problem]:
+        try:
+            yield from find_problems(config)
+        except psycopg.Error as error:
+            yield Problem("database.hostname", f"the server could not be looked at: {str(error).strip()}")
+        except (ConnectError, RetriableConnectError) as error:
+            yield Problem("database.hostname", str(error))
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        for partition, offset in offsets:
+            if set(partition) != {"server"}:
+                raise ConnectError(f'partition {dict(partition)} should be {{"server": "<topic.prefix>"}}')
+            if offset is not None and not isinstance(offset.get("lsn"), int):
+                raise ConnectError(f"offset {dict(offset)} should have lsn, a number")
+        return False

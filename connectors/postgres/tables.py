@@ -1,0 +1,254 @@
+"""Tables as the catalog describes them, and the shape of their events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import psycopg
+
+from connect.api import DataError, Field, Schema, SchemaType
+from connectors.debezium.envelope import adjuster, envelope, source_block, topic_name
+from connectors.debezium.events import Layout
+from connectors.debezium.filters import Filters
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.types import ColumnType, Form, Modes, form_of, literals, source_parameters, text_only
+
+__all__ = ["SOURCE", "Catalog", "Column", "Shape", "Shapes", "Table"]
+
+_I64: Final = Schema(SchemaType.INT64, optional=True)
+_TEXT: Final = Schema(SchemaType.STRING)
+SOURCE: Final = source_block(
+    "io.debezium.connector.postgresql.Source",
+    [
+        Field("schema", _TEXT),
+        Field("table", _TEXT),
+        Field("txId", _I64),
+        Field("lsn", _I64),
+        Field("xmin", _I64),
+        Field("origin", _TEXT.as_optional()),
+        Field("origin_lsn", _I64),
+    ],
+)
+_SYSTEM: Final = ("pg_catalog", "information_schema", "pg_toast")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``default`` is the SQL expression, or None."""
+
+    name: str
+    type: ColumnType
+    optional: bool
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``key`` are the columns of the primary key, else of a unique index over columns that are never null."""
+
+    oid: int
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    identity: str = "d"
+    kind: str = "r"
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def quoted(self) -> str:
+        return ".".join('"' + part.replace('"', '""') + '"' for part in (self.schema, self.name))
+
+
+class Catalog:
+    """Looks into the system catalog over a connection; remembers types."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self._types: dict[int, tuple[Any, ...]] = {}
+
+    def names(self) -> list[tuple[int, str, str]]:
+        """(oid, schema, name) of every permanent table that is the user's, partitioned ones included, by name."""
+        found = self.connection.execute(
+            "SELECT c.oid::int8, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND n.nspname <> ALL (%s) ORDER BY 2, 3",
+            [list(_SYSTEM)],
+        )
+        return list(found.fetchall())
+
+    def tables(self, oids: Sequence[int]) -> list[Table]:
+        """Those of the tables that there are, in the given order."""
+        if not oids:
+            return []
+        heads = self.connection.execute(
+            "SELECT c.oid::int8, n.nspname, c.relname, c.relreplident::text, c.relkind::text FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (%s)",
+            [list(oids)],
+        ).fetchall()
+        columns: dict[int, list[Column]] = {}
+        for oid, name, type_oid, modifier, required, default in self.connection.execute(
+            "SELECT a.attrelid::int8, a.attname, a.atttypid::int8, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid) "
+            "FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
+            "WHERE a.attrelid = ANY (%s) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY 1, a.attnum",
+            [list(oids)],
+        ):
+            columns.setdefault(oid, []).append(Column(name, self.type(type_oid, modifier), not required, default))
+        keys: dict[int, tuple[str, ...]] = {}
+        for oid, names in self.connection.execute(
+            "SELECT i.indrelid::int8, (SELECT array_agg(a.attname::text ORDER BY k.n) FROM unnest(i.indkey::int2[]) "
+            "WITH ORDINALITY k(attnum, n) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
+            "WHERE k.n <= i.indnkeyatts) FROM pg_index i WHERE i.indrelid = ANY (%s) AND i.indisunique AND i.indisvalid "
+            "AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (SELECT FROM pg_attribute a "
+            "WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[]) AND NOT a.attnotnull) "
+            "ORDER BY i.indisprimary, i.indexrelid DESC",  # the last one wins
+            [list(oids)],
+        ):
+            keys[oid] = tuple(names)
+        made = {
+            oid: Table(oid, schema, name, tuple(columns.get(oid, ())), keys.get(oid, ()), identity, kind)
+            for oid, schema, name, identity, kind in heads
+        }
+        return [made[oid] for oid in oids if oid in made]
+
+    def type(self, oid: int, modifier: int) -> ColumnType:
+        if oid not in self._types:
+            self._load_types()
+        if oid not in self._types:
+            return ColumnType(f"oid {oid}", modifier)
+        name, kind, base, base_modifier, element, labels = self._types[oid]
+        if kind == "d":
+            return replace(self.type(base, base_modifier if modifier < 0 else modifier), declared=name)
+        if name.startswith("_") and element:
+            inner = self.type(element, modifier)
+            return ColumnType(name, inner.modifier, inner.labels, inner.name)
+        return ColumnType(name, modifier, tuple(labels or ()))
+
+    def _load_types(self) -> None:
+        for oid, *rest in self.connection.execute(
+            "SELECT t.oid::int8, t.typname, t.typtype::text, t.typbasetype::int8, t.typtypmod, t.typelem::int8, "
+            "(SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) FROM pg_type t"
+        ):
+            self._types[oid] = tuple(rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, ``key_positions``
+    those of the key's among the captured."""
+
+    table: Table
+    layout: Layout
+    positions: tuple[int, ...]
+    forms: tuple[Form, ...]
+    key_positions: tuple[int, ...]
+
+
+class Shapes:
+    """Makes shapes by the configuration."""
+
+    def __init__(self, config: PostgresConfig, filters: Filters) -> None:
+        self._config = config
+        self.filters = filters
+        self.modes = Modes(
+            decimal=config.decimal_mode.lower(),
+            time=config.time_mode.lower(),
+            binary=config.binary_mode.lower(),
+            interval=config.interval_mode.lower(),
+            hstore=config.hstore_mode.lower(),
+            include_unknown=config.include_unknown,
+            unavailable=config.unavailable_value,
+        )
+        self._schema_name = adjuster(config.schema_adjustment.lower())
+        self._field_name = adjuster(config.field_adjustment.lower(), field=True)
+
+    def topic(self, *parts: str) -> str:
+        return topic_name(self._config.prefix, *parts, delimiter=self._config.delimiter)
+
+    def of(self, table: Table) -> Shape:
+        filters = self.filters
+        topic = self.topic(table.schema, table.name)
+        positions, forms, fields, names = [], [], [], []
+        for at, column in enumerate(table.columns):
+            if not filters.column(table.full_name, column.name):
+                continue
+            form = self._form(table, column)
+            if form is None:
+                continue
+            positions.append(at)
+            forms.append(form)
+            names.append(column.name)
+            fields.append(Field(self._field_name(column.name), form.schema))
+        keys = self._key(table)
+        for name in keys:
+            if name not in names:
+                raise DataError(
+                    f"column {name!r} of table {table.full_name} is in the key but not captured: "
+                    "include it, or name other columns in message.key.columns"
+                )
+        key_positions = tuple(names.index(name) for name in keys)
+        row = Schema.struct(fields, name=self._schema_name(f"{topic}.Value"), optional=True)
+        key = None
+        if key_positions:
+            members = [Field(fields[at].name, _plain(fields[at].schema)) for at in key_positions]
+            key = Schema.struct(members, name=self._schema_name(f"{topic}.Key"))
+        value = envelope(self._schema_name(f"{topic}.Envelope"), row, SOURCE)
+        layout = Layout(topic, key, row, value, SOURCE)
+        return Shape(table, layout, tuple(positions), tuple(forms), key_positions)
+
+    def _key(self, table: Table) -> Sequence[str]:
+        chosen = self.filters.key_of(table.full_name)
+        return table.key if chosen is None else chosen
+
+    def _form(self, table: Table, column: Column) -> Form | None:
+        form = form_of(column.type, self.modes)
+        if form is None:
+            return None
+        schema = form.schema.as_optional(column.optional)
+        if column.default is not None:
+            schema = replace(schema, default=_default(column.default, form))
+        name = column.name
+        if self.filters.propagated(table.full_name, name, column.type.declared or column.type.name):
+            schema = replace(schema, parameters={**schema.parameters, **source_parameters(name, column.type)})
+        form = replace(form, schema=schema)
+        if (length := self.filters.mask(table.full_name, name)) is not None:
+            stars = "*" * length
+            form = text_only(lambda text: stars, form, {"masked": "true"})
+        elif (length := self.filters.cut(table.full_name, name)) is not None:
+            kept = length
+            form = text_only(lambda text: text[:kept], form, {"truncateLength": str(kept)})
+        return form
+
+
+def _plain(schema: Schema) -> Schema:
+    """Without what column.propagate.source.type adds: keys go without."""
+    kept = {n: v for n, v in schema.parameters.items() if not n.startswith("__debezium.source.")}
+    return schema if len(kept) == len(schema.parameters) else replace(schema, parameters=kept)
+
+
+_LITERAL: Final = re.compile(
+    r"(?:B?'((?:[^']|'')*)'|\(?(-?\d+(?:\.\d+)?)\)?|(true|false))(?:::[\w \"().\[\],]+)?", re.DOTALL
+)
+
+
+def _default(expression: str, form: Form) -> Any:
+    """The value of a default that is a literal; None of any other."""
+    found = _LITERAL.fullmatch(expression)
+    if found is None:
+        return None
+    quoted, number, truth = found.groups()
+    text = quoted.replace("''", "'") if quoted is not None else number if number is not None else truth[0]
+    try:
+        return literals(form, [text])[0]
+    except (DataError, ValueError, ArithmeticError):
+        return None
+
+
+def captured(names: Iterable[tuple[int, str, str]], filters: Filters, config: PostgresConfig) -> list[int]:
+    """The oids of the tables that a configuration means."""
+    return [oid for oid, schema, name in names if config.schema_is_meant(schema) and filters.table(f"{schema}.{name}")]

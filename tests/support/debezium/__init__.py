@@ -1,0 +1,1 @@
+"""Scenarios of change data capture, what Debezium wrote for them, and our connector doing the same."""

@@ -1,0 +1,158 @@
+"""What is done to a database while a connector reads it: the same for Debezium, whose records are kept, and for ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["SCENARIOS", "Scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``before`` stands when the connector starts; each of ``after`` is one transaction while it streams."""
+
+    name: str
+    config: dict[str, str] = field(default_factory=dict)
+    before: str = ""
+    after: tuple[str, ...] = ()
+
+
+_TYPES = """
+CREATE EXTENSION IF NOT EXISTS hstore;
+CREATE TYPE mood AS ENUM ('fine', 'bad');
+CREATE DOMAIN positive AS int CHECK (value > 0);
+CREATE DOMAIN money2 AS numeric(8, 2);
+CREATE TABLE kinds (id bigint PRIMARY KEY, i2 int2, i4 int4 NOT NULL DEFAULT 7, i8 int8 DEFAULT 8, f4 real, f8 float8 DEFAULT 1.5,
+  n numeric, np numeric(10, 2) DEFAULT 1.25, nn numeric(5) NOT NULL, b bool DEFAULT true, t text DEFAULT 'x', v varchar(10), c char(5), bc "char",
+  by bytea, bi bit(1), bi8 bit(8), vb varbit(12), d date, ti time, ti3 time(3), tt timetz, ts timestamp, ts3 timestamp(3), ts0 timestamp(0),
+  tz timestamptz, iv interval, u uuid, j json, jb jsonb, x xml, m mood, p positive, m2 money2, mo money, o oid, ip inet, ci cidr,
+  ma macaddr, pt point, h hstore, r int4range, nr numrange, tr tstzrange, lt name, ai int[], at text[], an numeric(6, 2)[], ats timestamp[],
+  ad date[], ab bool[], au uuid[], af float8[], tsv tsvector);
+"""
+_ROW = """INSERT INTO kinds VALUES ({id}, 2, 3, 4, 1.5, 2.25, 123.4567, 12345678.90, 12345, true, 'tëxt', 'v', 'c', 'q', '\\x00ff10', B'1', B'10000001',
+  B'1011', '2024-02-29', '23:59:59.123456', '01:02:03.456', '10:11:12.5+02', '2024-01-02 03:04:05.678901', '2024-01-02 03:04:05.678',
+  '1969-12-31 23:59:58', '2024-01-02 03:04:05.678901+02', '1 year 2 mons 3 days 04:05:06.789', '9c5b94b1-35ad-49bb-b118-8e8fc24abf80',
+  '{{"a": 1}}', '{{"b": [1, 2]}}', '<a>1</a>', 'fine', 5, 3.14, 12.34, 42, '10.1.2.3/24', '10.0.0.0/8', '08:00:2b:01:02:03', '(1.5,2.5)',
+  'k=>v, z=>NULL', '[1,5)', '(1.5,2.5]', '[2024-01-01 00:00:00+00,2024-02-01 00:00:00+00)', 'nom', '{{1,NULL,3}}', '{{a,NULL,"c,d"}}', '{{1.5,2.25}}',
+  '{{"2024-01-02 03:04:05.678901"}}', '{{2024-02-29}}', '{{t,f}}', '{{9c5b94b1-35ad-49bb-b118-8e8fc24abf80}}', '{{1.5,NaN}}', 'fat cat');
+"""
+_EDGES = """INSERT INTO kinds (id, i2, f4, f8, n, np, nn, d, ts, tz, ti, iv, mo, t, i4, by)
+  VALUES ({id}, -32768, 'NaN', 'Infinity', -0.000000000000000001, -99999999.99, -99999, '0044-03-15 BC', '0001-01-01 00:00:00', '9999-12-31 23:59:59.999999+00',
+  '00:00:00', '-1 mons +2 days -00:00:01', -5.5, '', 2147483647, '');
+  INSERT INTO kinds (id, nn, d, ts, tz, n, f8, b, t, np, i8) VALUES ({id} + 1, 0, 'infinity', '-infinity', 'infinity', 1e20, NULL, NULL, NULL, NULL, NULL);
+"""
+_AFTER = (_ROW.format(id=11), _EDGES.format(id=12))
+
+
+def _kinds(name: str, **config: str) -> Scenario:
+    given = {key.replace("_", "."): value for key, value in config.items()}
+    return Scenario(f"kinds_{name}", given, _TYPES + _ROW.format(id=1) + _EDGES.format(id=2), _AFTER)
+
+
+_CHANGES_BEFORE = """
+CREATE TABLE plain (id int PRIMARY KEY, word text);
+CREATE TABLE pair (a int, b text, note text, PRIMARY KEY (b, a));
+CREATE TABLE whole (id int PRIMARY KEY, word text, big text);
+ALTER TABLE whole REPLICA IDENTITY FULL;
+CREATE TABLE toast (id int PRIMARY KEY, big text, bytes bytea, tags text[], word text);
+ALTER TABLE toast ALTER big SET STORAGE EXTERNAL, ALTER bytes SET STORAGE EXTERNAL, ALTER tags SET STORAGE EXTERNAL;
+CREATE TABLE keyless (word text, n int);
+CREATE TABLE byindex (id int NOT NULL, code text NOT NULL, word text);
+CREATE UNIQUE INDEX byindex_code ON byindex (code);
+ALTER TABLE byindex REPLICA IDENTITY USING INDEX byindex_code;
+CREATE TABLE parts (id int, region text, word text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN ('a');
+CREATE TABLE parts_b PARTITION OF parts FOR VALUES IN ('b');
+CREATE TABLE "Odd Näme" ("Id" int PRIMARY KEY, "a column" text);
+CREATE TABLE later (id int PRIMARY KEY, a text);
+INSERT INTO plain VALUES (1, 'one'), (2, NULL);
+INSERT INTO pair VALUES (1, 'x', 'n');
+INSERT INTO parts VALUES (1, 'a', 'pa'), (2, 'b', 'pb');
+INSERT INTO keyless VALUES ('k', 1);
+INSERT INTO "Odd Näme" VALUES (1, 'odd');
+"""
+_BIG = "repeat('0123456789', 1000)"
+_CHANGES = (
+    "INSERT INTO plain VALUES (3, 'three'); INSERT INTO pair VALUES (2, 'y', 'm'); UPDATE plain SET word = 'uno' WHERE id = 1",
+    "DELETE FROM plain WHERE id = 2",
+    "UPDATE plain SET id = 30 WHERE id = 3",
+    "UPDATE pair SET note = NULL WHERE a = 1; UPDATE pair SET a = 9 WHERE a = 2; DELETE FROM pair WHERE a = 1",
+    f"INSERT INTO whole VALUES (1, 'a', {_BIG}), (2, 'b', 'small')",
+    "UPDATE whole SET word = 'aa' WHERE id = 1; UPDATE whole SET id = 20 WHERE id = 2; DELETE FROM whole WHERE id = 20",
+    f"INSERT INTO toast VALUES (1, {_BIG}, decode({_BIG}, 'hex'), ARRAY[{_BIG}, 'b'], 'w')",
+    "UPDATE toast SET word = 'ww' WHERE id = 1",
+    f"UPDATE toast SET big = {_BIG} || '!' WHERE id = 1",
+    "INSERT INTO keyless VALUES ('l', 2)",
+    "INSERT INTO byindex VALUES (1, 'c1', 'w'); UPDATE byindex SET word = 'v'; UPDATE byindex SET code = 'c2'; DELETE FROM byindex",
+    "INSERT INTO parts VALUES (3, 'a', 'pc'); UPDATE parts SET word = 'pp' WHERE id = 1; UPDATE parts SET region = 'b' WHERE id = 3",
+    "BEGIN; INSERT INTO plain VALUES (98, 'rolled back'); ROLLBACK",
+    "BEGIN; INSERT INTO plain VALUES (40, 'before'); SAVEPOINT s; INSERT INTO plain VALUES (41, 'no'); ROLLBACK TO s; INSERT INTO plain VALUES (42, 'after'); COMMIT",
+    "INSERT INTO \"Odd Näme\" VALUES (2, 'même')",
+    "INSERT INTO later VALUES (1, 'one')",
+    "ALTER TABLE later ADD b int DEFAULT 5; INSERT INTO later VALUES (2, 'two', 2)",
+    "ALTER TABLE later RENAME a TO c; INSERT INTO later VALUES (3, 'three', 3)",
+    "ALTER TABLE later DROP c; INSERT INTO later VALUES (4, 4)",
+    "ALTER TABLE later ALTER b TYPE text; INSERT INTO later VALUES (5, 'five')",
+    "CREATE TABLE new (id int PRIMARY KEY, word text); INSERT INTO new VALUES (1, 'n')",
+    "INSERT INTO plain SELECT g, 'bulk ' || g FROM generate_series(100, 104) g",
+    "TRUNCATE plain, pair",
+    "SELECT pg_logical_emit_message(true, 'note', 'in a transaction'); INSERT INTO plain VALUES (50, 'x')",
+    "SELECT pg_logical_emit_message(false, 'note', 'outside')",
+)
+
+SCENARIOS: Final = (
+    _kinds("default"),
+    _kinds(
+        "strings",
+        decimal_handling_mode="string",
+        time_precision_mode="connect",
+        binary_handling_mode="hex",
+        interval_handling_mode="string",
+        hstore_handling_mode="map",
+        include_unknown_datatypes="true",
+    ),
+    _kinds("doubles", decimal_handling_mode="double", time_precision_mode="isostring", binary_handling_mode="base64"),
+    _kinds("micros", time_precision_mode="microseconds", binary_handling_mode="base64-url-safe"),
+    _kinds("nanos", time_precision_mode="nanoseconds", column_propagate_source_type=".*"),
+    _kinds("adaptive_micros", time_precision_mode="adaptive_time_microseconds", schema_name_adjustment_mode="avro"),
+    Scenario("changes", {}, _CHANGES_BEFORE, _CHANGES),
+    Scenario(
+        "everything",
+        {
+            "skipped.operations": "none",
+            "provide.transaction.metadata": "true",
+            "tombstones.on.delete": "false",
+            "publish.via.partition.root": "true",
+            "message.prefix.include.list": "note",
+            "publication.autocreate.mode": "filtered",
+            "schema.refresh.mode": "columns_diff_exclude_unchanged_toast",
+        },
+        _CHANGES_BEFORE,
+        _CHANGES,
+    ),
+    Scenario(
+        "chosen",
+        {
+            "table.include.list": r"public\.(plain|pair|whole|later|parts_.*)",
+            "column.exclude.list": r"public\.pair\.note",
+            "message.key.columns": "public.whole:word",
+            "publication.autocreate.mode": "filtered",
+            "column.mask.with.5.chars": r"public\.later\.a",
+            "column.truncate.to.2.chars": r"public\.plain\.word",
+            "snapshot.mode": "no_data",
+        },
+        _CHANGES_BEFORE,
+        _CHANGES,
+    ),
+    Scenario(
+        "key_only_initial",
+        {
+            "snapshot.mode": "initial_only",
+            "topic.delimiter": "_",
+            "schema.name.adjustment.mode": "avro",
+            "field.name.adjustment.mode": "avro",
+        },
+        _CHANGES_BEFORE,
+    ),
+)
