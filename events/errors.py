@@ -13,7 +13,7 @@ EventsError
 ├── DefinitionError            an event definition is refused
 │   ├── InvalidDefinition, DefinitionConflict, TopicUnfit, InvalidMetadata
 ├── SubscriptionEnded          a managed subscription is another's now, or stopped
-│   ├── SubscriptionStopped, SubscriptionTakenOver
+│   ├── SubscriptionStopped, SubscriptionTakenOver, SubscriptionElsewhere
 └── BusUnavailable             the log or the registry does not answer: try again
 """
 
@@ -48,6 +48,7 @@ __all__ = [
     "RequiredFieldMissing",
     "ResourceNotFound",
     "StringTooLong",
+    "SubscriptionElsewhere",
     "SubscriptionEnded",
     "SubscriptionStopped",
     "SubscriptionTakenOver",
@@ -279,6 +280,18 @@ class SubscriptionEnded(EventsError):
 class SubscriptionStopped(SubscriptionEnded):
     def __init__(self, name: str, state: str) -> None:
         super().__init__(f"Managed subscription {name} has state {state}; set its state to RUN to subscribe")
+
+
+class SubscriptionElsewhere(SubscriptionEnded, RetriableError):
+    """Another events server deals this shared subscription out."""
+
+    http_status = 503
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Shared subscription {name} is dealt out by another events server; connect all its workers to that one, "
+            "or try again when it is gone"
+        )
 
 
 class SubscriptionTakenOver(SubscriptionEnded):

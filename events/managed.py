@@ -29,6 +29,7 @@ __all__ = ["ManagedSubscription", "ManagedSubscriptions"]
 _DEFINITION: Final = "managed-subscription/"
 _POSITION: Final = "managed-position/"
 _HOLDER: Final = "managed-holder/"
+_LEASE: Final = "managed-lease/"
 _NAME: Final = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*")
 _PRESETS: Final = {"LATEST": LATEST, "EARLIEST": EARLIEST}
 _MAX: Final = 200
@@ -46,6 +47,8 @@ class ManagedSubscription:
     error_recovery_replay: str = "LATEST"
     """Where it goes on when its committed replay id is no longer valid."""
     state: str = "RUN"
+    shared: bool = False
+    """Ours: several streams may hold it, and each event goes to one of them."""
 
     @property
     def id(self) -> str:
@@ -61,7 +64,7 @@ class ManagedSubscription:
             "label": self.label,
             "state": self.state,
             "topicName": self.topic_name,
-        }
+        } | ({"shared": True} if self.shared else {})
 
 
 class ManagedSubscriptions:
@@ -81,6 +84,8 @@ class ManagedSubscriptions:
             raise InvalidMetadata(f"There are {_MAX} managed event subscriptions; more are not taken")
         if held is not None and held["topic_name"] != made.topic_name:
             raise InvalidMetadata(f"topicName of {name} is {held['topic_name']} and cannot be changed")
+        if held is not None and held["shared"] != made.shared:
+            raise InvalidMetadata(f"shared of {name} cannot be changed; make another subscription")
         await self._state.put(
             _DEFINITION + name.lower(),
             {field: getattr(made, field) for field in ManagedSubscription.__dataclass_fields__},
@@ -89,7 +94,7 @@ class ManagedSubscriptions:
 
     async def delete(self, name: str) -> None:
         """Forget a subscription and its position."""
-        for prefix in (_DEFINITION, _POSITION, _HOLDER):
+        for prefix in (_DEFINITION, _POSITION, _HOLDER, _LEASE):
             await self._state.put(prefix + name.lower(), None)
 
     async def find(self, *, subscription_id: str, name: str) -> ManagedSubscription:
@@ -108,11 +113,19 @@ class ManagedSubscriptions:
         """Where its stream begins; raises SubscriptionStopped when it is not to run."""
         if subscription.state != "RUN":
             raise SubscriptionStopped(subscription.name, subscription.state)
-        held = await self._state.get(_POSITION + subscription.name.lower())
+        return self._start(
+            subscription,
+            await self._state.get(_POSITION + subscription.name.lower()),
+            await self._identity(subscription),
+        )
+
+    async def _identity(self, subscription: ManagedSubscription) -> str:
+        return await self._bus.identity(subscription.topic_name.rpartition("/")[2])
+
+    def _start(self, subscription: ManagedSubscription, held: Mapping[str, Any] | None, identity: str) -> Start:
         if held is None:
             return Start(_PRESETS[subscription.default_replay])
-        topic = subscription.topic_name.rpartition("/")[2]
-        if held["topic"] != await self._bus.identity(topic):
+        if held["topic"] != identity:
             return Start(_PRESETS[subscription.error_recovery_replay])
         return Start(held["replayId"], stale=Stale[subscription.error_recovery_replay])
 
@@ -125,13 +138,37 @@ class ManagedSubscriptions:
         found = await self.find(subscription_id="", name=name)
         if found.state != "RUN":
             raise SubscriptionStopped(found.name, found.state)
-        if await self._state.get(_HOLDER + name.lower()) != holder:
+        if not found.shared and await self._state.get(_HOLDER + name.lower()) != holder:
             raise SubscriptionTakenOver(name)
 
     async def commit(self, name: str, holder: str, replay_id: int, identity: str) -> None:
         """Keep a position in the topic of this identity; when this returns, the log has it."""
         await self.check(name, holder)
         await self._state.put(_POSITION + name.lower(), {"replayId": replay_id, "topic": identity})
+
+    async def shared_start(self, subscription: ManagedSubscription) -> tuple[Start, list[int]]:
+        """Where dealing out begins, and which events after that are done already."""
+        start = await self.start(subscription)
+        held = await self._state.get(_POSITION + subscription.name.lower()) or {}
+        return start, held.get("done", []) if start.replay_id == held.get("replayId") else []
+
+    async def keep_shared(self, name: str, replay_id: int, done: list[int], identity: str) -> None:
+        """Keep that all up to ``replay_id`` is done, and of what follows the events in ``done``."""
+        await self._state.put(_POSITION + name, {"replayId": replay_id, "done": done, "topic": identity})
+
+    async def lease(self, name: str, server: str, now_ms: int, lasts_ms: int) -> bool:
+        """Take or renew the right to deal a shared subscription out; False while another server has it."""
+        held = await self._state.get(_LEASE + name)
+        if held is not None and held["server"] != server and held["until"] > now_ms:
+            return False
+        await self._state.put(_LEASE + name, {"server": server, "until": now_ms + lasts_ms})
+        now_held = await self._state.get(_LEASE + name)  # of two that take it at once the later one has it
+        return now_held is not None and bool(now_held["server"] == server)
+
+    async def release(self, name: str, server: str) -> None:
+        held = await self._state.get(_LEASE + name)
+        if held is not None and held["server"] == server:
+            await self._state.put(_LEASE + name, None)
 
     def listening(self, name: str, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Have ``listener`` told of every change that may end a stream of this subscription."""
@@ -147,7 +184,7 @@ def _parsed(name: str, metadata: Mapping[str, Any]) -> ManagedSubscription:
     topic = metadata.get("topicName")
     if not isinstance(topic, str) or not topic.startswith(("/event/", "/data/")):
         raise InvalidMetadata(f"topicName {str(topic)[:100]!r} must be a channel such as /event/Order_Shipped__e")
-    known = {"topicName", "label", "defaultReplay", "errorRecoveryReplay", "state", "version"}
+    known = {"topicName", "label", "defaultReplay", "errorRecoveryReplay", "state", "version", "shared"}
     if unknown := sorted(set(metadata) - known):
         raise InvalidMetadata(f"{unknown[0]!r} is no field of ManagedEventSubscription")
     choices = (("defaultReplay", tuple(_PRESETS)), ("errorRecoveryReplay", tuple(_PRESETS)), ("state", ("RUN", "STOP")))
@@ -157,9 +194,12 @@ def _parsed(name: str, metadata: Mapping[str, Any]) -> ManagedSubscription:
         if value not in allowed:
             raise InvalidMetadata(f"{field} is {str(value)[:50]!r}; it must be one of {', '.join(allowed)}")
         chosen[field] = value
+    shared = metadata.get("shared") or False
+    if not isinstance(shared, bool):
+        raise InvalidMetadata(f"shared is {str(shared)[:50]!r}; it must be true or false")
     label = metadata.get("label") or name
     if not isinstance(label, str):
         raise InvalidMetadata("label is text")
     return ManagedSubscription(
-        name, topic, label, chosen["defaultReplay"], chosen["errorRecoveryReplay"], chosen["state"]
+        name, topic, label, chosen["defaultReplay"], chosen["errorRecoveryReplay"], chosen["state"], shared
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from events.bus import Event, Subscription
+from events.bus import Event
 from events.fronts.grpc_errors import CallRefused
 from events.proto import pubsub_api_pb2 as pb
 from tidegate.kit.errors import TidegateError
@@ -78,6 +78,18 @@ class Flow:
             self.wake.set()
 
 
+class Takable(Protocol):
+    """Where events come from: a subscription, or a worker's share of one."""
+
+    position: int
+    """The replay id after the latest one taken."""
+
+    @property
+    def available(self) -> bool: ...
+
+    async def take(self, max_events: int) -> list[Event]: ...
+
+
 class Portion(NamedTuple):
     """What one response says: events, or an answer to a request, or neither (a keepalive)."""
 
@@ -87,7 +99,7 @@ class Portion(NamedTuple):
 
 
 async def deliver(
-    subscription: Subscription, flow: Flow, *, keepalive_s: float, check: Callable[[], None]
+    subscription: Takable, flow: Flow, *, keepalive_s: float, check: Callable[[], None]
 ) -> AsyncGenerator[Portion, None]:
     """As many events as are asked for; ``check`` is called before each keepalive and raises when the call is to end."""
     while True:

@@ -15,6 +15,7 @@ from events.fronts.grpc_errors import CallRefused
 from events.managed import ManagedSubscription, ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.proto import pubsub_api_pb2 as pb
+from events.shared import SharedSubscriptions, Worker
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["ManagedStream"]
@@ -26,12 +27,14 @@ class ManagedStream:
     def __init__(
         self,
         subscriptions: ManagedSubscriptions,
+        shared: SharedSubscriptions,
         subscription: ManagedSubscription,
         topic: str,
         bus: EventBus,
         metrics: EventMetrics,
         enter: Callable[[], None],
     ) -> None:
+        self._shared = shared
         self._subscriptions, self._subscription, self._topic = subscriptions, subscription, topic
         self._bus, self._metrics, self._enter = bus, metrics, enter
         self._id = str(uuid.uuid4())
@@ -42,11 +45,9 @@ class ManagedStream:
         self, first: pb.ManagedFetchRequest, requests: AsyncIterator[pb.ManagedFetchRequest], keepalive_s: float
     ) -> AsyncGenerator[pb.ManagedFetchResponse, None]:
         """Hold the subscription and deliver after its position; committing takes it further."""
-        start = await self._subscriptions.start(self._subscription)
         commits = first.HasField("commit_replay_id_request")
         flow = Flow(0 if commits and not first.num_requested else requested(first.num_requested))
-        await self._subscriptions.hold(self._subscription.name, self._id)
-        subscription = await self._bus.subscribe(self._topic, start, flow.wake)
+        subscription = await self._open(flow)
         self._delivered = subscription.position - 1
 
         async def take(request: pb.ManagedFetchRequest) -> None:
@@ -79,9 +80,20 @@ class ManagedStream:
                             commit_response=portion.answer,
                         )
             finally:
-                subscription.close()
+                if isinstance(subscription, Worker):
+                    await asyncio.shield(self._shared.leave(subscription))
+                else:
+                    subscription.close()
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
+
+    async def _open(self, flow: Flow) -> Subscription | Worker:
+        if self._subscription.shared:
+            await self._subscriptions.check(self._subscription.name, self._id)
+            return await self._shared.join(self._subscription, self._topic, flow.wake, flow.fail)
+        start = await self._subscriptions.start(self._subscription)
+        await self._subscriptions.hold(self._subscription.name, self._id)
+        return await self._bus.subscribe(self._topic, start, flow.wake)
 
     def _changed(self, flow: Flow) -> None:
         """Look whether the subscription is still this stream's."""
@@ -106,7 +118,9 @@ class ManagedStream:
                 f"The stream is for managed subscription {held.name}, and a request names another; open another stream",
             )
 
-    async def _commit(self, request: pb.CommitReplayRequest, subscription: Subscription) -> pb.CommitReplayResponse:
+    async def _commit(
+        self, request: pb.CommitReplayRequest, subscription: Subscription | Worker
+    ) -> pb.CommitReplayResponse:
         """Keep a position; what cannot be kept is said in the answer, and the stream goes on unless it is another's now."""
         answer = pb.CommitReplayResponse(commit_request_id=request.commit_request_id, replay_id=request.replay_id)
         try:
@@ -116,7 +130,10 @@ class ManagedStream:
                     "subscription.managed.commit.invalid",
                     f"Replay ID {replay_id} was not delivered on this stream, whose latest is {self._delivered}",
                 )
-            await self._subscriptions.commit(self._subscription.name, self._id, replay_id, subscription.identity)
+            if isinstance(subscription, Worker):
+                await subscription.commit(replay_id)
+            else:
+                await self._subscriptions.commit(self._subscription.name, self._id, replay_id, subscription.identity)
         except (SubscriptionEnded, UnknownManagedSubscription):
             raise
         except TidegateError as error:

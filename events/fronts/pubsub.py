@@ -27,6 +27,7 @@ from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.proto import pubsub_api_pb2 as pb
 from events.publishing import AvroEvent, Published, Publisher
+from events.shared import SharedSubscriptions
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["PubSubFront", "decode_replay_id", "encode_replay_id"]
@@ -58,6 +59,7 @@ class PubSubFront:
     ) -> None:
         self._catalog, self._bus, self._publisher, self._access = catalog, bus, publisher, access
         self._channels = channels
+        self._shared = SharedSubscriptions(managed, bus)
         self._metrics, self._managed, self._keepalive_s, self._stale = metrics, managed, keepalive_s, stale
 
     def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
@@ -177,7 +179,9 @@ class PubSubFront:
             return
         held = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
         topic = (await self._channels.subscribable(held.topic_name)).topic
-        call = ManagedStream(self._managed, held, topic, self._bus, self._metrics, lambda: self._enter(context))
+        call = ManagedStream(
+            self._managed, self._shared, held, topic, self._bus, self._metrics, lambda: self._enter(context)
+        )
         with self._counted():
             responses = call.run(first, requests, self._keepalive_s)
             async with contextlib.aclosing(responses):

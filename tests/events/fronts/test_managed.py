@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -208,3 +209,64 @@ def test_a_definition_that_none_could_have_is_refused(tooling: Tooling, metadata
 def test_a_query_that_is_none_is_refused(tooling: Tooling, name: str, query: str) -> None:
     status, (error,) = tooling.call("GET", "query", q=query)
     assert (status, error["errorCode"]) == (400, "MALFORMED_QUERY")
+
+
+@pytest.fixture
+def shared(tooling: Tooling) -> str:
+    made = f"S{uuid.uuid4().hex}"
+    body = {"label": made, "topicName": TOPIC, "shared": True}
+    assert tooling.call("POST", "sobjects/ManagedEventSubscription", {"FullName": made, "Metadata": body})[0] == 201
+    return made
+
+
+def test_workers_of_a_shared_subscription_get_each_event_once(client: Client, shared: str) -> None:
+    workers = [Managed(client, 5, developer_name=shared) for _ in range(4)]
+    for worker in workers:
+        next(worker.responses)
+    numbers = [f"w-{number}" for number in range(20)]
+    client.publish(*numbers)
+    got = [worker.events(5) for worker in workers]
+    assert sorted(ids([event for events in got for event in events])) == sorted(numbers)
+    for worker, events in zip(workers, got, strict=True):
+        assert not worker.commit(events[-1].replay_id).HasField("error")
+        worker.end()
+
+
+def test_what_a_worker_did_not_commit_goes_to_another(client: Client, shared: str) -> None:
+    dying = Managed(client, 4, developer_name=shared)
+    next(dying.responses)
+    client.publish("d-1", "d-2", "d-3", "d-4")
+    given = dying.events(4)
+    dying.commit(given[0].replay_id)
+    other = Managed(client, 10, developer_name=shared)
+    next(other.responses)
+    client.publish("d-5")
+    first = other.events(1)
+    other.commit(first[-1].replay_id)
+    dying.end()
+    again = other.events(3)
+    assert ids(first + again) == ["d-5", "d-2", "d-3", "d-4"]
+    other.end()
+    later = Managed(client, 10, developer_name=shared)
+    assert ids(later.events(3)) == ["d-2", "d-3", "d-4"]  # d-5 was committed, and these were not
+    later.commit(again[-1].replay_id)
+    later.end()
+    client.publish("d-6")
+    last = Managed(client, 10, developer_name=shared)
+    assert ids(last.events(1)) == ["d-6"]
+    last.end()
+
+
+def test_one_server_deals_a_shared_subscription_out_until_its_lease_ends(
+    service: EventsThread, client: Client, shared: str
+) -> None:
+    managed, now = service.server.managed, time.time_ns() // 1_000_000
+    assert service.run(managed.lease(shared.lower(), "another server", now, 60_000))
+    elsewhere = (grpc.StatusCode.UNAVAILABLE, "subscription.managed.elsewhere")
+    assert refused(lambda: list(Managed(client, 5, developer_name=shared).responses)) == elsewhere
+    assert service.run(managed.lease(shared.lower(), "another server", now, -1))
+    worker = Managed(client, 5, developer_name=shared)
+    next(worker.responses)
+    client.publish("here")
+    assert ids(worker.events(1)) == ["here"]
+    worker.end()
