@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -97,9 +97,21 @@ class EventBus:
 
     async def publish(self, topic: str, events: Sequence[Outgoing]) -> list[int | TidegateError]:
         """Append events in order; per event its replay id, or why it was not acknowledged."""
+        return await self._log.append(topic, self._records(events))
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Callable[[str, Sequence[Outgoing]], Awaitable[list[int]]]]:
+        """A block whose events are published when it ends, all or none; see ``EventLog.transaction``."""
+        async with self._log.transaction() as transaction:
+
+            async def publish(topic: str, events: Sequence[Outgoing]) -> list[int]:
+                return await transaction.append(topic, self._records(events))
+
+            yield publish
+
+    def _records(self, events: Sequence[Outgoing]) -> list[tuple[bytes, bytes, int]]:
         now = self._clock_ms()
-        records = [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
-        return await self._log.append(topic, records)
+        return [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
 
     async def subscribe(self, topic: str, start: Start | int, wake: asyncio.Event | None = None) -> Subscription:
         """A subscription that begins at ``start``; a number is a replay id, LATEST or EARLIEST.

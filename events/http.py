@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from events.errors import InvalidSession, ResourceNotFound, WrongMethod
 from events.fronts.oauth import oauth_error
-from events.fronts.rest import error_body
+from events.fronts.records import error_body
 from events.fronts.soap import fault
 from events.metrics import EventMetrics
 from tidegate.kit.errors import TidegateError

@@ -18,8 +18,9 @@ from broker.client import (
 )
 from broker.client.errors import MessageTooLarge
 from events.errors import BusUnavailable, EventsError, EventTooLarge
-from events.log import LogBounds, LogRecord, LogSlice
+from events.log import LogBounds, LogRecord, LogSlice, LogTransaction
 from events.registration import Topics
+from events.transactions import Transactions
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["KafkaLog"]
@@ -49,6 +50,8 @@ class KafkaLog:
         self._admin = Admin(given)
         self._producer = BatchProducer(given.with_properties(producing))
         self._topics = Topics(self._admin, self._producer)
+        self._transactions = Transactions(given.with_properties({"max.request.size": str(4 * 1024 * 1024)}))
+        self._late: dict[str, set[asyncio.Future[Ack]]] = {}
         self._publish_timeout_s = publish_timeout_s
         self._history: BatchConsumer | None = None
         self._history_turn = asyncio.Lock()
@@ -73,11 +76,34 @@ class KafkaLog:
     async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._publish_timeout_s
-        sent = [await self._enqueue(topic, record, until) for record in records]
-        waiting = [answer for answer in sent if isinstance(answer, asyncio.Future)]
-        if waiting:
-            await asyncio.wait(waiting, timeout=max(0.0, until - loop.time()))
+        sent: list[asyncio.Future[Ack] | TidegateError] = []
+        try:
+            for record in records:
+                sent.append(await self._enqueue(topic, record, until))  # noqa: PERF401 - what was sent counts if one raises
+            waiting = [answer for answer in sent if isinstance(answer, asyncio.Future)]
+            if waiting:
+                await asyncio.wait(waiting, timeout=max(0.0, until - loop.time()))
+        finally:
+            self._leave(topic, [sent_ for sent_ in sent if isinstance(sent_, asyncio.Future) and not sent_.done()])
         return [self._answer(topic, answer) for answer in sent]
+
+    def _leave(self, topic: str, late: Sequence[asyncio.Future[Ack]]) -> None:
+        """Nobody waits for these any more; their outcome is taken so that a late failure is not reported as unseen."""
+        for future in late:
+            held = self._late.setdefault(topic, set())
+            held.add(future)
+            future.add_done_callback(held.discard)
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def settled(self, topic: str) -> None:
+        late = self._late.get(topic)
+        if late:
+            await asyncio.wait(late, timeout=self._publish_timeout_s)
+            if late:
+                raise BusUnavailable(f"The log has not yet answered for earlier events of {topic}")
+
+    def transaction(self) -> contextlib.AbstractAsyncContextManager[LogTransaction]:
+        return self._transactions.open()
 
     async def _enqueue(
         self, topic: str, record: tuple[bytes, bytes | None, int], until: float
@@ -94,8 +120,6 @@ class KafkaLog:
     def _answer(self, topic: str, answer: asyncio.Future[Ack] | TidegateError) -> int | TidegateError:
         if isinstance(answer, asyncio.Future):
             if not answer.done():
-                # Nobody waits for it any more; its outcome is taken so that a late failure is not reported as unseen.
-                answer.add_done_callback(lambda late: late.cancelled() or late.exception())
                 return BusUnavailable(
                     f"The log did not acknowledge the event for {topic} within {self._publish_timeout_s:g} s; "
                     "it may still be published"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["EventLog", "LogBounds", "LogRecord", "LogSlice"]
+__all__ = ["EventLog", "LogBounds", "LogRecord", "LogSlice", "LogTransaction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,14 @@ class LogBounds:
     identity: str = ""
 
 
+class LogTransaction(Protocol):
+    """Appends that count together."""
+
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int]:
+        """The offsets that the records have once the transaction is committed. Raises where the log refuses one."""
+        ...
+
+
 class EventLog(Protocol):
     """A log whose topics have one partition. Every method raises BusUnavailable when the log does not answer in time.
 
@@ -54,6 +63,18 @@ class EventLog(Protocol):
 
         Returns when all in-sync replicas have the records. What fails by time may still arrive.
         """
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[LogTransaction]:
+        """A block whose appends are committed together at its end, and aborted when it raises.
+
+        It may last 5 s: an open transaction holds back all readers of its topics. Raises BusUnavailable when it took
+        longer or the log does not answer; the message says whether the records may still be there.
+        """
+        ...
+
+    async def settled(self, topic: str) -> None:
+        """Return once it is decided of every record given to ``append`` whether the topic has it."""
         ...
 
     async def bounds(self, topic: str) -> LogBounds: ...

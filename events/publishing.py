@@ -1,19 +1,22 @@
-"""Publishing: checks events against their definition and appends those that pass, in the order given."""
+"""Publishing: checks events against their definition and appends those that pass, in the order given, each once."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from events.bus import EventBus, Outgoing
 from events.catalog import Catalog
-from events.errors import EventsError, EventTooLarge, UndecodablePayload, UnknownSchema
+from events.errors import BusUnavailable, EventsError, EventTooLarge, UndecodablePayload, UnknownSchema
 from events.metrics import EventMetrics
+from events.published_ids import PublishedIds
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["MAX_EVENT_BYTES", "AvroEvent", "Published", "Publisher"]
+__all__ = ["MAX_EVENT_BYTES", "AvroEvent", "JsonEvent", "Published", "Publisher", "Together"]
 
 MAX_EVENT_BYTES: Final = 1024 * 1024
 """The size of one event's Avro body, as Salesforce bounds it."""
@@ -36,37 +39,62 @@ class AvroEvent:
     payload: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class JsonEvent:
+    """An event as a JSON object. ``id`` is the one its publisher gave it, so that it is stored once however often it comes."""
+
+    name: str
+    body: Mapping[str, Any]
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    topic: str
+    outgoing: Outgoing
+    once: bool
+
+
 class Publisher:
     """Publishes what the faces take in. Each event is judged by itself: one that is refused does not hold back others."""
 
-    def __init__(self, catalog: Catalog, bus: EventBus, metrics: EventMetrics, clock_ms: Callable[[], int]) -> None:
-        self._catalog, self._bus, self._metrics, self._clock_ms = catalog, bus, metrics, clock_ms
+    def __init__(
+        self,
+        catalog: Catalog,
+        bus: EventBus,
+        metrics: EventMetrics,
+        clock_ms: Callable[[], int],
+        ids: PublishedIds,
+    ) -> None:
+        self._catalog, self._bus, self._metrics, self._clock_ms, self._ids = catalog, bus, metrics, clock_ms, ids
+        self._under_way: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
 
     async def publish_json(
-        self, records: Sequence[tuple[str, Mapping[str, Any]]], *, user_id: str, all_or_none: bool = False
+        self, events: Sequence[JsonEvent], *, user_id: str, all_or_none: bool = False, face: str = "rest"
     ) -> list[Published | TidegateError | None]:
-        """Publish (event name, JSON object) pairs; the answers are in their order.
+        """Publish JSON objects; the answers are in their order.
 
-        With ``all_or_none`` nothing is published if one is refused, and None stands for those that were held back.
+        With ``all_or_none`` all are published in one transaction, or none: then None stands for those that were held
+        back. Raises BusUnavailable where the transaction failed.
         """
-        now = self._clock_ms()
-        answers: list[Published | TidegateError | None] = [None] * len(records)
-        ready: dict[str, list[tuple[int, Outgoing]]] = {}
-        for index, (name, body) in enumerate(records):
+        answers: list[Published | TidegateError | None] = [None] * len(events)
+        ready: list[tuple[int, _Ready]] = []
+        for index, event in enumerate(events):
             try:
-                schema = await self._catalog.find(name)
-                payload = schema.encode_json(body, created_ms=now, created_by=user_id)
-                _check_size(payload)
+                ready.append((index, await self._encoded(event, user_id)))
             except EventsError as error:
                 answers[index] = error
-                self._metrics.refused.labels("rest").inc()
-                continue
-            outgoing = Outgoing(str(uuid.uuid4()), schema.id, payload)
-            ready.setdefault(schema.definition.name, []).append((index, outgoing))
-        if all_or_none and any(answers):
+                self._metrics.refused.labels(face).inc()
+        if all_or_none:
+            if len(ready) == len(events) and ready:
+                async with self.together(user_id=user_id, face=face) as together:
+                    return [await together.append(passed) for _, passed in ready]
             return answers
-        for name, group in ready.items():
-            done = await self._append(name, [outgoing for _, outgoing in group], "rest")
+        topics: dict[str, list[tuple[int, _Ready]]] = {}
+        for index, passed in ready:
+            topics.setdefault(passed.topic, []).append((index, passed))
+        for topic, group in topics.items():
+            done = await self._append(topic, [passed for _, passed in group], face)
             for (index, _), answer in zip(group, done, strict=True):
                 answers[index] = answer
         return answers
@@ -75,19 +103,65 @@ class Publisher:
         """Publish finished Avro bodies to one event; the answers are in their order. Raises UnknownEvent."""
         topic = (await self._catalog.find(name)).definition.name
         answers: list[Published | TidegateError | None] = [None] * len(events)
-        ready: list[tuple[int, Outgoing]] = []
+        ready: list[tuple[int, _Ready]] = []
         for index, event in enumerate(events):
             try:
                 ready.append((index, await self._checked(topic, event)))
             except EventsError as error:
                 answers[index] = error
                 self._metrics.refused.labels("pubsub").inc()
-        done = await self._append(topic, [outgoing for _, outgoing in ready], "pubsub")
+        done = await self._append(topic, [event for _, event in ready], "pubsub")
         for (index, _), answer in zip(ready, done, strict=True):
             answers[index] = answer
         return [answer for answer in answers if answer is not None]
 
-    async def _checked(self, topic: str, event: AvroEvent) -> Outgoing:
+    @contextlib.asynccontextmanager
+    async def together(self, *, user_id: str, face: str = "rest") -> AsyncIterator[Together]:
+        """A block whose events are published when it ends, all of them, and none when it raises.
+
+        It has seconds: see ``EventLog.transaction``. Raises BusUnavailable where the log does not take them.
+        """
+        written: list[tuple[_Ready, int]] = []
+        own: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
+
+        async def write(event: _Ready) -> int:
+            place = event.topic, event.outgoing.uuid
+            if event.once:
+                if place in own:
+                    return next(replay_id for before, replay_id in written if before.outgoing.uuid == place[1])
+                known = await self._ids.find(event.topic, [event.outgoing.uuid])
+                if known:
+                    return known[event.outgoing.uuid]
+                if place in self._under_way:
+                    raise BusUnavailable(f"Event {place[1]} is being published just now; send it again in a moment")
+                own[place] = self._under_way[place] = asyncio.get_running_loop().create_future()
+            (replay_id,) = await transaction(event.topic, [event.outgoing])
+            written.append((event, replay_id))
+            return replay_id
+
+        async def encoded(event: JsonEvent) -> _Ready:
+            return await self._encoded(event, user_id)
+
+        try:
+            async with self._bus.transaction() as transaction:
+                yield Together(encoded, write)
+            for event, replay_id in written:
+                self._metrics.published.labels(event.topic, face).inc()
+                if event.once:
+                    self._ids.put(event.topic, {event.outgoing.uuid: replay_id})
+                    own[event.topic, event.outgoing.uuid].set_result(replay_id)
+        finally:
+            for place, future in own.items():
+                self._end(place, future)
+
+    async def _encoded(self, event: JsonEvent, user_id: str) -> _Ready:
+        schema = await self._catalog.find(event.name)
+        payload = schema.encode_json(event.body, created_ms=self._clock_ms(), created_by=user_id)
+        _check_size(payload)
+        id_ = event.id or str(uuid.uuid4())
+        return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id))
+
+    async def _checked(self, topic: str, event: AvroEvent) -> _Ready:
         if not event.schema_id.strip():
             raise UndecodablePayload("Schema validation failed. The schema ID can't be blank.")
         if not (event.schema_id.isascii() and event.schema_id.isdigit() and len(event.schema_id) < 11):
@@ -99,19 +173,98 @@ class Publisher:
             )
         _check_size(event.payload)
         schema.check(event.payload)
-        return Outgoing(event.uuid or str(uuid.uuid4()), schema.id, event.payload)
+        return _Ready(topic, Outgoing(event.uuid or str(uuid.uuid4()), schema.id, event.payload), bool(event.uuid))
 
-    async def _append(self, topic: str, outgoing: list[Outgoing], face: str) -> list[Published | TidegateError]:
-        if not outgoing:
+    async def _append(self, topic: str, ready: list[_Ready], face: str) -> list[Published | TidegateError]:
+        """Append to one topic what is not there yet; an id that is on its way gets the answer of the first that has it."""
+        if not ready:
             return []
-        appended = await self._bus.publish(topic, outgoing)
-        answers: list[Published | TidegateError] = [
-            Published(event.uuid, answer) if isinstance(answer, int) else answer
-            for event, answer in zip(outgoing, appended, strict=True)
-        ]
-        accepted = sum(isinstance(answer, int) for answer in appended)
-        self._metrics.published.labels(topic, face).inc(accepted)
+        asked = {event.outgoing.uuid for event in ready if event.once}
+        known = await self._ids.find(topic, asked) if asked else {}
+        loop = asyncio.get_running_loop()
+        fresh: list[_Ready] = []
+        own: dict[str, asyncio.Future[int | TidegateError]] = {}
+        waiting: dict[str, asyncio.Future[int | TidegateError]] = {}
+        for event in ready:
+            id_ = event.outgoing.uuid
+            if not event.once:
+                fresh.append(event)
+            elif id_ not in known and id_ not in waiting:
+                first = self._under_way.get((topic, id_))
+                if first is None:
+                    first = own[id_] = self._under_way[topic, id_] = loop.create_future()
+                    fresh.append(event)
+                waiting[id_] = first
+        unnamed = iter(await self._write(topic, fresh, own, face))
+        answers: list[Published | TidegateError] = []
+        for event in ready:
+            id_ = event.outgoing.uuid
+            if not event.once:
+                answer: int | TidegateError = next(unnamed)
+            else:
+                answer = known[id_] if id_ in known else await asyncio.shield(waiting[id_])
+            answers.append(Published(id_, answer) if isinstance(answer, int) else answer)
         return answers
+
+    async def _write(
+        self, topic: str, fresh: list[_Ready], own: Mapping[str, asyncio.Future[int | TidegateError]], face: str
+    ) -> list[int | TidegateError]:
+        """The answers to events without an id of their publisher; those with one are in the futures."""
+        try:
+            appended = await self._bus.publish(topic, [event.outgoing for event in fresh]) if fresh else []
+            accepted = {
+                event.outgoing.uuid: answer
+                for event, answer in zip(fresh, appended, strict=True)
+                if event.once and isinstance(answer, int)
+            }
+            if accepted:
+                self._ids.put(topic, accepted)
+            if len(accepted) < len(own):
+                self._ids.doubt(topic)
+            for event, answer in zip(fresh, appended, strict=True):
+                if event.once:
+                    own[event.outgoing.uuid].set_result(answer)
+            self._metrics.published.labels(topic, face).inc(sum(isinstance(answer, int) for answer in appended))
+            return [answer for event, answer in zip(fresh, appended, strict=True) if not event.once]
+        finally:
+            for id_, future in own.items():
+                self._end((topic, id_), future)
+
+    def _end(self, place: tuple[str, str], future: asyncio.Future[int | TidegateError]) -> None:
+        """An event is no longer under way. Who waits without an answer is told to send again; then the log says what became of it."""
+        del self._under_way[place]
+        if not future.done():
+            self._ids.doubt(place[0])
+            future.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
+
+
+class Together:
+    """The events of one all-or-none block."""
+
+    def __init__(
+        self, encoded: Callable[[JsonEvent], Awaitable[_Ready]], write: Callable[[_Ready], Awaitable[int]]
+    ) -> None:
+        self._encoded, self._write = encoded, write
+        self.refused = False
+
+    async def publish(self, event: JsonEvent) -> Published:
+        """Write an event that is published with the block. Raises what refuses it."""
+        return await self.append(await self._encoded(event))
+
+    async def publish_all(self, events: Sequence[JsonEvent]) -> list[Published | TidegateError | None]:
+        """Write events, or none of them where one is refused: then ``refused`` is set, and None stands for the others."""
+        answers: list[Published | TidegateError | None] = [None] * len(events)
+        ready = []
+        for index, event in enumerate(events):
+            try:
+                ready.append(await self._encoded(event))
+            except EventsError as error:
+                answers[index] = error
+                self.refused = True
+        return answers if self.refused else [await self.append(event) for event in ready]
+
+    async def append(self, event: _Ready) -> Published:
+        return Published(event.outgoing.uuid, await self._write(event))
 
 
 def _check_size(payload: bytes) -> None:

@@ -18,6 +18,7 @@ from events.channels import Channels
 from events.config import EventsConfig
 from events.errors import BusUnavailable
 from events.fronts.cometd import CometdFront
+from events.fronts.composite import CompositeFront
 from events.fronts.definitions import DefinitionsFront
 from events.fronts.oauth import OAuthFront
 from events.fronts.rest import RestFront
@@ -34,6 +35,7 @@ from events.http import application
 from events.kafka import KafkaLog
 from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
+from events.published_ids import PublishedIds
 from events.publishing import Publisher
 from events.registration import RegistrySchemas
 from events.relay import ChannelRelays
@@ -99,7 +101,8 @@ class EventsServer:
         self.managed = ManagedSubscriptions(self.state, self.bus)
         self.channels = Channels(self.state, self.catalog, self.log, self.log, config.retention_ms)
         self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog)
-        self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms)
+        self._ids = PublishedIds(config.data_path / "published-ids.sqlite", self.log, _clock_ms)
+        self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms, self._ids)
         self._cometd = CometdFront(self.catalog, self.channels, self.bus, self.access, config, self.metrics)
         self._http: list[HttpServer] = []
         self._grpc: GrpcServer | None = None
@@ -144,6 +147,7 @@ class EventsServer:
             await self.log.stop()
         await self._positions.stop()
         self._registry.close()
+        self._ids.close()
 
     async def _connect(self) -> None:
         """Reach the log, however long that takes; the supervisor may start it after us."""
@@ -160,8 +164,10 @@ class EventsServer:
             pause_s = min(pause_s * 2, _LAST_RETRY_S)
 
     def _application(self) -> ASGIApp:
+        rest = RestFront(self.catalog, self._publisher, self.access, self._usage)
         fronts = (
-            RestFront(self.catalog, self._publisher, self.access, self._usage),
+            rest,
+            CompositeFront(self._publisher, self.access, rest.routes()),
             SoapFront(self.access),
             OAuthFront(self.access),
             self._cometd,

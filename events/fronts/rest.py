@@ -10,17 +10,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access, long_id
+from events.access import Access
 from events.catalog import Catalog
 from events.errors import (
     BadRequest,
-    EventsError,
-    MalformedBody,
-    TooManyRecords,
-    UnknownEvent,
     UnknownSchema,
 )
 from events.fronts import describe
+from events.fronts.records import (
+    MAX_RECORDS,
+    collection_result,
+    events_of,
+    flag_of,
+    id_of,
+    idempotency_key,
+    save_result,
+)
 from events.fronts.requests import (
     FIRST_VERSION,
     LATEST_VERSION,
@@ -29,23 +34,14 @@ from events.fronts.requests import (
     json_object,
     session_of,
 )
-from events.publishing import Published, Publisher
+from events.publishing import JsonEvent, Publisher, Together
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_response
 
-__all__ = ["RestFront", "error_body"]
+__all__ = ["TOGETHER", "RestFront"]
 
-MAX_COLLECTION: Final = 200
-_BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-
-def error_body(error: TidegateError) -> list[dict[str, Any]]:
-    """Salesforce's error answer: a list of one."""
-    code = error.code if isinstance(error, EventsError) else "UNKNOWN_EXCEPTION"
-    made: dict[str, Any] = {"message": error.message, "errorCode": code}
-    if isinstance(error, EventsError) and error.fields:
-        made["fields"] = list(error.fields)
-    return [made]
+TOGETHER: Final = "events.together"
+"""Where a request's scope has the all-or-none block that the request is part of."""
 
 
 class RestFront:
@@ -111,7 +107,7 @@ class RestFront:
     async def describe_global(self, request: Request) -> Response:
         version = self._enter(request)
         summaries = [describe.summary(schema.definition, version) for schema in await self._catalog.all()]
-        return json_response({"encoding": "UTF-8", "maxBatchSize": MAX_COLLECTION, "sobjects": summaries})
+        return json_response({"encoding": "UTF-8", "maxBatchSize": MAX_RECORDS, "sobjects": summaries})
 
     async def basic_information(self, request: Request) -> Response:
         version = self._enter(request)
@@ -124,38 +120,33 @@ class RestFront:
         return json_response(describe.full(definition, version))
 
     async def publish(self, request: Request) -> Response:
-        """Publish one event; answered when the log has it."""
+        """Publish one event; answered when the log has it, or with the block that the request is part of."""
         self._enter(request)
         name = request.path_params["event"]
         await self._catalog.find(name)
-        body = await json_object(request)
-        (answer,) = await self._publisher.publish_json([(name, body)], user_id=self._access.user_id)
+        user_id = self._access.user_id
+        event = JsonEvent(name, await json_object(request), id_of(idempotency_key(request, user_id)))
+        together: Together | None = request.scope.get(TOGETHER)
+        if together is not None:
+            return json_response(save_result(await together.publish(event)), 201)
+        (answer,) = await self._publisher.publish_json([event], user_id=user_id)
         if isinstance(answer, TidegateError):
             raise answer
         assert answer is not None
-        return json_response(_save_result(answer), 201)
+        return json_response(save_result(answer), 201)
 
     async def publish_collection(self, request: Request) -> Response:
         """Publish up to 200 events of any types; each has its own result, in order."""
         self._enter(request)
         body = await json_object(request)
-        records, all_or_none = body.get("records"), body.get("allOrNone", False)
-        if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-            raise MalformedBody("'records' is a list of objects, each with attributes.type")
-        if not isinstance(all_or_none, bool):
-            raise MalformedBody(f"'allOrNone' is true or false, not {str(all_or_none)[:50]!r}")
-        if len(records) > MAX_COLLECTION:
-            raise TooManyRecords(
-                f"record limit reached. cannot submit more than {MAX_COLLECTION} records into this call, and {len(records)} came"
-            )
-        answers = await self._publisher.publish_json(
-            [(_type_of(record), record) for record in records],
-            user_id=self._access.user_id,
-            all_or_none=all_or_none,
-        )
-        return json_response(
-            [_collection_result(record, answer) for record, answer in zip(records, answers, strict=True)]
-        )
+        user_id = self._access.user_id
+        events, all_or_none = events_of(body, idempotency_key(request, user_id)), flag_of(body, "allOrNone")
+        together: Together | None = request.scope.get(TOGETHER)
+        if together is not None:
+            answers = await together.publish_all(events)
+        else:
+            answers = await self._publisher.publish_json(events, user_id=user_id, all_or_none=all_or_none)
+        return json_response([collection_result(event, answer) for event, answer in zip(events, answers, strict=True)])
 
     async def schema_by_name(self, request: Request) -> Response:
         self._enter(request)
@@ -183,42 +174,6 @@ def _by_method(handlers: Mapping[str, Callable[[Request], Any]]) -> Callable[[Re
         return response
 
     return dispatch
-
-
-def _type_of(record: Mapping[str, Any]) -> str:
-    attributes = record.get("attributes")
-    name = attributes.get("type") if isinstance(attributes, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _record_id(replay_id: int) -> str:
-    """An 18-character id as Salesforce gives one; it identifies nothing there, and is the replay id here."""
-    digits, number = "", replay_id
-    for _ in range(12):
-        number, digit = divmod(number, 62)
-        digits = _BASE62[digit] + digits
-    return long_id("e01" + digits)
-
-
-def _save_result(published: Published) -> dict[str, Any]:
-    enqueued = {"statusCode": "OPERATION_ENQUEUED", "message": published.uuid, "fields": []}
-    return {"id": _record_id(published.replay_id), "success": True, "errors": [enqueued]}
-
-
-def _collection_result(record: Mapping[str, Any], answer: Published | TidegateError | None) -> dict[str, Any]:
-    if isinstance(answer, Published):
-        return _save_result(answer)
-    if answer is None:
-        code = "ALL_OR_NONE_OPERATION_ROLLED_BACK"
-        message = "Record rolled back because not all records were valid and the request was using AllOrNone header"
-        fields: list[str] = []
-    elif isinstance(answer, UnknownEvent):
-        code, message = "INVALID_TYPE", f"sObject type '{_type_of(record)[:100]}' is not supported."
-        fields = []
-    else:
-        (said,) = error_body(answer)
-        code, message, fields = said["errorCode"], said["message"], said.get("fields", [])
-    return {"success": False, "errors": [{"statusCode": code, "message": message, "fields": fields}]}
 
 
 def _schema_response(request: Request, text: str, schema_id: int) -> Response:

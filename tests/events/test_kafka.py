@@ -105,6 +105,37 @@ async def test_a_topic_that_is_made_anew_has_another_identity(log: KafkaLog, top
     assert (await log.bounds(topic)).identity != before
 
 
+async def test_a_transaction_is_read_whole_or_not_at_all(log: KafkaLog, topic: str) -> None:
+    other = f"{topic[:-3]}2__e"
+    await log.create(other, 3_600_000)
+    with contextlib.suppress(RuntimeError):
+        async with log.transaction() as undone:
+            assert await undone.append(topic, [(b"k", b"undone", 1)]) == [1]
+            raise RuntimeError
+    following = asyncio.create_task(collect(log, topic, 0, 3))
+    async with log.transaction() as first, log.transaction() as second:
+        offsets = await first.append(topic, [(b"k", b"a", 1), (b"k", b"b", 1)])
+        await second.append(other, [(b"k", b"c", 1)])
+        offsets += await first.append(topic, [(b"k", b"d", 1)])
+        assert (await log.bounds(topic)).readable <= offsets[0]
+    assert [(record.offset, record.value) for record in await following] == list(
+        zip(offsets, [b"a", b"b", b"d"], strict=True)
+    )
+    assert [record.value for record in await collect(log, other, 0, 1)] == [b"c"]
+
+
+async def test_a_transaction_that_takes_too_long_is_nothing(
+    log: KafkaLog, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("events.transactions.TIMEOUT_MS", 300)
+    with pytest.raises(BusUnavailable, match="none is published"):
+        async with log.transaction() as transaction:
+            await transaction.append(topic, [(b"k", b"v", 1)])
+            await asyncio.sleep(5)
+    await log.append(topic, [(b"k", b"after", 1)])
+    assert [record.value for record in await collect(log, topic, 0, 1)] == [b"after"]
+
+
 async def test_an_event_that_is_too_large_is_refused_alone(log: KafkaLog, topic: str) -> None:
     good, large = (b"k", b"x", 1), (b"k", b"x" * (5 * 1024 * 1024), 1)
     first, refused, last = await log.append(topic, [good, large, good])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +62,18 @@ class MemoryLog:
         if self.down:
             return [BusUnavailable("The log is away") for _ in records]
         return [await self.put(topic, key, value, ms) for key, value, ms in records]
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[MemoryTransaction]:
+        self._check()
+        opened = MemoryTransaction(self)
+        yield opened
+        self._check()
+        for topic, records in opened.written.items():
+            await self.append(topic, records)
+
+    async def settled(self, topic: str) -> None:
+        self._check()
 
     async def put(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> int:
         held = self.topics[topic]
@@ -132,6 +145,20 @@ class MemoryLog:
     async def kept(self, topic: str) -> int | None:
         self._check()
         return self.retentions.get(topic)
+
+
+class MemoryTransaction:
+    """Written at the end; nobody else writes meanwhile."""
+
+    def __init__(self, memory_log: MemoryLog) -> None:
+        self._log = memory_log
+        self.written: dict[str, list[tuple[bytes, bytes, int]]] = {}
+
+    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int]:
+        held = self.written.setdefault(topic, [])
+        first = len(self._log.topics[topic]) + len(held)
+        held += records
+        return list(range(first, first + len(records)))
 
 
 class MemorySchemas:

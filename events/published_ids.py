@@ -1,0 +1,144 @@
+"""Which event ids were published in the last 24 hours, so that an event that is sent again is stored once.
+
+The log is the truth: an event's id is its record's key. This index of it lies in an SQLite file, because a day's ids need
+not fit in memory. It is written after the log has acknowledged; what a kill cut off, and what was published when the
+outcome could not be seen, is read from the log again before the next answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from events.errors import BusUnavailable
+from events.log import EventLog
+from tidegate.kit.logs import logger
+
+__all__ = ["KEPT_MS", "PublishedIds"]
+
+log = logger(__name__)
+
+KEPT_MS: Final = 24 * 3600 * 1000
+_MARGIN_MS: Final = 120_000
+"""An id is written down within this time of its record's timestamp, or its outcome was doubted."""
+_READ_BYTES: Final = 1024 * 1024
+_CHECK_MS: Final = 5000
+_ASKED_AT_ONCE: Final = 500
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, identity TEXT NOT NULL, seen_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ids (topic TEXT, id BLOB, replay_id INTEGER NOT NULL, ms INTEGER NOT NULL, PRIMARY KEY (topic, id))
+  WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS ids_by_age ON ids (ms);
+"""
+
+
+class PublishedIds:
+    """Replay ids by topic and event id. To be used on one event loop; ``close`` when done."""
+
+    def __init__(self, path: Path, event_log: EventLog, clock_ms: Callable[[], int]) -> None:
+        self._log, self._clock_ms = event_log, clock_ms
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._database = _opened(path)
+        self._checked_ms: dict[str, int] = {}
+        self._doubted: set[str] = set()
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._swept_ms = 0
+
+    def close(self) -> None:
+        self._database.close()
+
+    async def find(self, topic: str, ids: Collection[str]) -> dict[str, int]:
+        """The replay ids of those events that are in the log. Raises BusUnavailable when that cannot be known now."""
+        async with self._turns.setdefault(topic, asyncio.Lock()):
+            await self._catch_up(topic)
+        found: dict[str, int] = {}
+        asked = [id_.encode() for id_ in ids]
+        since = self._clock_ms() - KEPT_MS
+        for first in range(0, len(asked), _ASKED_AT_ONCE):
+            some = asked[first : first + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._database.execute(
+                f"SELECT id, replay_id FROM ids WHERE topic = ? AND ms >= ? AND id IN ({marks})", (topic, since, *some)
+            )
+            found.update({id_.decode(): replay_id for id_, replay_id in rows})
+        return found
+
+    def put(self, topic: str, published: Mapping[str, int]) -> None:
+        """Remember acknowledged events: replay ids by id."""
+        now = self._clock_ms()
+        with self._database:
+            self._insert(topic, [(id_.encode(), replay_id, now) for id_, replay_id in published.items()])
+            self._database.execute("UPDATE topics SET seen_ms = max(seen_ms, ?) WHERE name = ?", (now, topic))
+            if now - self._swept_ms > 60_000:
+                self._swept_ms = now
+                self._database.execute("DELETE FROM ids WHERE ms < ?", (now - KEPT_MS,))
+
+    def doubt(self, topic: str) -> None:
+        """Some event of the topic may be in the log without our knowing: look there before the next answer."""
+        self._doubted.add(topic)
+
+    def _insert(self, topic: str, rows: list[tuple[bytes, int, int]]) -> None:
+        self._database.executemany(
+            "INSERT OR IGNORE INTO ids VALUES (?, ?, ?, ?)",
+            [(topic, id_, replay_id, ms) for id_, replay_id, ms in rows],
+        )
+
+    async def _catch_up(self, topic: str) -> None:
+        now = self._clock_ms()
+        checked = self._checked_ms.get(topic)
+        doubted = topic in self._doubted
+        if checked is not None and not doubted and now - checked < _CHECK_MS:
+            return
+        identity = (await self._log.bounds(topic)).identity
+        known = self._database.execute("SELECT identity, seen_ms FROM topics WHERE name = ?", (topic,)).fetchone()
+        if known is not None and known[0] != identity:
+            with self._database:
+                self._database.execute("DELETE FROM ids WHERE topic = ?", (topic,))
+                self._database.execute("DELETE FROM topics WHERE name = ?", (topic,))
+            known = None
+        if doubted:
+            await self._log.settled(topic)
+        if known is None or doubted or checked is None:
+            seen_ms = known[1] if known is not None else 0
+            await self._read(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
+            with self._database:
+                self._database.execute("INSERT OR REPLACE INTO topics VALUES (?, ?, ?)", (topic, identity, now))
+        self._doubted.discard(topic)
+        self._checked_ms[topic] = now
+
+    async def _read(self, topic: str, since_ms: int) -> None:
+        offset = await self._log.offset_at(topic, since_ms)
+        if offset is None:
+            return
+        bounds = await self._log.bounds(topic)
+        while offset < bounds.end:
+            piece = await self._log.read(topic, offset, _READ_BYTES)
+            if piece.next_offset <= offset:
+                # A transaction is open there: what it holds may be the very event that is sent again.
+                raise BusUnavailable(
+                    f"The log of {topic} cannot be read to its end yet; send the event again in a moment"
+                )
+            with self._database:
+                self._insert(topic, [(r.key, r.offset, r.timestamp_ms) for r in piece.records if r.key is not None])
+            offset = piece.next_offset
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The database; one that is damaged is made anew, since the log has what it held."""
+    for attempt in range(2):
+        database = sqlite3.connect(path, check_same_thread=False)
+        try:
+            database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;" + _TABLES)
+        except sqlite3.DatabaseError as error:
+            database.close()
+            if attempt or isinstance(error, sqlite3.OperationalError):
+                raise
+            log.warning("the index of published ids is damaged; making it anew", file=str(path), error=str(error))
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        else:
+            return database
+    raise AssertionError("unreachable")

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from events.bus import EventBus, Outgoing
+from events.catalog import Catalog
+from events.definitions import to_avro_text
+from events.errors import BusUnavailable
+from events.metrics import EventMetrics
+from events.payloads import EventSchema
+from events.published_ids import KEPT_MS, PublishedIds
+from events.publishing import AvroEvent, JsonEvent, Published, Publisher
+from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas
+
+pytestmark = pytest.mark.anyio
+TOPIC = ORDER_SHIPPED.name
+BODY = {"Order_Number__c": "1"}
+
+
+class Service:
+    """A publisher over a log in memory that can be started again."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.now = data, 1_800_000_000_000
+        self.log, self.schemas = MemoryLog(), MemorySchemas()
+        self.log.topics[TOPIC] = []
+        self.schemas.register(ORDER_SHIPPED.subject, to_avro_text(ORDER_SHIPPED))
+        self.ids: PublishedIds | None = None
+        self.start()
+
+    def start(self) -> None:
+        if self.ids is not None:
+            self.ids.close()
+        self.ids = PublishedIds(self.data / "ids.sqlite", self.log, lambda: self.now)
+        self.bus = EventBus(self.log, clock_ms=lambda: self.now)
+        catalog = Catalog(self.schemas, self.log)
+        self.publisher = Publisher(catalog, self.bus, EventMetrics(), lambda: self.now, self.ids)
+
+    async def publish(self, *ids: str) -> list[object]:
+        schema = EventSchema(1, to_avro_text(ORDER_SHIPPED))
+        payload = schema.encode_json(BODY, created_ms=self.now, created_by="005")
+        return list(await self.publisher.publish_avro(TOPIC, [AvroEvent(id_, "1", payload) for id_ in ids]))
+
+    @property
+    def stored(self) -> list[str]:
+        return [record.key.decode() for record in self.log.topics[TOPIC] if record is not None and record.key]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    return Service(tmp_path)
+
+
+async def test_an_id_that_comes_again_is_stored_once_and_answered_the_same(service: Service) -> None:
+    first = await service.publish("a", "b", "a")
+    assert first == [Published("a", 0), Published("b", 1), Published("a", 0)]
+    assert await service.publish("b", "c") == [Published("b", 1), Published("c", 2)]
+    assert len({await_.uuid for await_ in await service.publish("", "") if isinstance(await_, Published)}) == 2
+    assert service.stored[:3] == ["a", "b", "c"]
+    assert len(service.stored) == 5
+
+
+async def test_it_is_so_for_requests_at_the_same_time(service: Service) -> None:
+    answers = await asyncio.gather(*(service.publish("x", f"own-{number}") for number in range(20)))
+    assert {answer[0] for answer in answers} == {Published("x", 0)}
+    assert sorted(service.stored) == sorted(["x", *(f"own-{number}" for number in range(20))])
+
+
+@pytest.mark.parametrize("lost", ["nothing", "the last writes", "the file", "its content"])
+async def test_it_is_so_across_a_restart(service: Service, lost: str) -> None:
+    await service.publish("a", "b")
+    if lost == "the last writes":  # killed between the log's acknowledgement and ours
+        await service.bus.publish(TOPIC, [Outgoing("c", 1, b"x")])
+    else:
+        await service.publish("c")
+    service.now += KEPT_MS - 1000
+    if lost in ("the file", "its content"):
+        assert service.ids is not None
+        service.ids.close()
+        for path in service.data.iterdir():
+            path.unlink() if lost == "the file" else path.write_bytes(b"no database" * 1000)
+        service.ids = None
+    service.start()
+    assert await service.publish("c", "a") == [Published("c", 2), Published("a", 0)]
+
+
+async def test_an_id_is_forgotten_after_a_day(service: Service) -> None:
+    await service.publish("a")
+    service.now += KEPT_MS + 1
+    assert await service.publish("a") == [Published("a", 1)]
+
+
+async def test_what_was_published_without_our_knowing_is_found_when_it_comes_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.publish("a")
+    append = service.log.append
+
+    async def unanswered(topic: str, records: object) -> list[BusUnavailable]:
+        await append(topic, records)  # type: ignore[arg-type]
+        return [BusUnavailable("not acknowledged")]
+
+    monkeypatch.setattr(service.log, "append", unanswered)
+    (refused,) = await service.publish("late")
+    assert isinstance(refused, BusUnavailable)
+    monkeypatch.undo()
+    assert await service.publish("late") == [Published("late", 1)]
+    assert service.stored == ["a", "late"]
+
+
+async def test_a_topic_that_was_made_anew_knows_no_ids(service: Service) -> None:
+    await service.publish("a", "b")
+    service.log.topics[TOPIC] = []
+    service.log.identities[TOPIC] = "another"
+    service.now += 10_000
+    assert await service.publish("b") == [Published("b", 0)]
+
+
+async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
+    event = JsonEvent(TOPIC, BODY, "t")
+    for _ in range(2):
+        answers = await service.publisher.publish_json([event, event], user_id="005", all_or_none=True)
+        assert answers == [Published("t", 0)] * 2
+    assert await service.publish("t") == [Published("t", 0)]
+    with pytest.raises(RuntimeError):
+        async with service.publisher.together(user_id="005") as together:
+            await together.publish(JsonEvent(TOPIC, BODY, "undone"))
+            raise RuntimeError
+    assert await service.publish("undone") == [Published("undone", 1)]
