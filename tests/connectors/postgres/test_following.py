@@ -1,0 +1,237 @@
+"""The PostgreSQL source follows a real database over restarts, lost connections and quiet times."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connect.api import ConnectError, RecordBatch, RetriableConnectError
+from connect.bench import Bench
+from connectors.postgres.setup import drop_slot
+from connectors.postgres.source import PostgresSource
+from tests.proofs import effort
+from tests.servers.postgres import PostgresServer
+from tests.support.debezium.replay import settled
+from tests.support.debezium.workload import Workload, rebuilt
+from tidegate.kit.config import parse, validate
+
+pytestmark = pytest.mark.servers
+_numbers = itertools.count()
+
+
+class Place:
+    """A database of its own, a connector for it and its slot."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server, self.name = server, f"following_{next(_numbers)}"
+        with server.connect("postgres") as root:
+            root.execute(f"CREATE DATABASE {self.name}".encode())
+        self.connection = server.connect(self.name)
+
+    def execute(self, statement: str) -> Any:
+        return self.connection.execute(statement.encode())
+
+    def properties(self, **more: str) -> dict[str, str]:
+        return {
+            "database.hostname": "127.0.0.1",
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.dbname": self.name,
+            "topic.prefix": "t",
+            "slot.name": self.name,
+            "poll.interval.ms": "20",
+        } | {name.replace("_", "."): value for name, value in more.items()}
+
+    def bench(self, **more: str) -> Bench:
+        return Bench(PostgresSource, self.properties(**more))
+
+    def problems(self, **more: str) -> dict[str, str]:
+        config = parse(PostgresSource.config_class, self.properties(**more))
+        return {problem.key: problem.message for problem in PostgresSource.check(config)}
+
+    def close(self) -> None:
+        drop_slot(self.connection, self.name)
+        self.connection.close()
+
+
+@pytest.fixture
+def place(postgres_server: PostgresServer) -> Iterator[Place]:
+    made = Place(postgres_server)
+    yield made
+    made.close()
+
+
+def values(batches: list[RecordBatch]) -> list[tuple[str, Any]]:
+    return [
+        (r.value["op"], (r.value["after"] or r.value["before"])["id"])
+        for batch in batches
+        for r in batch.records()
+        if r.value is not None and "after" in r.value
+    ]
+
+
+@pytest.mark.parametrize("seed", range(effort(1, 20)))
+def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, seed: int) -> None:
+    dice = random.Random(seed)
+    connections = [place.server.connect(place.name) for _ in range(2)]
+    work = Workload(connections, seed)
+    work.prepare()
+    bench = place.bench(max_queue_size="7", snapshot_max_threads="2")
+    seen: list[RecordBatch] = []
+    for _ in range(effort(6, 60)):
+        with bench.task() as running:
+            for _ in range(dice.randrange(1, 8)):
+                work.step()
+                if dice.random() < 0.15:
+                    place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
+                try:
+                    found = list(running.task.poll())
+                except RetriableConnectError:
+                    continue
+                seen += found
+                bench.commit(found[: dice.randrange(len(found) + 1)])
+            # the task dies here: what was delivered after the last commit comes again
+    with bench.task() as running:
+        seen += settled(running.task, quiet=10)
+    tables = rebuilt(seen)
+    for name in ("accounts", "notes"):
+        columns = [c[0] for c in place.execute(f"SELECT * FROM {name} LIMIT 0").description]
+        truth = [dict(zip(columns, row, strict=True)) for row in place.execute(f"SELECT * FROM {name}").fetchall()]
+        key = ("id",) if name == "accounts" else ("a", "b")
+        made = tables.get(name, {})
+        assert set(made) == {tuple(row[k] for k in key) for row in truth}
+        for row in truth:
+            ours = made[tuple(row[k] for k in key)]
+            # a column that was added with a default later is not repeated for rows that rest
+            for column, value in row.items():
+                if column in ours and column != "at":
+                    assert ours[column] == value, (name, row, ours)
+    for connection in connections:
+        connection.close()
+
+
+def test_a_position_of_debezium_s_is_taken_up(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    place.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
+    row = place.execute(
+        f"SELECT (lsn - '0/0')::int8 FROM pg_create_logical_replication_slot('{place.name}', 'pgoutput')"
+    ).fetchone()
+    place.execute("INSERT INTO t VALUES (2), (3)")
+    bench = place.bench()
+    snapshot = {
+        "last_snapshot_record": True,
+        "lsn": row[0],
+        "txId": 5,
+        "ts_usec": 1,
+        "snapshot": "INITIAL",
+        "snapshot_completed": True,
+    }
+    written = RecordBatch("x", *_nothing(), source_partition={"server": "t"}, source_offset=snapshot)
+    bench.commit([written])
+    with bench.task() as running:
+        batches = settled(running.task)
+    assert values(batches) == [("c", 2), ("c", 3)]
+    first = next(batch for batch in batches if len(batch))
+    lsn = list(first.records())[0].value["source"]["lsn"]
+    xid = list(first.records())[0].value["source"]["txId"]
+    # as the original leaves it in the middle of a transaction
+    middle = {"lsn_proc": lsn, "messageType": "INSERT", "lsn_commit": row[0], "lsn": lsn, "txId": xid, "ts_usec": 1}
+    bench.commit([written.replace(source_offset=middle)])
+    with bench.task() as running:
+        assert values(settled(running.task)) == [("c", 3)]
+
+
+def _nothing() -> tuple[Any, None]:
+    import pyarrow as pa
+
+    return pa.array([], pa.string()), None
+
+
+def test_heartbeats_let_the_server_forget_what_concerns_no_captured_table(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other (id int)")
+    more = {"table_include_list": "public.t", "publication_autocreate_mode": "filtered", "heartbeat_interval_ms": "1"}
+    bench = place.bench(**more, status_update_interval_ms="10")
+
+    def confirmed() -> int:
+        query = f"SELECT (confirmed_flush_lsn - '0/0')::int8 FROM pg_replication_slots WHERE slot_name = '{place.name}'"
+        return int(place.execute(query).fetchone()[0])
+
+    with bench.task() as running:
+        for _ in range(3):
+            running.task.poll()
+        place.execute("INSERT INTO other SELECT generate_series(1, 5000)")
+        target = int(place.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()[0])
+        deadline = time.monotonic() + 20
+        beats: list[RecordBatch] = []
+        while confirmed() < target:
+            assert time.monotonic() < deadline, (confirmed(), target)
+            found = running.task.poll()
+            beats += found
+            running.task.committed([(b.source_partition, b.source_offset) for b in found if b.source_offset])
+    assert {batch.topic for batch in beats} == {"__debezium-heartbeat.t"}
+    record = next(beats[0].records())
+    assert record.key == {"serverName": "t"} and list(record.value) == ["ts_ms"]
+
+
+def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
+    place.execute("CREATE TABLE keyless (id int); CREATE TABLE t (id int PRIMARY KEY)")
+    assert place.problems() == {}
+    assert "REPLICA IDENTITY FULL" in place.problems(table_include_list="public.keyless")["table.include.list"]
+    assert "public.t" in place.problems(table_include_list="t")["table.include.list"]
+    assert "does not exist" in place.problems(database_dbname="nowhere")["database.dbname"]
+    assert "Could not connect" in place.problems(database_port="1")["database.hostname"]
+    place.execute("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN")
+    found = place.problems(database_user="plain")
+    assert "ALTER ROLE" in found["database.user"] and "filtered" in found["publication.autocreate.mode"]
+    assert "CREATE PUBLICATION" in place.problems(publication_autocreate_mode="disabled")["publication.name"]
+    place.execute(f"SELECT pg_create_logical_replication_slot('{place.name}', 'test_decoding')")
+    assert "test_decoding" in place.problems()["slot.name"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("signal.data.collection", "public.signals"),
+        ("converters", "isbn"),
+        ("snapshot.mode", "custom"),
+        ("message.key.columns", "nonsense"),
+        ("table.include.list", "["),
+        ("column.mask.hash.SHA-256.with.salt.x", "a"),
+        ("slot.name", "Not-Good"),
+        ("replica.identity.autoset.values", "t:SOME"),
+        ("slot.stream.params", "streaming=on"),
+    ],
+)
+def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
+    given = {"database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "t", key: value}
+    assert [error for one in validate(PostgresSource.config_class, given) for error in one.errors]
+
+
+def test_a_slot_that_another_reads_is_told(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        again = place.bench(slot_max_retries="0")
+        with again.task() as other, pytest.raises(ConnectError, match=r"is taken.*slot\.name"):
+            while True:
+                other.task.poll()
+
+
+def test_a_position_whose_slot_is_gone_is_told_or_read_anew(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+    drop_slot(place.connection, place.name)
+    place.execute("INSERT INTO t VALUES (2)")
+    with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
+        running.task.poll()
+    bench.properties["snapshot.mode"] = "when_needed"
+    with bench.task() as running:
+        assert values(settled(running.task)) == [("r", 1), ("r", 2)]
