@@ -56,6 +56,7 @@ log = logger(__name__)
 _RETRY_S: Final = 0.5
 _FIRST_ROUND_S: Final = 1.0
 """How long a start waits for the group's first round: where it comes soon, whoever is told "ready" can create connectors."""
+_HEALTH_S: Final = 10.0
 _PRODUCER: Final = {"client.id": "connect-worker", "acks": "all", "delivery.timeout.ms": "10000"}
 """A request that the log does not take within this time is answered with an error; nobody waits for longer."""
 
@@ -139,7 +140,7 @@ class ConnectServer:
         )
         addresses = await faces.start(app, admin)
         herder.worker_id = self._worker_id()
-        await self._take_part(herder, operations)
+        await self._take_part(herder, worker, operations)
         if self._config.plugin_reload and folders:
             self._reloading = asyncio.create_task(_reload(herder, plugins, folders), name="reload plugins")
         return addresses
@@ -169,7 +170,7 @@ class ConnectServer:
         routes += InternalRoutes(herder, membership, plugins, self._config).routes()
         return Forwarding(self._peers).over(routes)
 
-    async def _take_part(self, herder: Herder, operations: Operations) -> None:
+    async def _take_part(self, herder: Herder, worker: Worker, operations: Operations) -> None:
         """Join the group; what is to run here begins with its first round."""
         assert self._membership is not None and self._admin is not None
         membership = self._membership
@@ -188,6 +189,8 @@ class ConnectServer:
         herder.start(membership)
         await membership.evict_former_self(self._admin)
         await membership.start()
+        # A group that has work gives a part of it to whoever joins.
+        worker.expect(sum(len(stored.tasks or ()) for stored in herder.configs.connectors.values()))
         await membership.wait_settled_for(_FIRST_ROUND_S)
 
     async def stop(self) -> None:
@@ -270,10 +273,17 @@ class ConnectServer:
         async with Admin(clients.own_offsets_admin()) as admin:
             await admin.fence_producers(transactional_ids(self._config.group_id, name, count))
 
-    def _health(self) -> tuple[int, str, str]:
+    async def _health(self) -> tuple[int, str, str]:
+        """As RootResource of Kafka Connect (KIP-1017): waits a while for a worker that starts."""
+        unable = "Worker was unable to handle this request and may be unable to handle other requests."
         for store in self._stores:
             if store.failure is not None:
-                return 500, "unhealthy", f"Worker cannot follow its internal topics: {store.failure}"
+                return 500, "unhealthy", f"{unable} It cannot follow its internal topics: {store.failure}"
+        membership = self._membership
+        if membership is not None and membership.failure is not None:
+            return 500, "unhealthy", f"{unable} Its group does not take it: {membership.failure}"
+        if membership is not None and not membership.rounds and not await membership.wait_settled_for(_HEALTH_S):
+            return 503, "starting", "Worker is still starting up. The worker is joining its group."
         return 200, "healthy", "Worker has completed startup and is ready to handle requests."
 
 

@@ -332,6 +332,20 @@ class Worker:
                 return (idle or sorted(shared, key=lambda host: host.load))[0]
             return await self._new_host(own=False)
 
+    def expect(self, tasks: int) -> None:
+        """Start processes for so many tasks that are about to come, side by side; nothing where there are processes."""
+        if not self._hosts and tasks > 0:
+            work = asyncio.create_task(self._start_hosts(min(tasks, self._limit)), name="start task hosts")
+            self._under_way.add(work)
+            work.add_done_callback(self._under_way.discard)
+
+    async def _start_hosts(self, count: int) -> None:
+        async with self._starting:
+            starts = (self._new_host(own=False) for _ in range(count - len(self._hosts)))
+            for error in await asyncio.gather(*starts, return_exceptions=True):
+                if error is not None and not isinstance(error, _Host):
+                    log.warning("a task host could not be started ahead of its tasks", error=str(error))
+
     async def _own_host(self) -> _Host:
         async with self._starting:
             return await self._new_host(own=True)

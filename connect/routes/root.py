@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.requests import Request
@@ -19,7 +19,9 @@ KAFKA_VERSION: Final = "4.3.1"
 class RootRoutes:
     """``health`` is asked for (HTTP status, status word, message)."""
 
-    def __init__(self, commit: str, cluster_id: Callable[[], str], health: Callable[[], tuple[int, str, str]]) -> None:
+    def __init__(
+        self, commit: str, cluster_id: Callable[[], str], health: Callable[[], Awaitable[tuple[int, str, str]]]
+    ) -> None:
         self._commit, self._cluster_id, self._health = commit, cluster_id, health
 
     async def show(self, _: Request) -> Response:
@@ -27,5 +29,5 @@ class RootRoutes:
         return json_response(shown)
 
     async def health(self, _: Request) -> Response:
-        code, status, message = self._health()
+        code, status, message = await self._health()
         return json_response({"status": status, "message": message}, code)

@@ -18,6 +18,7 @@ from connect.server import ConnectServer
 from connect.standalone.connector_files import read_connector_file
 from connect.standalone.logs import FileLog, MemoryLog
 from connect.stores import ConfigStore, OffsetStore, StatusStore, TargetState
+from connect.worker import Worker
 from tidegate.kit.errors import ConfigError, Problem, TidegateError, UsageError
 from tidegate.kit.logs import logger
 
@@ -67,7 +68,7 @@ class StandaloneServer(ConnectServer):
         ]
         return [*routes, *refused]
 
-    async def _take_part(self, herder: Herder, operations: Operations) -> None:
+    async def _take_part(self, herder: Herder, worker: Worker, operations: Operations) -> None:
         herder.start(Alone())
         for path, wanted in self._connectors:
             try:
