@@ -118,7 +118,8 @@ class Trigger:
 
     ``batch_size`` counts events, 2,000 at most. With ``partitions`` above 1 (10 at most) so many calls run side by side,
     each with the events whose ``partition_key`` field (EventUuid unless said) falls to it, in their order. ``replay``
-    says where a trigger that is new begins.
+    says where a trigger that is new begins. Events that do not pass ``filter`` are passed over (the expressions of channel
+    members: ``Amount__c > 100 AND Express__c = true``).
     """
 
     name: str
@@ -129,6 +130,7 @@ class Trigger:
     partition_key: str = EVENT_UUID
     replay: Literal["latest", "earliest"] = "latest"
     kind: Literal["trigger", "flow"] = "trigger"
+    filter: str = ""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -155,6 +157,7 @@ def trigger(
     partitions: int = 1,
     partition_key: str = EVENT_UUID,
     replay: Literal["latest", "earliest"] = "latest",
+    filter: str = "",  # noqa: A002 - as in Salesforce's filterExpression
 ) -> Callable[[TriggerFunction], TriggerFunction]:
     """Make a function ``(events, context)`` of a project's module a trigger; its name is the function's unless given."""
 
@@ -167,6 +170,7 @@ def trigger(
             partitions,
             partition_key,
             replay,
+            filter=filter,
         )
         function.tidegate_trigger = made  # type: ignore[attr-defined]
         return function

@@ -17,6 +17,8 @@ from typing import Final
 from broker.client import Admin, ClientConfig, TopicPartition
 from broker.client.errors import UnknownMemberId, UnknownTopicOrPartition
 from events.catalog import Catalog
+from events.filters import Filter
+from events.flows.files import read_flow
 from events.kafka import KafkaLog
 from events.registration import RegistrySchemas
 from events.state import EventState
@@ -41,8 +43,8 @@ def _clock_ms() -> int:
 
 
 def read_project(folder: Path) -> Project:
-    """The triggers of a folder, and what is wrong with its files."""
-    return load(folder)
+    """The triggers and flows of a folder, and what is wrong with its files."""
+    return load(folder, read_flow)
 
 
 class TriggersServer:
@@ -155,8 +157,13 @@ class TriggersServer:
             except Exception as error:  # noqa: BLE001 - one trigger's trouble is not the others'
                 if str(error) != said:
                     said = str(error)
+                    with contextlib.suppress(TidegateError):
+                        await self._states.put_problem(trigger.name, said)
                     log.warning("a trigger cannot begin yet; trying on", trigger=trigger.name, reason=said)
                 await asyncio.sleep(_RETRY_S)
+        with contextlib.suppress(TidegateError):
+            if trigger.name in await self._states.problems():
+                await self._states.put_problem(trigger.name, None)
         instance = _instance(Path(self._config.data_dir))
         made = [
             Subscription(
@@ -179,6 +186,8 @@ class TriggersServer:
         Subscriptions that are new begin where the trigger begins; those of a trigger whose partitions have changed begin
         where the slowest of the former ones stood, so that nothing is lost and something may come twice.
         """
+        if trigger.filter:
+            Filter(trigger.filter, (await self._catalog.find(trigger.event)).definition)
         wanted = self._layout(trigger)
         held = await self._states.states()
         known = {s.group: s for s in held.values() if s.trigger == trigger.name}

@@ -18,10 +18,12 @@ from typing import Final
 from broker.client import BatchConsumer, ClientConfig, KafkaRecord, TopicPartition
 from events.catalog import Catalog
 from events.errors import NotThere, UndecodablePayload
+from events.filters import InvalidFilter
 from events.payloads import unframe
 from events.triggers.api import EVENT_UUID, RetryableException, Trigger, TriggerContext, TriggerEvent
 from events.triggers.calls import Mark, call
 from events.triggers.config import TriggersConfig
+from events.triggers.filtering import Passing
 from events.triggers.outputs import Outputs
 from events.triggers.states import Status, SubscriptionState, TriggerStates
 from tidegate.kit.errors import TidegateError
@@ -146,7 +148,11 @@ class Subscription:
                         first=self._next,
                         last=part.offset - 1,
                     )
-                found = await self._decoded(part.records())
+                try:
+                    found = await self._decoded(part.records())
+                except InvalidFilter as error:
+                    await self._note(status=Status.ERROR, last_error=str(error))
+                    raise  # what was fetched is fetched again from the committed position
                 if tenure != self._tenure:
                     return
                 self._events += found
@@ -158,6 +164,7 @@ class Subscription:
 
     async def _decoded(self, records: Iterable[KafkaRecord]) -> list[TriggerEvent]:
         found = []
+        passing = Passing(self._trigger.filter)
         for record in records:
             try:
                 if record.value is None:
@@ -177,7 +184,10 @@ class Subscription:
             event = TriggerEvent(schema.definition.name, record.offset, key, fields)
             if self._is_ours(event):
                 found.append(event)
-        return found
+                passing.add(schema, payload)
+        if not found or not self._trigger.filter:
+            return found
+        return passing.of(found, (await self._catalog.find(self._trigger.event)).definition)
 
     def _is_ours(self, event: TriggerEvent) -> bool:
         if self.state.parts == 1:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
@@ -14,12 +13,7 @@ from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.cli.triggers import triggers
 from tidegate.kit.errors import UsageError
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["events"]
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group()

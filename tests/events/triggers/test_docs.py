@@ -1,9 +1,10 @@
-"""What docs/triggers.md shows."""
+"""What docs/triggers.md and docs/flows.md show."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from events.flows.files import read_flow
 from events.fronts.soql import parse_select
 from events.triggers import RetryableException, TriggerContext, TriggerEvent
 from events.triggers.project import load
@@ -26,3 +27,11 @@ def test_the_trigger_of_the_page_does_what_it_says(tmp_path: Path) -> None:
     assert context.resume_checkpoint == 2
     assert [output.fields for output in context.outputs] == [{"Order_Number__c": n} for n in numbers[:2]]
     assert parse_select(query.text.partition('"')[2].rpartition('"')[0]).type == "EventBusSubscriber"
+
+
+def test_the_flow_of_the_page_can_be_read(tmp_path: Path) -> None:
+    (shown,) = blocks(ROOT / "docs" / "flows.md", "toml")
+    (tmp_path / "large.toml").write_text(shown.text)
+    project = load(tmp_path, read_flow, plugins=False)
+    assert project.problems == {}
+    assert project.triggers["large"].filter == "Amount__c > 1000 AND Express__c = true"

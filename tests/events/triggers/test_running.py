@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +72,49 @@ def deadly(events, context):
         os._exit(1)
     note("deadly", events)
 """
-EVENTS = ("Batched__e", "Failing__e", "Keyed__e", "Deadly__e", "Copied__e", "Later__e")
+FLOWS = {
+    "large": """
+event = "Flowing__e"
+filter = "N__c >= 10 AND K__c LIKE 'f%'"
+
+[[action]]
+publish = "Large__e"
+fields = { N__c = "{N__c}", K__c = "copy of {K__c}" }
+
+[[action]]
+send = "large"
+key = "{K__c}"
+value = { number = "{N__c}", text = "n={N__c}", id = "{EventUuid}" }
+""",
+    "told": """
+name = "tell"
+event = "Flowing__e"
+
+[org]
+url = "EVENTS"
+client_id = "tidegate"
+client_secret = "{env:ORG_SECRET}"
+
+[[action]]
+call = "HOOK/orders?number={N__c}"
+headers = { X-Key = "{K__c}" }
+
+[[action]]
+create = "Created__e"
+fields = { N__c = "{N__c}" }
+""",
+}
+EVENTS = (
+    "Batched__e",
+    "Failing__e",
+    "Keyed__e",
+    "Deadly__e",
+    "Copied__e",
+    "Later__e",
+    "Flowing__e",
+    "Large__e",
+    "Created__e",
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +124,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class Hook:
+    """An HTTP server that answers 503 to every first request for a path."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str, dict[str, Any]]] = []
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                first = self.path not in [path for path, *_ in hook.seen]
+                hook.seen.append((self.path, self.headers["Idempotency-Key"], self.headers["X-Key"], body))
+                self.send_response(503 if first else 204)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture(scope="module")
+def hook() -> Iterator[Hook]:
+    made = Hook()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[RunningPlatform]:
     data = tmp_path_factory.mktemp("triggers")
@@ -86,7 +162,9 @@ def platform(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator
     lines = [f'"{key}" = {value}' for key, value in settings.items()]
     (data / "tidegate.toml").write_text("[triggers]\n" + "\n".join(lines) + "\n")
     options = ("--triggers", str(folder), "--config", str(data / "tidegate.toml"), "--without", "connect")
+    os.environ["ORG_SECRET"] = "tidegate-dev"
     with running_platform(data, *options) as running:
+        del os.environ["ORG_SECRET"]
         yield running
 
 
@@ -192,6 +270,32 @@ def test_a_changed_folder_is_loaded_anew_and_a_broken_file_is_shown(client: Even
     client.change_trigger("later", {"status": "Running"})
     until(lambda: state(client, "later")["waiting"] == 0, "resumed")
     assert [number for batch in lines(folder, "later") for _, number, _ in batch] == [0, 1, 2, 3]
+
+
+def test_a_flow_filters_publishes_and_sends_once(
+    platform: RunningPlatform, client: EventsClient, folder: Path, hook: Hook
+) -> None:
+    addresses = platform.addresses
+    for name, text in FLOWS.items():
+        text = text.replace("HOOK", hook.url).replace("EVENTS", addresses["events"])
+        (folder / f"{name}.toml").write_text(text)
+    (folder / "wrong.toml").write_text('event = "Flowing__e"\nfilter = "Colour__c = 1"\n[[action]]\nsend = "large"\n')
+    until(lambda: {"large", "tell"} <= {one["Name"] for one in client.triggers()["subscribers"]}, "the flows")
+    publish(client, "Flowing__e", range(8, 12), key="F")
+    publish(client, "Flowing__e", range(12, 13), key="g")
+    until(lambda: state(client, "large")["waiting"] == 0, "the filtered flow")
+    until(lambda: state(client, "tell")["waiting"] == 0, "the telling flow")
+    large = [record["value"] for record in platform.consume("Large__e")]
+    assert [(one["N__c"], one["K__c"]) for one in large] == [(10.0, "copy of F3"), (11.0, "copy of F4")]
+    sent = [(record["key"], record["value"]) for record in platform.consume("large")]
+    assert [(key, one["number"], one["text"]) for key, one in sent] == [("F3", 10.0, "n=10"), ("F4", 11.0, "n=11")]
+    assert [path for path, *_ in hook.seen] == [f"/orders?number={n}" for n in range(8, 13) for _ in range(2)]
+    assert len({key for _, key, *_ in hook.seen}) == 5, "a call that is tried again bears the same key"
+    assert (hook.seen[0][2], hook.seen[0][3]["fields"]["N__c"]) == ("F1", 8.0)
+    created = [record["value"]["N__c"] for record in platform.consume("Created__e")]
+    assert created == [8.0, 9.0, 10.0, 11.0, 12.0]
+    problem = client.triggers()["problems"]["wrong"]
+    assert "Flowing__e has no field Colour__c" in problem
 
 
 def test_a_salesforce_client_queries_event_bus_subscribers(

@@ -1,0 +1,89 @@
+"""Values of a flow with an event's fields in them: ``"{Order_Number__c}"``."""
+
+from __future__ import annotations
+
+import os
+import string
+from collections.abc import Iterator
+from typing import Any
+
+from events.triggers.api import TriggerEvent
+from tidegate.kit.errors import TidegateError, UsageError
+
+__all__ = ["FlowFailed", "check", "filled"]
+
+
+class FlowFailed(TidegateError):
+    """An action could not be done; it is tried again with its event."""
+
+
+def check(value: Any, where: str) -> None:
+    """Raise UsageError for a text whose braces cannot be read."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            check(part, f"{where}.{name}")
+    elif isinstance(value, list):
+        for part in value:
+            check(part, where)
+    elif isinstance(value, str):
+        try:
+            list(_parts(value))
+        except ValueError as error:
+            raise UsageError(
+                f"{where}: {value[:100]!r} cannot be read ({error}); a field stands in braces, as in "
+                '"{Order_Number__c}", a variable of the environment as "{env:NAME}", a brace itself is doubled'
+            ) from error
+
+
+def _parts(text: str) -> Iterator[tuple[str, str | None]]:
+    """Literal text, each with the name that follows it."""
+    for literal, name, spec, conversion in string.Formatter().parse(text):
+        if name is None:
+            yield literal, None
+            continue
+        whole = f"{name}:{spec}" if spec else name
+        if (
+            conversion is not None
+            or not name.isidentifier()
+            or (spec and name != "env")
+            or (name == "env" and not spec)
+        ):
+            raise ValueError(f"{{{whole}}} is no field")
+        yield literal, whole
+
+
+def filled(value: Any, event: TriggerEvent) -> Any:
+    """The value with the event's fields; a text that is one field alone becomes the field's value, null and numbers too.
+
+    Raises FlowFailed for a field that the event does not have.
+    """
+    if isinstance(value, dict):
+        return {name: filled(part, event) for name, part in value.items()}
+    if isinstance(value, list):
+        return [filled(part, event) for part in value]
+    if not isinstance(value, str):
+        return value
+    parts = list(_parts(value))
+    if len(parts) == 1 and parts[0][0] == "" and parts[0][1] is not None:
+        return _value(parts[0][1], event)
+    return "".join(literal + ("" if name is None else _text(_value(name, event))) for literal, name in parts)
+
+
+def _value(name: str, event: TriggerEvent) -> Any:
+    if name.startswith("env:"):
+        found = os.environ.get(name[4:])
+        if found is None:
+            raise FlowFailed(f"the environment has no variable {name[4:]}")
+        return found
+    try:
+        return event[name]
+    except KeyError:
+        raise FlowFailed(f"{event.name} has no field {name}; it has {', '.join(event.fields)}") from None
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
