@@ -1,21 +1,31 @@
-"""Rows a second into PostgreSQL by the JDBC sink's task, without a worker: ``python -m bench.connectors_sinks [rows]``.
+"""Rows a second into PostgreSQL by the JDBC sink: ``python -m bench.connectors_sinks [rows]``, its task without a worker;
+``python -m bench.connectors_sinks worker [rows]``, in a worker over Apache Kafka, with JSON and with Avro.
 
 The rows are those of the comparison with the JVM's sinks: nine mixed columns, about 150 bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import resource
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+import psutil
 import pyarrow as pa
+import requests
+
+from bench.connect import Worker, our_worker
 
 from connect.api import Origin, RecordBatch, Schema, SchemaType, TopicPartition
 from connect.bench import Bench
 from connectors.jdbc.sink import JdbcSinkConnector
+from tests.servers.kafka import KafkaBroker
 from tests.servers.postgres import PostgresServer
+from tests.servers.process import wait_until
 
 _PUT_ROWS = 40_000
 """About what a worker hands over at once: 8 MiB of batches."""
@@ -60,7 +70,92 @@ def batch(start: int, count: int) -> RecordBatch:
     )
 
 
+CONVERTERS = {
+    "JSON with schemas": {
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "true",
+    },
+    "Avro": {"value.converter": "io.confluent.connect.avro.AvroConverter"},
+}
+_SOURCE = (
+    "CREATE TABLE events AS SELECT g AS id, ((g * 7919) % 100000)::int AS account_id, 'purchase'::text AS kind, "
+    "(g % 100000) / 100.0::float8 AS amount, (g % 500)::smallint AS qty, g % 3 = 0 AS active, "
+    "'note for event ' || g || ' ' || repeat('x', 24) AS note, md5(g::text) AS ref, "
+    "timestamp '2026-01-01' + g * interval '1 second' AS created_at FROM generate_series(1::bigint, {rows}) g"
+)
+
+
+def in_a_worker(rows: int) -> None:
+    """The JDBC source fills a topic for each converter, then the sink drains it. Memory is that of all the worker's processes."""
+    with contextlib.ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+        server, kafka = PostgresServer(), KafkaBroker(folder / "kafka")
+        for started in (server, kafka):
+            started.start()
+            running.callback(started.stop)
+        with server.connect() as connection:
+            connection.execute(_SOURCE.format(rows=rows))
+        worker = running.enter_context(our_worker(folder / "ours", kafka.bootstrap_servers))
+        for name, converter in CONVERTERS.items():
+            topic = name.split()[0].lower()
+            source = {
+                "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+                "connection.url": server.jdbc_url,
+                "query": "SELECT * FROM events",
+                "mode": "bulk",
+                "poll.interval.ms": "3600000",
+                "topic.prefix": topic,
+            }
+            worker.run_source(source | converter, topic, rows)
+            for mode in ("insert", "upsert"):
+                sink = {
+                    "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+                    "connection.url": server.jdbc_url,
+                    "topics": topic,
+                    "table.name.format": f"{topic}_{mode}",
+                    "auto.create": "true",
+                    "insert.mode": mode,
+                    "pk.mode": "record_value",
+                    "pk.fields": "id",
+                    "consumer.override.auto.offset.reset": "earliest",
+                }
+                print(f"{name:18} {mode:7}", drained(worker, server, f"sink-{topic}-{mode}", sink | converter, rows))
+
+
+def drained(worker: Worker, server: PostgresServer, name: str, config: dict[str, str], rows: int) -> str:
+    """Post a sink and wait until all rows are in its table; from the first on."""
+    table, memory = config["table.name.format"], 0
+
+    def count() -> int:
+        nonlocal memory
+        with contextlib.suppress(psutil.NoSuchProcess):
+            tree = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
+            memory = max(memory, sum(process.memory_info().rss for process in tree))
+        with server.connect() as connection:
+            found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone()
+            if found is None or not found[0]:
+                return 0
+            (seen,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
+            return int(seen)
+
+    before = worker.cpu_s()
+    answer = requests.post(f"{worker.url}/connectors", json={"name": name, "config": config}, timeout=60)
+    assert answer.status_code == 201, answer.text
+    wait_until(lambda: count() > 0, "the first row", timeout_s=120, pause_s=0.02)
+    first, began = count(), time.perf_counter()
+    wait_until(lambda: count() >= rows, "all rows", timeout_s=600, pause_s=0.2)
+    wall, cpu = time.perf_counter() - began, worker.cpu_s() - before
+    requests.delete(f"{worker.url}/connectors/{name}", timeout=60)
+    return (
+        f"{(rows - first) / wall:10,.0f} rows/s {cpu / rows * 1e6:6.2f} worker CPU s per million rows, "
+        f"{memory >> 20} MiB at most"
+    )
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["worker"]:
+        in_a_worker(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+        return
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
     batches = [batch(start, min(_PUT_ROWS, rows - start)) for start in range(0, rows, _PUT_ROWS)]
     server = PostgresServer()
@@ -90,7 +185,9 @@ def main() -> None:
                 )
     finally:
         server.stop()
-    print(f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB, the rows themselves included")
+    print(
+        f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB, the rows themselves included"
+    )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,8 @@ def _timestamps(plan: Plan, delivered: pa.RecordBatch) -> Positions | None:
 def _incrementing(plan: Plan, delivered: pa.RecordBatch) -> Positions | None:
     if plan.incrementing is None:
         return None
-    numbers: Positions = delivered.column(delivered.schema.get_field_index(INCREMENTING)).to_numpy(zero_copy_only=False)
+    column = delivered.column(delivered.schema.get_field_index(INCREMENTING)).cast(pa.int64())
+    numbers: Positions = column.to_numpy(zero_copy_only=False)
     return numbers
 
 

@@ -21,6 +21,11 @@ _GRANULARITIES = (
     "nanos_string",
     "nanos_iso_datetime_string",
 )
+_DIALECTS = (
+    *("Db2DatabaseDialect", "MySqlDatabaseDialect", "SybaseDatabaseDialect", "GenericDatabaseDialect"),
+    *("OracleDatabaseDialect", "SqlServerDatabaseDialect", "PostgreSqlDatabaseDialect", "SqliteDatabaseDialect"),
+    *("DerbyDatabaseDialect", "SapHanaDatabaseDialect", "MockDatabaseDialect", "VerticaDatabaseDialect"),
+)
 _CREDENTIALS = "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider"
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]*")
 
@@ -60,7 +65,8 @@ class JdbcSourceConfig:
     url: str = key(
         "connection.url",
         default="",
-        doc="The database, as a jdbc: URL: jdbc:postgresql://host:5432/name or jdbc:sqlite:/path/to/file.",
+        doc="The database, as a jdbc: URL: jdbc:postgresql://host:5432/name, jdbc:mysql://host:3306/name, "
+        "jdbc:mariadb://host:3306/name, jdbc:sqlite:/path/to/file or jdbc:duckdb:/path/to/file.",
         importance="high",
         group="Database",
         width="LONG",
@@ -153,8 +159,8 @@ class JdbcSourceConfig:
     dialect: str = key(
         "dialect.name",
         default="",
-        check=one_of("", "PostgreSqlDatabaseDialect", "SqliteDatabaseDialect"),
-        doc="The dialect; by default the URL decides.",
+        check=one_of("", *_DIALECTS),
+        doc="Accepted for compatibility: the URL decides.",
         importance="low",
         group="Database",
     )

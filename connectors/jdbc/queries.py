@@ -66,7 +66,12 @@ class Plan:
         if self.source.table is not None:
             name = self.dialect.table(self.source.table, qualified=self.config.qualify)
             return f"SELECT {self._selected()} FROM {name}{where}{suffix}"
-        return f"SELECT {self._selected()} FROM ({self.config.sql_query}{where}{suffix}) AS q"
+        inner = self.dialect.subselect(f"{self.config.sql_query}{where}{suffix}")
+        return f"SELECT {self._selected()} FROM {inner}{self._outer_order()}"
+
+    def _outer_order(self) -> str:
+        names = ([TIMESTAMP] if self.timestamps else []) + ([INCREMENTING] if self.incrementing is not None else [])
+        return f" ORDER BY {', '.join(names)}" if names and not self.dialect.keeps_order else ""
 
     def likeness(self) -> str:
         """One row of constants of the types that a statement delivers."""
@@ -83,7 +88,7 @@ class Plan:
             names = [self.dialect.instant(self.dialect.quote(column.name)) for column in self.timestamps]
             selected.append(f"{_coalesce(names)} AS {TIMESTAMP}")
         if self.incrementing is not None:
-            selected.append(f"CAST({self.dialect.quote(self.incrementing.name)} AS BIGINT) AS {INCREMENTING}")
+            selected.append(f"{self.dialect.integer(self.dialect.quote(self.incrementing.name))} AS {INCREMENTING}")
         return ", ".join(selected)
 
     def _where(self, position: Position, until_us: int | None) -> str:

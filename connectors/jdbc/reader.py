@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from connect.api import RecordBatch
 from connectors.jdbc.batches import Chunk, cut
-from connectors.jdbc.client import RowReader, Rows
 from connectors.jdbc.config import JdbcSourceConfig
+from connectors.jdbc.drivers import RowReader, Rows
 from connectors.jdbc.offsets import Position
 from connectors.jdbc.queries import Plan, Source, plan
 from connectors.sql.dialects import Dialect
@@ -53,6 +53,7 @@ class SourceReader:
         chunk, following = next(self._chunks, (None, None))
         if chunk is None:
             self._finish()
+            connection.rest()
             return []
         made = []
         for batch, after in cut(self._plan, chunk, self._position, following):

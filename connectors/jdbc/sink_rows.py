@@ -303,13 +303,14 @@ def _merged(group: list[Part]) -> Iterator[Part]:
         yield _concatenated(group)
         return
     keys = list(group[0].keys)
-    last = set(_last_of_each(pa.concat_batches([p.rows.select(keys) for p in group])).to_pylist())
+    last = _last_of_each(pa.concat_batches([part.rows.select(keys) for part in group]))
     start, kept = 0, []
     for part in group:
-        rows = [row for row in range(len(part.rows)) if start + row in last]
-        start += len(part.rows)
-        if rows:
-            kept.append(part.taken(pa.array(rows, pa.int64())))
+        stop = start + len(part.rows)
+        here = last.filter(pc.and_(pc.greater_equal(last, start), pc.less(last, stop)))
+        if len(here):
+            kept.append(part.taken(pc.subtract(here, start)))
+        start = stop
     for operation in ("delete", "upsert"):
         by_specs: dict[tuple[ColumnSpec, ...], list[Part]] = {}
         for part in kept:

@@ -27,8 +27,9 @@ from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from connectors.jdbc.client import RowReader
+    from connectors.jdbc.drivers import RowReader
     from connectors.jdbc.reader import SourceReader
+    from connectors.sql.dialects import Dialect
     from connectors.sql.tables import TableId
 
 __all__ = ["JdbcSourceConnector", "JdbcSourceTask", "choose_tables"]
@@ -43,17 +44,22 @@ def _database(config: JdbcSourceConfig) -> Database:
     return parse_jdbc_url(config.url, config.user, config.password)
 
 
+def _dialect(config: JdbcSourceConfig) -> Dialect:
+    from connectors.sql.dialects import dialect_of
+
+    return dialect_of(_database(config).kind, quoting=config.quoting, timezone=config.timezone)
+
+
 class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
     """Reads its tables in turn, one chunk each, resting where nothing is new."""
 
     def start(self) -> None:
         from connectors.jdbc.reader import SourceReader
-        from connectors.sql.dialects import dialect_of
         from connectors.sql.tables import parse_table_ids
 
         config = self.config
         self._database = _database(config)
-        dialect = dialect_of(self._database.kind, quoting=config.quoting, timezone=config.timezone)
+        dialect = _dialect(config)
         tables: list[TableId | None] = [None] if config.sql_query else [*parse_table_ids(config.tables)]
         self._readers: list[SourceReader] = []
         for table in tables:
@@ -74,12 +80,12 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
 
     def _connect(self) -> None:
         """Connect, connection.attempts times at most; raises what the last attempt met."""
-        from connectors.jdbc.client import RowReader
+        from connectors.jdbc.drivers import open_reader
 
         rows = min(self.config.batch_max_rows, _CHUNK_ROWS) * max(1, _CHUNK_ROWS // self.config.batch_max_rows)
         for attempt in range(self.config.attempts):
             try:
-                self._connection = RowReader(self._database, isolation=self.config.isolation, chunk_rows=rows)
+                self._connection = open_reader(self._database, isolation=self.config.isolation, chunk_rows=rows)
                 return
             except RetriableConnectError as error:
                 if attempt + 1 == self.config.attempts or self.context.stopping.wait(self.config.backoff_ms / 1000):
@@ -110,8 +116,12 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         return []
 
     def _next_reader(self) -> SourceReader | None:
-        """The reader whose turn it is among those that are due, else the one due first."""
+        """The one in the middle of a statement, as a connection runs one at a time; else the next of those that are due,
+        else the one due first."""
         count = len(self._readers)
+        for reader in self._readers:
+            if reader.reading:
+                return reader
         now = time.monotonic()
         for step in range(count):
             reader = self._readers[(self._turn + step) % count]
@@ -217,21 +227,29 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
 
 def _look(config: JdbcSourceConfig) -> list[TableId]:
     """Connect, and list the tables that the configuration means."""
-    from connectors.sql.dialects import dialect_of
-    from connectors.sql.engines import database_errors, open_engine
-    from connectors.sql.tables import find_tables
+    with closing(_open(config)) as connection:
+        return [] if config.sql_query else _find(config, connection)
+
+
+def _open(config: JdbcSourceConfig) -> RowReader:
+    from connectors.jdbc.drivers import open_reader
 
     database = _database(config)
-    dialect_of(database.kind)
-    if database.kind == "sqlite" and database.name != ":memory:" and not Path(database.name).is_file():
-        raise ConnectError(f"there is no SQLite file {database.name}")
-    with database_errors(database, "cannot connect to"), closing(open_engine(database).connect()) as connection:
-        if config.sql_query:
-            return []
-        found = find_tables(
-            connection,
+    if database.kind in ("sqlite", "duckdb") and database.name != ":memory:" and not Path(database.name).is_file():
+        raise ConnectError(f"there is no {database.kind} file {database.name}: connection.url names it")
+    return open_reader(database, isolation=config.isolation)
+
+
+def _find(config: JdbcSourceConfig, connection: RowReader) -> list[TableId]:
+    from connectors.sql.engines import database_errors
+
+    dialect = _dialect(config)
+    everywhere = any("." in name for name in config.whitelist) or bool(config.include)
+    with database_errors(_database(config), "looking for tables of"):
+        found = dialect.find_tables(
+            connection.describing,
             types=config.table_types,
-            catalog_pattern=config.catalog_pattern,
+            catalog_pattern=config.catalog_pattern or ("%" if everywhere else None),
             schema_pattern=config.schema_pattern,
         )
     return choose_tables(config, found)

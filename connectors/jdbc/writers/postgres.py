@@ -32,6 +32,7 @@ _BINARY: Final[dict[str, pa.DataType]] = {
     "boolean": pa.bool_(),
     "text": pa.string(),
     "character varying": pa.string(),
+    "character": pa.string(),  # an explicit cast would cut what is too long
     "bytea": pa.binary(),
     "date": pa.date32(),
     "time without time zone": pa.time64("us"),
@@ -151,7 +152,7 @@ def _list(column: pa.Array) -> pa.Array:
     return column
 
 
-_BARE: Final = {kind: name for name, kind in _BINARY.items() if name != "character varying"}
+_BARE: Final = {kind: name for name, kind in _BINARY.items() if not name.startswith("character")}
 
 
 def _is_lossless(given: pa.DataType, wanted: pa.DataType) -> bool:
