@@ -11,7 +11,7 @@ import sqlalchemy
 
 from connect.api import ConnectError
 
-__all__ = ["ReflectedColumn", "TableId", "columns_of", "find_tables", "parse_table_ids"]
+__all__ = ["ReflectedColumn", "TableId", "columns_of", "find_tables", "like", "parse_table_ids"]
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog", "mysql", "performance_schema", "sys"})
 
@@ -78,11 +78,11 @@ def find_tables(
     if connection.dialect.name == "sqlite":
         return sorted(TableId(None, None, name) for name in _names(inspector, None, wanted))
     catalog = connection.engine.url.database
-    if catalog_pattern and catalog is not None and not _like(catalog_pattern, catalog):
+    if catalog_pattern and catalog is not None and not like(catalog_pattern, catalog):
         return []
     found = []
     for schema in inspector.get_schema_names():
-        if schema in _SYSTEM_SCHEMAS or (schema_pattern and not _like(schema_pattern, schema)):
+        if schema in _SYSTEM_SCHEMAS or (schema_pattern and not like(schema_pattern, schema)):
             continue
         found += [TableId(catalog, schema, name) for name in _names(inspector, schema, wanted)]
     return sorted(found)
@@ -97,7 +97,8 @@ def _names(inspector: sqlalchemy.Inspector, schema: str | None, wanted: set[str]
     return [name for name in names if not name.startswith("sqlite_")]
 
 
-def _like(pattern: str, text: str) -> bool:
+def like(pattern: str, text: str) -> bool:
+    """SQL's LIKE: ``%`` for anything, ``_`` for one character."""
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import types
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.sql.sqltypes import _Binary
 
 from connect.api import Schema, SchemaType
 
@@ -51,13 +52,28 @@ def _array(kind: types.ARRAY[Any], optional: bool, options: TypeOptions) -> Sche
 
 
 def _integer(kind: Any, options: TypeOptions) -> Schema:
+    """An unsigned one takes the next size; BIGINT has none, a value beyond int64 is an error."""
+    unsigned = bool(getattr(kind, "unsigned", False))
     if options.wide or isinstance(kind, types.BigInteger):
         return Schema(SchemaType.INT64)
-    return Schema(SchemaType.INT16 if isinstance(kind, types.SmallInteger) else SchemaType.INT32)
+    if isinstance(kind, mysql.TINYINT):
+        return Schema(SchemaType.INT16 if unsigned else SchemaType.INT8)
+    if isinstance(kind, types.SmallInteger):
+        return Schema(SchemaType.INT32 if unsigned else SchemaType.INT16)
+    return Schema(SchemaType.INT64 if unsigned else SchemaType.INT32)
+
+
+def _bits(kind: Any, _options: TypeOptions) -> Schema:
+    """MySQL's BIT(n): the smallest integer that holds n bits and a sign."""
+    length = kind.length or 1
+    for bound, made in ((7, SchemaType.INT8), (15, SchemaType.INT16), (31, SchemaType.INT32)):
+        if length <= bound:
+            return Schema(made)
+    return Schema(SchemaType.INT64)
 
 
 def _float(kind: Any, options: TypeOptions) -> Schema:
-    small = isinstance(kind, types.REAL) and not options.wide
+    small = isinstance(kind, types.REAL | mysql.FLOAT) and not options.wide
     return Schema(SchemaType.FLOAT32 if small else SchemaType.FLOAT64)
 
 
@@ -106,7 +122,9 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any, TypeOptions], Schema | None]], ...
     (types.Date, _always(Schema.date())),
     (types.Time, _time),
     ((types.String, types.Uuid, types.JSON), _always(Schema(SchemaType.STRING))),
-    (types.LargeBinary, _always(Schema(SchemaType.BYTES))),
+    (_Binary, _always(Schema(SchemaType.BYTES))),
+    (mysql.BIT, _bits),
+    (mysql.YEAR, _always(Schema.date())),
     (postgresql.OID, _always(Schema(SchemaType.INT64))),
     (postgresql.MONEY, _always(Schema(SchemaType.FLOAT64))),
 )

@@ -47,7 +47,7 @@ class Database:
         if self.kind == "sqlite":
             return URL.create(_DRIVERS[self.kind], database=self.sqlite_uri())
         host, port = self.hosts[0] if self.hosts else (None, None)
-        query = dict(self.parameters)
+        query = dict(self.parameters) if self.kind == "postgresql" else {}
         if len(self.hosts) > 1:
             host, port = None, None
             query |= {"host": ",".join(h for h, _ in self.hosts), "port": ",".join(str(p) for _, p in self.hosts)}
@@ -104,6 +104,12 @@ def _sqlite(rest: str, _user: str | None, _password: Password | None) -> Databas
     return Database("sqlite", path or ":memory:")
 
 
+def _duckdb(rest: str, _user: str | None, _password: Password | None) -> Database:
+    """``jdbc:duckdb:path``; an empty path is a database in memory."""
+    path = rest.partition("?")[0].partition(";")[0]
+    return Database("duckdb", path or ":memory:")
+
+
 def _postgresql(rest: str, user: str | None, password: Password | None) -> Database:
     address, name, given = _server(rest, 5432)
     lowered = {key.lower(): value for key, value in given}
@@ -123,16 +129,51 @@ def _postgresql(rest: str, user: str | None, password: Password | None) -> Datab
 
 
 def _mysql(rest: str, user: str | None, password: Password | None) -> Database:
+    """Connector/J's and MariaDB Connector/J's URLs; of several hosts the first that answers is taken."""
+    rest = re.sub(r"^(loadbalance|replication|sequential|failover|aurora):", "", rest, flags=re.IGNORECASE)
     address, name, given = _server(rest, 3306)
     lowered = {key.lower(): value for key, value in given}
-    parameters = {"charset": "utf8mb4"}
+    parameters = {}
+    if (mode := _mysql_tls(lowered)) is not None:
+        parameters["ssl_mode"] = mode
+    if certificate := lowered.get("serversslcert"):
+        parameters["ssl_ca"] = certificate.removeprefix("file:")
+    for key, libmysql in (("connecttimeout", "connect_timeout"), ("sockettimeout", "read_timeout")):
+        if lowered.get(key, "0").isdigit() and (millis := int(lowered.get(key, "0"))):
+            parameters[libmysql] = str(max(1, millis // 1000))
+    if variables := lowered.get("sessionvariables"):
+        parameters["session_variables"] = variables
+    if lowered.get("zerodatetimebehavior", "").replace("_", "").lower() == "converttonull":
+        parameters["zero_dates"] = "null"
     user = user or lowered.get("user")
     return Database("mysql", name, address, user, _secret(password, lowered), parameters)
+
+
+def _mysql_tls(lowered: Mapping[str, str]) -> str | None:
+    mode = lowered.get("sslmode", "").lower().replace("-", "_")
+    known = {
+        "disable": "disabled",
+        "disabled": "disabled",
+        "trust": "required",
+        "required": "required",
+        "preferred": None,
+        "verify_ca": "verify_ca",
+        "verify_full": "verify_identity",
+        "verify_identity": "verify_identity",
+    }
+    if mode:
+        if mode not in known:
+            raise ConnectError(f"sslMode={mode!r} of the jdbc: URL is not known; known are {', '.join(sorted(known))}")
+        return known[mode]
+    if lowered.get("requiressl") == "true" or lowered.get("usessl") == "true":
+        return "verify_ca" if lowered.get("verifyservercertificate") == "true" else "required"
+    return "disabled" if lowered.get("usessl") == "false" else None
 
 
 _READERS: Final[Mapping[str, Callable[[str, str | None, Password | None], Database]]] = {
     "postgresql": _postgresql,
     "sqlite": _sqlite,
+    "duckdb": _duckdb,
     "mysql": _mysql,
     "mariadb": _mysql,
 }

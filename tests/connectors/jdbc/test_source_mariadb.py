@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connect.api import MAX_BATCH_BYTES, DataError, RetriableConnectError, Schema, SchemaType
+from connect.api import MAX_BATCH_BYTES, ConnectError, DataError, RetriableConnectError, Schema, SchemaType
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.servers.mariadb import MariaDbServer
 from tests.support.connect import FakeContext, drain, rows, source_task
@@ -81,7 +81,7 @@ _TYPES: dict[str, tuple[str, str, Schema, Any]] = {
     "su": ("smallint unsigned", "65535", Schema(SchemaType.INT32), 65535),
     "m": ("mediumint", "-8388608", Schema(SchemaType.INT32), -8388608),
     "iu": ("int unsigned", "4294967295", Schema(SchemaType.INT64), 4294967295),
-    "f4": ("float", "16777217.1", Schema(SchemaType.FLOAT32), 16777216.0),
+    "f4": ("float", "16777217.1", Schema(SchemaType.FLOAT32), 16777218.0),
     "f8": ("double", "0.1", Schema(SchemaType.FLOAT64), 0.1),
     "n": ("decimal(30,4)", "-12345678901234567890123456.7891", Schema.decimal(4, 30), Decimal("-12345678901234567890123456.7891")),
     "nb": ("decimal(65,30)", "1.000000000000000000000000000001", Schema.decimal(30, 65), Decimal("1.000000000000000000000000000001")),
@@ -206,7 +206,7 @@ def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
 
 def test_a_running_statement_is_cancelled_by_stop(place: Place) -> None:
     task = place.task(query="SELECT sleep(600) AS slept", mode="bulk", topic_prefix="q")
-    polling = threading.Thread(target=task.poll)
+    polling = threading.Thread(target=lambda: pytest.raises((ConnectError, RetriableConnectError), task.poll))
     polling.start()
     running = "SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep' AND info LIKE '%sleep(600)%' AND id <> connection_id()"
     while not place.execute(running):

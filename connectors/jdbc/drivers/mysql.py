@@ -1,0 +1,149 @@
+"""MySQL and MariaDB: PyMySQL connects and asks, the rows are taken from its stream as Arrow."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.api import DataError
+from connectors.jdbc.drivers.base import CHUNK_BYTES, RowReader, Rows
+from connectors.jdbc.drivers.mysql_rows import Packets, columns_of_rows
+from connectors.sql.engines import database_errors
+from connectors.sql.mysql import connect_mysql
+from connectors.sql.urls import Database
+
+__all__ = ["MySqlReader"]
+
+_READ_BYTES: Final = 256 * 1024
+_TIMESTAMP, _DATE, _DATETIME = 7, 10, 12
+_BIT, _GEOMETRY, _BINARY_CHARSET = 16, 255, 63
+_BYTES: Final = frozenset({15, 249, 250, 251, 252, 253, 254})
+"""Type codes of strings, which are bytes where their character set is binary."""
+_SESSION: Final = (
+    "SET SESSION net_write_timeout = 3600",  # a worker that waits for Kafka must not lose its result
+    "SET SESSION sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'NO_BACKSLASH_ESCAPES', '')",
+)
+
+
+class MySqlReader(RowReader):
+    """A statement that is not read to its end leaves the rest in the stream: its connection is given up then."""
+
+    def __init__(self, database: Database, isolation: str) -> None:
+        self._database = database
+        self._isolation = isolation
+        self._describing: Any = None
+        self._connection: Any = None
+        with database_errors(database, "cannot connect to"):
+            self._connection = self._connect()
+
+    def _connect(self) -> Any:
+        connection = connect_mysql(self._database)
+        with connection.cursor() as cursor:
+            for statement in _SESSION:
+                cursor.execute(statement)
+            if self._isolation not in ("DEFAULT", "SQL_SERVER_SNAPSHOT"):
+                level = self._isolation.replace("_", " ")
+                cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
+        return connection
+
+    def _ready(self) -> Any:
+        if self._connection is None or not self._connection.open:
+            with database_errors(self._database, "cannot connect to"):
+                self._connection = self._connect()
+        return self._connection
+
+    @property
+    def describing(self) -> Any:
+        """PyMySQL's connection."""
+        return self._ready()
+
+    def value(self, statement: str) -> Any:
+        connection = self._ready()
+        with database_errors(self._database, "asking"), connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchone()[0]
+
+    def read(self, statement: str, likeness: str) -> Rows:
+        import pymysql.cursors
+
+        connection = self._ready()
+        with database_errors(self._database, "reading from"):
+            cursor = connection.cursor(pymysql.cursors.SSCursor)
+            cursor.execute(statement)
+        nulls = self._database.parameters.get("zero_dates") == "null"
+        return Rows(self._database, _Chunks(connection, cursor, zero_dates_are_null=nulls))
+
+    def cancel(self) -> None:
+        connection = self._connection
+        if connection is None or not connection.open:
+            return
+        with suppress(Exception), closing(connect_mysql(self._database)) as other, other.cursor() as cursor:
+            cursor.execute(f"KILL QUERY {int(connection.thread_id())}")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(Exception):  # one that was lost cannot say goodbye
+                self._connection.close()
+
+
+class _Chunks:
+    def __init__(self, connection: Any, cursor: Any, *, zero_dates_are_null: bool) -> None:
+        self._cursor = cursor  # one that is forgotten would read the rows itself
+        self._connection, self._result = connection, cursor._result
+        self._fields = self._result.fields
+        self._zero_dates_are_null = zero_dates_are_null
+        self._packets = Packets(lambda: bytes(connection._rfile.read1(_READ_BYTES)), chunk_bytes=CHUNK_BYTES)
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        from pymysql.err import OperationalError, raise_mysql_exception
+
+        if self._packets.last is not None:
+            raise StopIteration
+        try:
+            block, starts = self._packets.next()
+        except (EOFError, OSError) as error:
+            self._connection._force_close()
+            raise OperationalError(2013, "the server closed the connection during the query") from error
+        if (last := self._packets.last) is not None:
+            self._forget()
+            if last[0] == 0xFF:
+                raise_mysql_exception(last)
+        columns = columns_of_rows(block, starts, len(self._fields))
+        made = [self._typed(column, field) for column, field in zip(columns, self._fields, strict=True)]
+        return pa.RecordBatch.from_arrays(made, names=[field.name for field in self._fields])
+
+    def _forget(self) -> None:
+        """The result is whole: PyMySQL, which did not see it go by, is told."""
+        self._result.unbuffered_active = False
+        self._result.connection = None
+
+    def _typed(self, column: pa.Array, field: Any) -> pa.Array:
+        """Bytes as they are, all else as text; TIMESTAMP with its zone, which is the session's, UTC."""
+        code = field.type_code
+        if code in (_BIT, _GEOMETRY) or (code in _BYTES and field.charsetnr == _BINARY_CHARSET):
+            return column
+        texts = column.cast(pa.string())
+        if code in (_TIMESTAMP, _DATE, _DATETIME):
+            texts = self._without_zero_dates(texts, field.name)
+        if code == _TIMESTAMP:
+            return texts.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+        return texts
+
+    def _without_zero_dates(self, texts: pa.Array, name: str) -> pa.Array:
+        zero = pc.starts_with(texts, "0000-00-00")
+        if not pc.any(zero).as_py():
+            return texts
+        if not self._zero_dates_are_null:
+            raise DataError(
+                f"column {name!r} holds the date 0000-00-00, which is none: add zeroDateTimeBehavior=CONVERT_TO_NULL to "
+                "connection.url to read it as null"
+            )
+        return pc.if_else(zero, pa.scalar(None, pa.string()), texts)
+
+    def close(self) -> None:
+        if self._packets.last is None:
+            self._forget()
+            self._connection._force_close()

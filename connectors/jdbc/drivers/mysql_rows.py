@@ -1,0 +1,142 @@
+"""Rows of MySQL's text protocol as Arrow, without a Python call per cell.
+
+A row is one packet (a length of three bytes, a number, the payload), and its payload each column as a text with its length
+before it (dev.mysql.com, "Text Resultset Row"). Only the packets' lengths are followed one by one; then each column is
+found in all rows at once, and its texts become an Arrow array over the very bytes that came.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["Packets", "columns_of_rows"]
+
+_WHOLE = 0xFFFFFF
+"""The length of a packet whose payload goes on in the next one."""
+
+
+class Packets:
+    """Gathers the bytes of a result and cuts them between rows. ``read`` delivers the next bytes, none at the end."""
+
+    def __init__(self, read: Callable[[], bytes], *, chunk_bytes: int) -> None:
+        self._read, self._chunk_bytes = read, chunk_bytes
+        self._bytes = bytearray()
+        self.last: bytes | None = None
+        """The payload of the packet after the rows, once it came: an EOF or an ERR packet."""
+
+    def next(self) -> tuple[bytes, list[int]]:
+        """The bytes of some whole rows, and where in them each payload begins; no row at all at the end.
+
+        Raises EOFError where the stream ends among them.
+        """
+        starts: list[int] = []
+        buffer, at = self._bytes, 0
+        length_of = struct.Struct("<I").unpack_from
+        while self.last is None and at < self._chunk_bytes:
+            size = len(buffer)
+            while at + 4 <= size:
+                length = length_of(buffer, at)[0] & _WHOLE
+                following = at + 4 + length
+                if following > size:
+                    break
+                if length == _WHOLE and (following := self._joined(following)) < 0:
+                    break
+                size = len(buffer)  # joining took headers out
+                first = buffer[at + 4] if length else 0
+                if first >= 0xFE and (first == 0xFF or length < 9):
+                    self.last = bytes(buffer[at + 4 : following])
+                    break
+                starts.append(at + 4)
+                at = following
+            if self.last is None and at < self._chunk_bytes:
+                more = self._read()
+                if not more:
+                    raise EOFError
+                buffer += more
+        block = bytes(memoryview(buffer)[:at])
+        del buffer[:at]
+        return block, starts
+
+    def _joined(self, end: int) -> int:
+        """Cut the headers out of a row's further packets; where it ends then, or -1 while it is not whole yet."""
+        headers, at = [], end
+        while True:
+            if at + 4 > len(self._bytes):
+                return -1
+            length = int.from_bytes(self._bytes[at : at + 3], "little")
+            headers.append(at)
+            at += 4 + length
+            if at > len(self._bytes):
+                return -1
+            if length < _WHOLE:
+                break
+        for header in reversed(headers):
+            del self._bytes[header : header + 4]
+        return at - 4 * len(headers)
+
+
+def columns_of_rows(block: bytes, starts: list[int], count: int) -> list[pa.Array]:
+    """Each of ``count`` columns as an array of binaries. Raises ValueError for bytes that are no such rows."""
+    data = np.frombuffer(block, np.uint8)
+    at = np.array(starts, np.int64)
+    memory = pa.py_buffer(block)
+    made = []
+    every_second = pa.array(np.arange(0, 2 * len(starts), 2, dtype=np.int64))
+    try:
+        for _ in range(count):
+            begins, ends, null = _texts(data, at)
+            if len(ends) and int(ends.max()) > len(block):
+                raise ValueError("a text that goes beyond its row")
+            made.append(_array(memory, begins, ends, null, every_second))
+            at = ends
+    except IndexError:
+        raise ValueError("a row with fewer columns than its result") from None
+    return made
+
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def _texts(data: npt.NDArray[np.uint8], at: _Numbers) -> tuple[_Numbers, _Numbers, npt.NDArray[np.bool_]]:
+    """Where the texts at these places begin and end, and which are NULL."""
+    first = data[at]
+    lengths = first.astype(np.int64)
+    begins = at + 1
+    null = first == 0xFB
+    if (first >= 0xFB).any():
+        lengths[null] = 0
+        for mark, width in ((0xFC, 2), (0xFD, 3), (0xFE, 8)):
+            places = np.flatnonzero(first == mark)
+            if len(places):
+                long = np.zeros(len(places), np.int64)
+                for i in range(width):
+                    long |= data[at[places] + 1 + i].astype(np.int64) << (8 * i)
+                lengths[places] = long
+                begins[places] += width
+    ends = begins + lengths
+    if (lengths < 0).any():
+        raise ValueError("a text of negative length")
+    return begins, ends, null
+
+
+def _array(
+    memory: pa.Buffer, begins: _Numbers, ends: _Numbers, null: npt.NDArray[np.bool_], every_second: pa.Array
+) -> pa.Array:
+    """Texts and the bytes between them are the elements of one array over ``memory``; every second is a text."""
+    count = len(begins)
+    if not count:
+        return pa.array([], pa.binary())
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2], offsets[1::2] = begins, ends
+    validity = None
+    if null.any():
+        valid = np.ones(2 * count, np.bool_)
+        valid[0::2] = ~null
+        validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    with_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [validity, pa.py_buffer(offsets), memory])
+    return with_gaps.take(every_second)

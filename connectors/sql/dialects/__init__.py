@@ -1,0 +1,25 @@
+"""The dialects that are read, by kind of database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from connectors.sql.dialects.base import Column, Dialect
+
+__all__ = ["Column", "Dialect", "dialect_of"]
+
+
+def dialect_of(kind: str, *, quoting: bool = True, timezone: str = "UTC") -> Dialect:
+    """The dialect of a kind of database, as ``Database.kind`` names it."""
+    from connectors.sql.dialects.duckdb import DuckDbDialect
+    from connectors.sql.dialects.mysql import MySqlDialect
+    from connectors.sql.dialects.postgres import PostgresDialect
+    from connectors.sql.dialects.sqlite import SqliteDialect
+
+    made: dict[str, Callable[..., Dialect]] = {
+        "postgresql": PostgresDialect,
+        "sqlite": SqliteDialect,
+        "mysql": MySqlDialect,
+        "duckdb": DuckDbDialect,
+    }
+    return made[kind](quoting=quoting, timezone=timezone)
