@@ -138,14 +138,18 @@ def source_column(
     places: Sequence[tuple[int, int | None, int, int | None]],
     snapshot: pa.Array | None = None,
 ) -> pa.Array:
-    """The source block of events at these places (see ``TableChanges.add``)."""
-    length = len(places)
+    """The source block of events at these places (see ``TableChanges.add``); in a snapshot all have the first one's."""
+    length = len(places) if snapshot is None else len(snapshot)
     positions, transactions, times, commits = zip(*places, strict=True)
     lsn, micros = pa.array(positions, _I64), pa.array(times, _I64)
     text = pa.string()
     before = pc.fill_null(pc.binary_join_element_wise('"', pc.cast(pa.array(commits, _I64), text), '"', ""), "null")
     sequence = pc.binary_join_element_wise("[", before, ',"', pc.cast(lsn, text), '"]', "")
     millis = pa.array(np.floor_divide(micros.to_numpy(), 1000), _I64)
+    varying = [millis, sequence, micros, pc.multiply(micros, 1000), pa.array(transactions, _I64), lsn]
+    if snapshot is not None:
+        varying = [pa.repeat(column[0], length) for column in varying]
+    millis, sequence, micros, nanos, xids, lsn = varying
     columns = [
         constant(VERSION, text, length),
         constant("postgresql", text, length),
@@ -155,10 +159,10 @@ def source_column(
         constant(database, text, length),
         sequence,
         micros,
-        pc.multiply(micros, 1000),
+        nanos,
         constant(schema, text, length),
         constant(table, text, length),
-        pa.array(transactions, _I64),
+        xids,
         lsn,
         pa.nulls(length, _I64),
         pa.nulls(length, text),

@@ -37,7 +37,7 @@ _MESSAGE_VALUE: Final = message_envelope(_MESSAGE_BLOCK, SOURCE, f"{_ENTRY}Value
 class Decoder:
     """Takes messages in their order (``feed``); ``take`` hands out what they made.
 
-    ``offset`` is the position after the last event, in Debezium's form.
+    ``offset`` is the position after the last event, in Debezium's form (what it says of a transaction holds between messages).
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class Decoder:
         self._extras: list[RecordBatch] = []
         self._messages = (compiled(config.message_include), compiled(config.message_exclude))
         self.rows = 0
-        self.offset: dict[str, Any] = dict(offset)
+        self._offset: dict[str, Any] = dict(offset)
+        self._marked: tuple[int, str, int | None, int, int | None] | None = None
         self.commit_lsn: int | None = offset.get("lsn_commit")
         self.in_transaction = False
         self._xid: int | None = None
@@ -131,25 +132,31 @@ class Decoder:
             self._mark(lsn, "COMMIT")
 
     def _mark(self, lsn: int, kind: str) -> None:
-        offset = {
-            "lsn_proc": lsn,
-            "messageType": kind,
-            "lsn_commit": self.commit_lsn,
-            "lsn": lsn,
-            "txId": self._xid,
-            "ts_usec": self._time,
-        }
-        if offset["lsn_commit"] is None:
-            del offset["lsn_commit"]
-            if "lsn" in self.offset:
-                # nothing was committed yet: where reading began must not be lost
-                offset["lsn_commit"] = self.offset.get("lsn_commit", self.offset["lsn"])
-        if self._counts:
-            offset["transaction_id"] = f"{self._xid}:{lsn}"
-            for name, count in self._counts.items():
-                offset[f"transaction_data_collection_order_{name}"] = count
-        self.offset = {name: value for name, value in offset.items() if value is not None}
+        """The position after an event; made a map of only when it is asked for."""
         self._last_lsn = lsn
+        self._marked = (lsn, kind, self._xid, self._time, self.commit_lsn)
+
+    @property
+    def offset(self) -> dict[str, Any]:
+        if self._marked is not None:
+            lsn, kind, xid, micros, commit = self._marked
+            if commit is None:  # nothing was committed yet: where reading began must not be lost
+                commit = self._offset.get("lsn_commit", self._offset.get("lsn"))
+            made = {
+                "lsn_proc": lsn,
+                "messageType": kind,
+                "lsn_commit": commit,
+                "lsn": lsn,
+                "txId": xid,
+                "ts_usec": micros,
+            }
+            if self._counts:
+                made["transaction_id"] = f"{xid}:{lsn}"
+                for name, count in self._counts.items():
+                    made[f"transaction_data_collection_order_{name}"] = count
+            self._offset = {name: value for name, value in made.items() if value is not None}
+            self._marked = None
+        return self._offset
 
     def relation(self, relation: Relation) -> None:
         """A table's shape from now on. What came in its old shape goes out on its own."""

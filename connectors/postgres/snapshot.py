@@ -201,7 +201,7 @@ class Snapshot:
             config.database,
             shape.table.schema,
             shape.table.name,
-            [place] * length,
+            [place],
             marks.column(shape, length, **ends),
         )
         rows = Rows(["r"] * length, None, after, keys, source)
@@ -224,15 +224,19 @@ class _Marks:
         self._table: Shape | None = None
 
     def column(self, shape: Shape, length: int, *, ends_table: bool, ends_all: bool = False) -> pa.Array:
-        marks = ["true"] * length
+        first = last = "true"
         if self._table is not shape:
-            marks[0] = "first" if self._table is None else "first_in_data_collection"
+            first = "first" if self._table is None else "first_in_data_collection"
             self._table = shape
         if ends_all:
-            marks[-1] = "last"
+            last = "last"
         elif ends_table:
-            marks[-1] = "last_in_data_collection" if marks[-1] != "first" else "first"
-        return pa.array(marks, pa.string())
+            last = "last_in_data_collection"
+        if length == 1:
+            marks = [last if ends_all or (ends_table and first != "first") else first]
+            return pa.array(marks, pa.string())
+        middle = pa.repeat(pa.scalar("true", pa.string()), length - 2)
+        return pa.concat_arrays([pa.array([first], pa.string()), middle, pa.array([last], pa.string())])
 
 
 def _parsed(shape: Shape, raw: bytes) -> pa.Table:
