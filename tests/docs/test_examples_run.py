@@ -151,6 +151,7 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/operating.md",
         "docs/connect.md",
         "docs/registry.md",
+        "docs/schema-formats.md",
         "docs/writing-connectors.md",
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}
