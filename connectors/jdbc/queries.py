@@ -16,11 +16,19 @@ from connectors.sql.dialects import Column, Dialect
 from connectors.sql.tables import TableId
 from connectors.sql.types import TypeOptions
 
-__all__ = ["INCREMENTING", "TIMESTAMP", "Plan", "Source", "plan"]
+__all__ = ["INCREMENTING", "TIMESTAMP", "Plan", "Source", "UnfitColumn", "plan"]
 
 INCREMENTING = "tidegate_incrementing"
 TIMESTAMP = "tidegate_timestamp"
 """Columns that a statement delivers besides those of the record: the position of each row."""
+
+
+class UnfitColumn(ConnectError):
+    """A column that the mode asks for is missing or unfit; ``key`` is what names it."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +148,9 @@ def plan(config: JdbcSourceConfig, dialect: Dialect, connection: sqlalchemy.Conn
         raise ConnectError(f"{source} has no column that can be read; its columns are: {', '.join(skipped) or 'none'}")
     name = source.table.name if source.table is not None else None
     schema = Schema.struct({column.name: column.schema for column in columns}, name=name)
-    timestamps = [_named(columns, wanted, source) for wanted in _timestamp_names(config, source)]
+    timestamps = [
+        _named(columns, wanted, source, "timestamp.column.name") for wanted in _timestamp_names(config, source)
+    ]
     incrementing = _incrementing(config, source, columns)
     made = Plan(config, dialect, source, columns, skipped, schema, timestamps, incrementing)
     if config.validate_non_null and source.table is not None:
@@ -162,13 +172,14 @@ def _incrementing(config: JdbcSourceConfig, source: Source, columns: Sequence[Co
         return None
     for regex, named in map(_mapping, config.incrementing_mapping):
         if source.table is not None and re.fullmatch(regex, str(source.table)):
-            return _named(columns, named.strip(), source)
+            return _named(columns, named.strip(), source, "incrementing.column.mapping")
     if config.incrementing:
-        return _named(columns, config.incrementing, source)
+        return _named(columns, config.incrementing, source, "incrementing.column.name")
     numbered = [column for column in columns if column.increments]
     if len(numbered) != 1:
-        raise ConnectError(
-            f"{source} has {len(numbered)} columns that its rows are numbered by: set incrementing.column.name"
+        raise UnfitColumn(
+            "incrementing.column.name",
+            f"{source} has {len(numbered)} columns that its rows are numbered by: set incrementing.column.name",
         )
     return numbered[0]
 
@@ -178,21 +189,24 @@ def _mapping(item: str) -> tuple[str, str]:
     return regex, named
 
 
-def _named(columns: Sequence[Column], wanted: str, source: Source) -> Column:
+def _named(columns: Sequence[Column], wanted: str, source: Source, key: str) -> Column:
     """The column of that name, in the same case if there is one; ``a.id`` means ``id``."""
     bare = wanted.rpartition(".")[2].strip('"')
     exact = [column for column in columns if column.name == bare]
     found = exact or [column for column in columns if column.name.lower() == bare.lower()]
     if found:
         return found[0]
-    raise ConnectError(f"{source} has no column {wanted!r}; it has: {', '.join(column.name for column in columns)}")
+    raise UnfitColumn(
+        key, f"{source} has no column {wanted!r}; it has: {', '.join(column.name for column in columns)}: correct {key}"
+    )
 
 
 def _refuse_nullable(made: Plan) -> None:
     """At least one of the timestamp columns, and the incrementing one, must be NOT NULL."""
     hint = "declare it NOT NULL, or set validate.non.null=false and rows with a null there are not read"
     if made.incrementing is not None and made.incrementing.schema.optional:
-        raise ConnectError(f"incrementing column {made.incrementing.name!r} of {made.source} may be null: {hint}")
+        message = f"incrementing column {made.incrementing.name!r} of {made.source} may be null: {hint}"
+        raise UnfitColumn("incrementing.column.name", message)
     if made.timestamps and all(column.schema.optional for column in made.timestamps):
         names = ", ".join(repr(column.name) for column in made.timestamps)
-        raise ConnectError(f"timestamp column {names} of {made.source} may be null: {hint}")
+        raise UnfitColumn("timestamp.column.name", f"timestamp column {names} of {made.source} may be null: {hint}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import (
+    MAX_BATCH_BYTES,
     ConnectError,
     OffsetChanges,
     Problem,
@@ -41,8 +43,12 @@ def _connected(config: SinkConfig) -> Writer:
     return open_writer(database, dialect, timezone=settings.timezone, batch_rows=settings.batch_size)
 
 
+_LINGER_S: Final = 0.2
+"""How long rows wait for more at most while they keep coming: a transaction of few rows costs much of what one of many does."""
+
+
 class JdbcSinkTask(SinkTask[Any]):
-    """Writes what each ``put`` brings in one transaction; when ``put`` returns it is safe."""
+    """Writes what came since the last transaction in one, once it is ``MAX_BATCH_BYTES``, or nothing more comes at once."""
 
     def start(self) -> None:
         from connectors.jdbc.sink_rows import RowShaper
@@ -50,6 +56,9 @@ class JdbcSinkTask(SinkTask[Any]):
         self._settings = self.config.settings
         self._shaper = RowShaper(self._settings)
         self._writer: Writer | None = None
+        self._held: list[RecordBatch] = []
+        self._held_bytes = 0
+        self._wrote = 0.0
         self._offsets: StoredOffsets | None = None
         if self._settings.offsets_table:
             from connectors.jdbc.sink_offsets import StoredOffsets
@@ -64,13 +73,23 @@ class JdbcSinkTask(SinkTask[Any]):
             self.context.rewind({place: offsets.next[place] for place in partitions if offsets.next[place] >= 0})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
+        self.flush()
         if self._offsets is not None:
             self._offsets.release(partitions)
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         given = [batch for batch in batches if len(batch)]
-        if given:
-            self._patiently(lambda writer: self._write(writer, given))
+        self._held += given
+        self._held_bytes += sum(batch.nbytes for batch in given)
+        waited = time.monotonic() - self._wrote >= _LINGER_S
+        if not given or waited or self._held_bytes >= MAX_BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._held:
+            held, self._held, self._held_bytes = self._held, [], 0
+            self._patiently(lambda writer: self._write(writer, held))
+            self._wrote = time.monotonic()
 
     def _write(self, writer: Writer, batches: Sequence[RecordBatch]) -> None:
         from connectors.jdbc.sink_writing import write

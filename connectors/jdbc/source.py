@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect.api import (
@@ -20,16 +17,15 @@ from connect.api import (
     SourceTask,
 )
 from connectors.jdbc.config import JdbcSourceConfig, JdbcSourceTaskConfig
+from connectors.jdbc.discovery import choose_tables, database_of, dialect_for, look
 from connectors.jdbc.offsets import Position, find_position
 from connectors.jdbc.queries import Source
-from connectors.sql.urls import Database, parse_jdbc_url
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from connectors.jdbc.drivers import RowReader
     from connectors.jdbc.reader import SourceReader
-    from connectors.sql.dialects import Dialect
     from connectors.sql.tables import TableId
 
 __all__ = ["JdbcSourceConnector", "JdbcSourceTask", "choose_tables"]
@@ -40,16 +36,6 @@ _CHUNK_ROWS = 10_000
 """How many rows a driver that counts rows reads ahead."""
 
 
-def _database(config: JdbcSourceConfig) -> Database:
-    return parse_jdbc_url(config.url, config.user, config.password)
-
-
-def _dialect(config: JdbcSourceConfig) -> Dialect:
-    from connectors.sql.dialects import dialect_of
-
-    return dialect_of(_database(config).kind, quoting=config.quoting, timezone=config.timezone)
-
-
 class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
     """Reads its tables in turn, one chunk each, resting where nothing is new."""
 
@@ -58,8 +44,8 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         from connectors.sql.tables import parse_table_ids
 
         config = self.config
-        self._database = _database(config)
-        dialect = _dialect(config)
+        self._database = database_of(config)
+        dialect = dialect_for(config)
         tables: list[TableId | None] = [None] if config.sql_query else [*parse_table_ids(config.tables)]
         self._readers: list[SourceReader] = []
         for table in tables:
@@ -186,10 +172,9 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
 
     @classmethod
     def check(cls, config: JdbcSourceConfig) -> Iterable[Problem]:
-        try:
-            _look(config)
-        except TidegateError as error:
-            yield Problem("connection.url", f"Could not connect to database. {error}")
+        from connectors.jdbc.validation import problems
+
+        return problems(config)
 
     def start(self) -> None:
         if not self.config.sql_query:
@@ -200,7 +185,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
         if self.config.sql_query:
             return [self.properties]
         if self._tables is None:
-            self._tables = _look(self.config)
+            self._tables = look(self.config)
         tables = self._tables
         if not tables:
             log.warning("no table is there to be read", connector=self.context.name, **_filters(self.config))
@@ -211,7 +196,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
     def _watch(self) -> None:
         while not self._stopping.wait(self.config.table_poll_interval_ms / 1000):
             try:
-                tables = _look(self.config)
+                tables = look(self.config)
             except TidegateError as error:
                 log.warning("could not look for new tables", connector=self.context.name, problem=str(error))
                 continue
@@ -223,60 +208,6 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
         self._stopping.set()
         if self._monitor is not None:
             self._monitor.join(_STOP_ATTEMPTS * _STOP_PAUSE_S)
-
-
-def _look(config: JdbcSourceConfig) -> list[TableId]:
-    """Connect, and list the tables that the configuration means."""
-    with closing(_open(config)) as connection:
-        return [] if config.sql_query else _find(config, connection)
-
-
-def _open(config: JdbcSourceConfig) -> RowReader:
-    from connectors.jdbc.drivers import open_reader
-
-    database = _database(config)
-    if database.kind in ("sqlite", "duckdb") and database.name != ":memory:" and not Path(database.name).is_file():
-        raise ConnectError(f"there is no {database.kind} file {database.name}: connection.url names it")
-    return open_reader(database, isolation=config.isolation)
-
-
-def _find(config: JdbcSourceConfig, connection: RowReader) -> list[TableId]:
-    from connectors.sql.engines import database_errors
-
-    dialect = _dialect(config)
-    everywhere = any("." in name for name in config.whitelist) or bool(config.include)
-    with database_errors(_database(config), "looking for tables of"):
-        found = dialect.find_tables(
-            connection.describing,
-            types=config.table_types,
-            catalog_pattern=config.catalog_pattern or ("%" if everywhere else None),
-            schema_pattern=config.schema_pattern,
-        )
-    return choose_tables(config, found)
-
-
-def choose_tables(config: JdbcSourceConfig, found: Iterable[TableId]) -> list[TableId]:
-    """The tables that the configuration means; raises ConnectError where two would share a topic."""
-    chosen = [table for table in found if _is_meant(config, table)]
-    by_name: dict[str, TableId] = {}
-    for table in chosen:
-        other = by_name.setdefault(table.name, table)
-        if other != table:
-            raise ConnectError(
-                f"tables {other} and {table} would both go to topic {config.topic_prefix + table.name!r}: "
-                "name one of them in full in table.whitelist, or restrict schema.pattern"
-            )
-    return chosen
-
-
-def _is_meant(config: JdbcSourceConfig, table: TableId) -> bool:
-    if config.whitelist:
-        return any(name in config.whitelist for name in table.names)
-    if config.include:
-        full = str(table)
-        included = any(re.fullmatch(regex, full) for regex in config.include)
-        return included and not any(re.fullmatch(regex, full) for regex in config.exclude)
-    return not any(name in config.blacklist for name in table.names)
 
 
 def _filters(config: JdbcSourceConfig) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from connect.api import RetriableConnectError
 from connectors.jdbc.writers.columns import wall_clock
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer, fits
+from connectors.sql.duckdb_files import open_duckdb
 from connectors.sql.tables import TableId
 
 __all__ = ["DuckDbWriter"]
@@ -19,10 +20,7 @@ _ROWS = "tidegate_rows"
 
 class DuckDbWriter(Writer):
     def _connect(self) -> None:
-        import duckdb
-
-        self._connection = duckdb.connect(self.database.name)
-        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection = open_duckdb(self.database.name, writing=True)
         self._begun = False
 
     def _execute(self, sql: str, doing: str) -> Any:

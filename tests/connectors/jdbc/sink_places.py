@@ -23,6 +23,7 @@ __all__ = [
     "SinkPlace",
     "SqlitePlace",
     "batch",
+    "put",
     "row",
 ]
 
@@ -55,6 +56,12 @@ def batch(start: int, records: Sequence[Record], partition: int = 0) -> RecordBa
     origin = Origin("t", partition)
     placed = [replace(r, offset=start + n, origin=origin, timestamp_ms=1) for n, r in enumerate(records)]
     return RecordBatch.from_records(placed)
+
+
+def put(running: Any, batches: Sequence[RecordBatch]) -> None:
+    """Put, and have it written."""
+    running.task.put(batches)
+    running.task.flush()
 
 
 class SinkPlace:

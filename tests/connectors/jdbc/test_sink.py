@@ -22,6 +22,7 @@ from tests.connectors.jdbc.sink_places import (
     SinkPlace,
     SqlitePlace,
     batch,
+    put,
     row,
 )
 
@@ -56,24 +57,24 @@ def names(place: SinkPlace) -> list[tuple[Any, ...]]:
 
 def test_upserts_and_deletes_leave_the_last_of_each_key(place: SinkPlace) -> None:
     with place.bench(**UPSERT).sink(PLACE) as running:
-        running.task.put([batch(0, [row(1), row(2), row(2, "again")])])
-        running.task.put([batch(3, [row(1, None), row(3), row(3, None), row(4), row(2, None), row(2, "back")])])
+        put(running, [batch(0, [row(1), row(2), row(2, "again")])])
+        put(running, [batch(3, [row(1, None), row(3), row(3, None), row(4), row(2, None), row(2, "back")])])
         assert names(place) == [(2, "back"), (4, "name 4")]
         assert running.context.errant == []
 
 
 def test_update_changes_only_rows_that_are_there(place: SinkPlace) -> None:
     with place.bench(**UPSERT).sink(PLACE) as running:
-        running.task.put([batch(0, [row(1), row(2)])])
+        put(running, [batch(0, [row(1), row(2)])])
     with place.bench(insert_mode="update", pk_mode="record_value", pk_fields="id").sink(PLACE) as running:
-        running.task.put([batch(0, [row(2, "changed"), row(9)])])
+        put(running, [batch(0, [row(2, "changed"), row(9)])])
     assert names(place) == [(1, "name 1"), (2, "changed")]
 
 
 def test_rows_that_the_database_refuses_are_reported_in_its_words_and_the_rest_written(place: SinkPlace) -> None:
     with place.bench(**BY_KEY).sink(PLACE) as running:
-        running.task.put([batch(0, [row(1)])])
-        running.task.put([batch(1, [*(row(n) for n in range(2, 40)), row(1, "twice"), row(5, "twice"), row(40)])])
+        put(running, [batch(0, [row(1)])])
+        put(running, [batch(1, [*(row(n) for n in range(2, 40)), row(1, "twice"), row(5, "twice"), row(40)])])
         assert [number for number, _ in names(place)] == list(range(1, 41))
         assert {(record.key["id"], record.value["name"]) for record, _ in running.context.errant} == {
             (1, "twice"),
@@ -86,20 +87,20 @@ def test_rows_that_the_database_refuses_are_reported_in_its_words_and_the_rest_w
 def test_columns_are_added_and_others_are_told(place: SinkPlace) -> None:
     wider = Schema.struct({"id": Schema(SchemaType.INT64), "size": Schema(SchemaType.INT32, default=7)})
     with place.bench(**BY_KEY).sink(PLACE) as running:
-        running.task.put([batch(0, [row(1)])])
+        put(running, [batch(0, [row(1)])])
         with pytest.raises(ConnectError, match=r"has no column size: .*auto.evolve=true"):
-            running.task.put([batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
+            put(running, [batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
     with place.bench(**BY_KEY, auto_evolve="true").sink(PLACE) as running:
-        running.task.put([batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
+        put(running, [batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
     assert place.ask("SELECT id, size FROM t ORDER BY id")[1] == (2, 3)
 
 
 def test_a_missing_table_and_an_empty_record_are_told(place: SinkPlace) -> None:
     with place.bench().sink(PLACE) as running:
         with pytest.raises(ConnectError, match=r"is missing in .*auto.create=true"):
-            running.task.put([batch(0, [row(1)])])
+            put(running, [batch(0, [row(1)])])
     with place.bench(**BY_KEY).sink(PLACE) as running:
-        running.task.put([batch(0, [row(1), row(2, None), row(3)])])
+        put(running, [batch(0, [row(1), row(2, None), row(3)])])
         assert [record.key for record, _ in running.context.errant] == [{"id": 2}]
         assert "delete.enabled" in str(running.context.errant[0][1])
     assert [number for number, _ in names(place)] == [1, 3]
@@ -110,7 +111,7 @@ def test_the_key_may_be_the_place_in_the_log(place: SinkPlace) -> None:
         PLACE
     ) as running:
         for _ in range(2):
-            running.task.put([batch(5, [row(1), row(2)])])
+            put(running, [batch(5, [row(1), row(2)])])
     found = place.ask("SELECT * FROM t ORDER BY 3")
     assert found == [("t", 0, 5, "name 1"), ("t", 0, 6, "name 2")]
 
@@ -118,12 +119,12 @@ def test_the_key_may_be_the_place_in_the_log(place: SinkPlace) -> None:
 def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:
     bench = place.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
     with bench.sink(PLACE) as running:
-        running.task.put([batch(0, [row(1), row(2)])])
+        put(running, [batch(0, [row(1), row(2)])])
         with bench.sink(PLACE, TopicPartition("t", 1)) as second:
             assert second.context.rewinds == {PLACE: 2}
-            second.task.put([batch(0, [row(1), row(2), row(3)]), batch(0, [row(4)], partition=1)])
+            put(second, [batch(0, [row(1), row(2), row(3)]), batch(0, [row(4)], partition=1)])
             with pytest.raises(ConnectError, match="fenced"):
-                running.task.put([batch(2, [row(3)])])
+                put(running, [batch(2, [row(3)])])
     assert [number for number, _ in names(place)] == [1, 2, 3, 4]
     bench.connector_class.alter_offsets(
         bench.properties, [({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
@@ -134,7 +135,7 @@ def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:
 
 def test_an_instant_is_written_as_the_clock_of_the_time_zone(place: SinkPlace) -> None:
     with place.bench(**BY_KEY, db_timezone="America/New_York").sink(PLACE) as running:
-        running.task.put([batch(0, [row(1)])])
+        put(running, [batch(0, [row(1)])])
     expected = datetime(2024, 7, 1, 8) if place.exact_times else 1_719_835_200_000
     assert place.ask("SELECT happened FROM t") == [(expected,)]
 
@@ -166,7 +167,7 @@ def test_debeziums_events_are_taken_for_what_they_say(place: SinkPlace) -> None:
     }
     with place.bench(DebeziumSinkConnector, keys).sink(PLACE) as running:
         events = [event("c", 1, "a"), event("r", 2, "b"), event("u", 1, "c"), event("d", 2), event("-", 2)]
-        running.task.put([batch(0, events)])
+        put(running, [batch(0, events)])
     seen = datetime(1970, 1, 1, 0, 0, 1, 1) if place.exact_times else 1000
     assert place.ask("SELECT * FROM people") == [(1, "c", seen)]
 
@@ -189,14 +190,14 @@ def test_any_sequence_of_changes_ends_as_a_dictionary_would(puts: list[Any], tmp
     place = SqlitePlace(tmp_path_factory.mktemp("changes"))
     model: dict[int, str] = {}
     with place.bench(**UPSERT).sink(PLACE) as running:
-        running.task.put([batch(0, [row(99, "first")])])
+        put(running, [batch(0, [row(99, "first")])])
         offset = 1
-        for put in puts:
-            records = [row(n, None if name is None else name + "!") for n, name in put]
+        for changed in puts:
+            records = [row(n, None if name is None else name + "!") for n, name in changed]
             if records:
-                running.task.put([batch(offset, records)])
+                put(running, [batch(offset, records)])
             offset += len(records)
-            for n, name in put:
+            for n, name in changed:
                 model.pop(n, None)
                 if name is not None:
                     model[n] = name + "!"

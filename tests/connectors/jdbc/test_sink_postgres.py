@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connect.api import Record, Schema, SchemaType
 from connectors.jdbc.sink import JdbcSinkConnector
-from tests.connectors.jdbc.sink_places import PLACE, PostgresPlace, batch, row
+from tests.connectors.jdbc.sink_places import PLACE, PostgresPlace, batch, put, row
 from tests.servers.postgres import PostgresServer
 from tidegate.kit.config import parse
 
@@ -80,7 +80,7 @@ def test_values_reach_columns_of_any_type(place: PostgresPlace, mode: str) -> No
     }
     properties = {"insert.mode": mode, "pk.mode": "record_value", "pk.fields": "id", "db.timezone": "Europe/Berlin"}
     with place.bench(properties=properties).sink(PLACE) as running:
-        running.task.put([batch(0, [Record("t", value, schema)])])
+        put(running, [batch(0, [Record("t", value, schema)])])
         assert running.context.errant == []
     found = dict(zip(schema.field_names, place.ask(f"SELECT {', '.join(schema.field_names)} FROM t")[0], strict=True))
     wanted = value | {
@@ -97,7 +97,7 @@ def test_a_text_that_is_no_json_is_the_rows_fault(place: PostgresPlace) -> None:
     schema = Schema.struct({"id": Schema(SchemaType.INT64), "j": TEXT})
     records = [Record("t", {"id": n, "j": "{" if n == 3 else "{}"}, schema) for n in range(8)]
     with place.bench().sink(PLACE) as running:
-        running.task.put([batch(0, records)])
+        put(running, [batch(0, records)])
         assert [record.value["id"] for record, _ in running.context.errant] == [3]
         assert "invalid input syntax for type json" in str(running.context.errant[0][1])
     assert len(place.ask("SELECT * FROM t")) == 7
@@ -106,12 +106,12 @@ def test_a_text_that_is_no_json_is_the_rows_fault(place: PostgresPlace) -> None:
 def test_a_connection_that_the_server_ends_is_made_again(place: PostgresPlace) -> None:
     bench = place.bench(properties={"auto.create": "true", "tidegate.offsets.table": "offsets"})
     with bench.sink(PLACE) as running:
-        running.task.put([batch(0, [row(1)])])
+        put(running, [batch(0, [row(1)])])
         ended = (
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ 'COMMIT' AND pid <> pg_backend_pid()"
         )
         place.run(ended)
-        running.task.put([batch(1, [row(2)])])
+        put(running, [batch(1, [row(2)])])
     assert place.ask("SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
     assert place.ask("SELECT next_offset FROM offsets") == [(2,)]
 
@@ -120,7 +120,7 @@ def test_names_without_quotes_are_the_servers(place: PostgresPlace) -> None:
     place.run("CREATE TABLE t (ID int8, Name text, HAPPENED timestamp)")
     schema = Schema.struct({"Id": Schema(SchemaType.INT64), "NAME": TEXT})
     with place.bench(quote_sql_identifiers="NEVER", table_name_format="T").sink(PLACE) as running:
-        running.task.put([batch(0, [Record("t", {"Id": 1, "NAME": "x"}, schema)])])
+        put(running, [batch(0, [Record("t", {"Id": 1, "NAME": "x"}, schema)])])
     assert place.ask("SELECT id, name FROM t") == [(1, "x")]
 
 
@@ -172,7 +172,7 @@ def test_every_type_comes_back_as_it_was_written(place: PostgresPlace, rows: lis
         return
     mode = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true"}
     with place.bench(properties=mode).sink(PLACE) as running:
-        running.task.put([batch(0, [Record("t", each, schema) for each in given])])
+        put(running, [batch(0, [Record("t", each, schema) for each in given])])
         assert running.context.errant == []
     found = place.ask(f"SELECT {', '.join(_FIELDS)} FROM t ORDER BY id".replace("f32", "f32::float8"))
     assert found == [
