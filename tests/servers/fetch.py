@@ -137,12 +137,21 @@ def _franz_go(target: Path, pin: dict[str, str]) -> None:
 
 def _registry_java(target: Path, pin: dict[str, str]) -> None:
     """Confluent's Java client as Flink carries it, and our program that calls it."""
+    _java_program("registry-java", target, pin)
+
+
+def _connect_java(target: Path, pin: dict[str, str]) -> None:
+    """SourceLab's Java client of Kafka Connect, and our program that calls it."""
+    _java_program("connect-java", target, pin)
+
+
+def _java_program(name: str, target: Path, pin: dict[str, str]) -> None:
     libraries = target / "libs"
     versions = {name: version for name, version in pin.items() if name != "sources"}
-    _maven("registry-java", libraries, versions, "registry-java")
+    _maven(name, libraries, versions, name)
     javac = shutil.which("javac")
     if javac is None:
-        raise ServerMissing("registry-java needs a Java compiler (javac): install a JDK")
+        raise ServerMissing(f"{name} needs a Java compiler (javac): install a JDK")
     sources = [str(file) for file in sorted((_HERE.parent.parent / pin["sources"]).glob("*.java"))]
     _run([javac, "-nowarn", "-cp", f"{libraries}/*", "-d", str(target / "classes"), *sources])
 
@@ -222,6 +231,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "franz-go": _franz_go,
     "node-clients": _node_clients,
     "registry-java": _registry_java,
+    "connect-java": _connect_java,
     "registry-go": _registry_go,
     "registry-node": _node_clients,
 }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import uuid
 
 import pytest
 from kafka_connect import KafkaConnect
 from requests import HTTPError
 
+from tests.servers.fetch import require
+from tests.servers.fixtures import or_skip
+from tests.servers.java import java
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
 
@@ -80,3 +85,16 @@ def test_kafka_connect_py(worker, tmp_path):
         client.get_connector("py-a")
     client.delete_all_connectors()
     assert client.list_connectors() == []
+
+
+@pytest.mark.servers
+def test_sourcelabs_java_client(worker, tmp_path):
+    folder, program = or_skip(lambda: (require("connect-java").absolute(), java()))
+    (tmp_path / "lines").write_text("one\n")
+    path = f"{folder}/classes{os.pathsep}{folder}/libs/*"
+    command = [program, "-XX:TieredStopAtLevel=1", "-cp", path, "ConnectCalls", worker.url, str(tmp_path / "lines")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    *wrong, last = done.stdout.splitlines()
+    assert wrong == []
+    assert last == "checked 34, wrong 0"
