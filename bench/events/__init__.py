@@ -1,0 +1,1 @@
+"""The events service: publishing and subscribing, measured at one server process."""
