@@ -12,11 +12,13 @@ from starlette.types import ASGIApp
 
 from broker.client import ClientConfig
 from events.access import Access
+from events.bulk_jobs import BulkJobs
 from events.bus import EventBus, Stale
 from events.catalog import Catalog, SchemaStore, TopicStore
 from events.channels import Channels
 from events.config import EventsConfig
 from events.errors import BusUnavailable
+from events.fronts.bulk import BulkFront
 from events.fronts.cometd import CometdFront
 from events.fronts.composite import CompositeFront
 from events.fronts.definitions import DefinitionsFront
@@ -103,6 +105,7 @@ class EventsServer:
         self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog)
         self._ids = PublishedIds(config.data_path / "published-ids.sqlite", self.log, _clock_ms)
         self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms, self._ids)
+        self._jobs = BulkJobs(config.data_path / "bulk", self.catalog, self._publisher, _clock_ms)
         self._cometd = CometdFront(self.catalog, self.channels, self.bus, self.access, config, self.metrics)
         self._http: list[HttpServer] = []
         self._grpc: GrpcServer | None = None
@@ -112,6 +115,7 @@ class EventsServer:
         config = self._config
         await self._connect()
         self.state.start()
+        self._jobs.start()
         if self._relays is not None:
             self._relays.start()
         hosts = [host_port(address)[0] for address in (config.https_listen, config.pubsub_listen)]
@@ -135,6 +139,7 @@ class EventsServer:
     async def stop(self) -> None:
         """Let running requests end, then subscribers, then the log."""
         await self._cometd.stop()
+        await self._jobs.stop()
         if self._grpc is not None:
             await self._grpc.stop()
         for server in self._http:
@@ -168,7 +173,8 @@ class EventsServer:
         fronts = (
             rest,
             CompositeFront(self._publisher, self.access, rest.routes()),
-            SoapFront(self.access),
+            BulkFront(self._jobs, self.access),
+            SoapFront(self.access, self._publisher),
             OAuthFront(self.access),
             self._cometd,
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),

@@ -21,7 +21,9 @@ __all__ = [
     "flag_of",
     "id_of",
     "idempotency_key",
+    "record_id",
     "save_result",
+    "status_of",
 ]
 
 MAX_RECORDS: Final = 200

@@ -1,4 +1,4 @@
-"""SOAP login, as Salesforce's partner (``u``) and enterprise (``c``) APIs have it. The body is read without its dangers."""
+"""SOAP login and create, as Salesforce's partner (``u``) and enterprise (``c``) APIs have them. Bodies are read without their dangers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from starlette.routing import Route
 
 from events import xml
 from events.access import Access, Session
-from events.errors import BadRequest, EventsError, LoginError, MalformedXml, ResourceNotFound
+from events.errors import (
+    BadRequest,
+    EventsError,
+    InvalidSession,
+    LoginError,
+    MalformedXml,
+    ResourceNotFound,
+    TooManyRecords,
+)
+from events.fronts.records import MAX_RECORDS, record_id, status_of
 from events.fronts.requests import base_url, check_version
+from events.publishing import JsonEvent, Published, Publisher
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SoapFront", "fault"]
 
-MAX_BODY_BYTES = 64 * 1024
+MAX_BODY_BYTES = xml.MAX_XML_BYTES
 _APIS = {"u": "partner", "c": "enterprise"}
 _ENVELOPE = "http://schemas.xmlsoap.org/soap/envelope/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -33,7 +43,8 @@ class UnknownOperation(BadRequest):
 def fault(error: TidegateError, api: str = "u") -> Response:
     """An error as a SOAP fault, always with HTTP status 500, as SOAP 1.1 asks and Salesforce does."""
     code = error.code if isinstance(error, EventsError) else "UNKNOWN_EXCEPTION"
-    kind = "LoginFault" if isinstance(error, LoginError) else "UnexpectedErrorFault"
+    login = isinstance(error, LoginError) and not isinstance(error, InvalidSession)
+    kind = "LoginFault" if login else "UnexpectedErrorFault"
     message = escape(error.message)
     body = (
         f"<soapenv:Fault><faultcode>sf:{code}</faultcode><faultstring>{code}: {message}</faultstring>"
@@ -44,10 +55,10 @@ def fault(error: TidegateError, api: str = "u") -> Response:
 
 
 class SoapFront:
-    """``/services/Soap/u/NN.0`` and ``/services/Soap/c/NN.0``: the operation ``login``."""
+    """``/services/Soap/u/NN.0`` and ``/services/Soap/c/NN.0``: the operations ``login`` and ``create``."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, access: Access, publisher: Publisher) -> None:
+        self._access, self._publisher = access, publisher
 
     def routes(self) -> list[Route]:
         path = "/services/Soap/{api}/{version}"
@@ -63,14 +74,42 @@ class SoapFront:
             body = await request.body()
             if len(body) > MAX_BODY_BYTES:
                 raise MalformedXml(f"The SOAP request is {len(body)} bytes; at most {MAX_BODY_BYTES} are read")
-            operation = _operation(xml.parse(body))
-            if xml.local_name(operation) != "login":
-                name = xml.local_name(operation)[:50]
-                raise UnknownOperation(f"No operation available for request {name}: this service offers login")
-            session = self._access.login(xml.text_of(operation, "username"), _exact(operation, "password"))
+            root = xml.parse(body)
+            operation = _operation(root)
+            name = xml.local_name(operation)
+            if name == "login":
+                session = self._access.login(xml.text_of(operation, "username"), _exact(operation, "password"))
+                answer = self._result(request, api, version, session)
+            elif name == "create":
+                answer = await self._create(_headers(root), operation)
+            else:
+                raise UnknownOperation(
+                    f"No operation available for request {name[:50]}: this service offers login and create"
+                )
         except EventsError as error:
             return fault(error, api)
-        return _envelope(f'xmlns="urn:{_APIS[api]}.soap.sforce.com"', self._result(request, api, version, session), 200)
+        return _envelope(f'xmlns="urn:{_APIS[api]}.soap.sforce.com"', answer, 200)
+
+    async def _create(self, headers: dict[str, Element], operation: Element) -> str:
+        """Publish up to 200 events of any types; all or none of them where the AllOrNoneHeader says so."""
+        session_header = headers.get("SessionHeader")
+        session = self._access.session(xml.text_of(session_header, "sessionId") if session_header is not None else "")
+        all_or_none_header = headers.get("AllOrNoneHeader")
+        all_or_none = all_or_none_header is not None and xml.text_of(all_or_none_header, "allOrNone").lower() in (
+            "true",
+            "1",
+        )
+        events = [_event(element) for element in xml.children(operation, "sObjects")]
+        if len(events) > MAX_RECORDS:
+            raise TooManyRecords(
+                f"record limit reached. cannot submit more than {MAX_RECORDS} records into this call, "
+                f"and {len(events)} came"
+            )
+        answers = await self._publisher.publish_json(
+            events, user_id=session.user_id, all_or_none=all_or_none, face="soap"
+        )
+        results = [_save_result(event, answer) for event, answer in zip(events, answers, strict=True)]
+        return f"<createResponse>{''.join(results)}</createResponse>"
 
     def _result(self, request: Request, api: str, version: str, session: Session) -> str:
         """The elements in Salesforce's order: some clients count on it."""
@@ -97,6 +136,44 @@ class SoapFront:
             f"<userLocale>en_US</userLocale><userName>{user}</userName><userTimeZone>GMT</userTimeZone>"
             "<userType>Standard</userType><userUiSkin>Theme3</userUiSkin></userInfo></result></loginResponse>"
         )
+
+
+def _headers(root: Element) -> dict[str, Element]:
+    header = xml.child(root, "Header")
+    return {xml.local_name(element): element for element in header} if header is not None else {}
+
+
+def _event(element: Element) -> JsonEvent:
+    """An event of ``sObjects``: its type is a child (partner) or xsi:type (enterprise), every other child is a field."""
+    name = xml.text_of(element, "type") or element.get(f"{{{_XSI}}}type", "").rpartition(":")[2]
+    fields: dict[str, str | None] = {}
+    for inner in element:
+        field = xml.local_name(inner)
+        if field in ("type", "Id", "") or len(inner):
+            continue
+        if field == "fieldsToNull":
+            fields[(inner.text or "").strip()] = None
+        else:
+            fields[field] = None if inner.get(f"{{{_XSI}}}nil") in ("true", "1") else inner.text or ""
+    return JsonEvent(name, fields)
+
+
+def _save_result(event: JsonEvent, answer: Published | TidegateError | None) -> str:
+    """A SaveResult in Salesforce's order."""
+    if isinstance(answer, Published):
+        error = f"<message>{escape(answer.uuid)}</message><statusCode>OPERATION_ENQUEUED</statusCode>"
+        made = f"<id>{record_id(answer.replay_id)}</id><success>true</success>"
+    else:
+        code, message, names = status_of(event, answer)
+        named = "".join(f"<fields>{_escaped(name)}</fields>" for name in names)
+        error = f"{named}<message>{_escaped(message)}</message><statusCode>{code}</statusCode>"
+        made = '<id xsi:nil="true"/><success>false</success>'
+    return f"<result><errors>{error}</errors>{made}</result>"
+
+
+def _escaped(text: str) -> str:
+    """Text for XML, which has no control characters."""
+    return escape("".join(c if c >= " " or c in "\t\n\r" else "?" for c in text))
 
 
 def _operation(root: Element) -> Element:

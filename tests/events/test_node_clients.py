@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from events.publishing import JsonEvent
 from tests.servers.fetch import ServerMissing, require
 from tests.servers.fixtures import or_skip
 from tests.support.events import EventsThread
@@ -44,7 +45,7 @@ def _node() -> tuple[str, Path]:
 
 
 def publish(service: EventsThread, *numbers: str) -> None:
-    records = [("Order_Shipped__e", {"Order_Number__c": number}) for number in numbers]
+    records = [JsonEvent("Order_Shipped__e", {"Order_Number__c": number}) for number in numbers]
     answers = service.run(service.server._publisher.publish_json(records, user_id=service.server.access.user_id))
     assert len(answers) == len(numbers)
 
@@ -62,8 +63,9 @@ def test_cometd_js_replays(service: EventsThread) -> None:
 
 def test_jsforce_describes_publishes_and_streams(service: EventsThread) -> None:
     publish(service, "before")
-    said = node(service, "jsforce.mjs", service.url, "3")
+    said = node(service, "jsforce.mjs", service.url, "4")
     assert said["organization"] == service.server.access.org_id
     assert {"ReplayId", "Order_Number__c", "Express__c"} <= set(said["fields"])
     assert (said["single"], said["several"]) == (True, [True, False])
-    assert said["came"] == ["before", "j-1", "j-2"]
+    assert said["came"] == ["before", "j-1", "j-2", "j-3"]
+    assert said["bulk"] == [1, 1]

@@ -90,3 +90,77 @@ PIECES += ["<!DOCTYPE x>", "<![CDATA[", "]]>", "<?x?>", "<!--", "-->", "\0", "ü
 )
 def test_any_body_is_answered_with_a_fault(service: EventsThread, body: bytes) -> None:
     assert fault_code(post(service, body)) in ("MALFORMED_XML", "INVALID_OPERATION", "INVALID_LOGIN")
+
+
+def create(service: EventsThread, records: str, *, token: str | None = None, headers: str = "") -> requests.Response:
+    spaces = 'xmlns:x="http://www.w3.org/2001/XMLSchema-instance" xmlns:n="urn:partner.soap.sforce.com"'
+    session = f"<n:SessionHeader><n:sessionId>{token or service.token()}</n:sessionId></n:SessionHeader>"
+    body = (
+        f'<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/" {spaces}><e:Header>{session}{headers}</e:Header>'
+        f"<e:Body><n:create>{records}</n:create></e:Body></e:Envelope>"
+    )
+    return post(service, body)
+
+
+def results(answer: requests.Response) -> list[tuple[str | None, str | None, str | None]]:
+    assert answer.status_code == 200, answer.text
+    space = "{urn:partner.soap.sforce.com}"
+    return [
+        (
+            result.findtext(f"{space}success"),
+            result.findtext(f".//{space}statusCode"),
+            result.findtext(f".//{space}fields"),
+        )
+        for result in ET.fromstring(answer.content).iter(f"{space}result")
+    ]
+
+
+GOOD = (
+    "<n:sObjects><n:type>Order_Shipped__e</n:type><n:Order_Number__c>S-1</n:Order_Number__c><n:Amount__c>1.5</n:Amount__c>"
+    "<n:Express__c>true</n:Express__c><n:fieldsToNull>Note__c</n:fieldsToNull></n:sObjects>"
+)
+TYPED = '<n:sObjects x:type="n:Order_Shipped__e"><n:Order_Number__c>S-2</n:Order_Number__c><n:Due__c x:nil="true"/></n:sObjects>'
+BAD = "<n:sObjects><n:type>Order_Shipped__e</n:type></n:sObjects>"
+
+
+def test_create_publishes_events_and_answers_for_each(service: EventsThread) -> None:
+    before = len(service.memory_log.topics["Order_Shipped__e"])
+    answer = create(service, GOOD + BAD + TYPED + "<n:sObjects><n:type>Missing__e</n:type></n:sObjects>")
+    assert results(answer) == [
+        ("true", "OPERATION_ENQUEUED", None),
+        ("false", "REQUIRED_FIELD_MISSING", "Order_Number__c"),
+        ("true", "OPERATION_ENQUEUED", None),
+        ("false", "INVALID_TYPE", None),
+    ]
+    assert len(service.memory_log.topics["Order_Shipped__e"]) == before + 2
+
+
+def test_create_holds_back_all_when_asked(service: EventsThread) -> None:
+    before = len(service.memory_log.topics["Order_Shipped__e"])
+    header = "<n:AllOrNoneHeader><n:allOrNone>true</n:allOrNone></n:AllOrNoneHeader>"
+    codes = [code for _, code, _ in results(create(service, GOOD + BAD, headers=header))]
+    assert codes == ["ALL_OR_NONE_OPERATION_ROLLED_BACK", "REQUIRED_FIELD_MISSING"]
+    assert len(service.memory_log.topics["Order_Shipped__e"]) == before
+    assert len(results(create(service, GOOD + TYPED, headers=header))) == 2
+    assert len(service.memory_log.topics["Order_Shipped__e"]) == before + 2
+
+
+def test_create_needs_a_session_and_takes_200(service: EventsThread) -> None:
+    assert fault_code(create(service, GOOD, token="x")) == "INVALID_SESSION_ID"
+    assert fault_code(create(service, BAD * 201)) == "EXCEEDED_ID_LIMIT"
+
+
+TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="<&>\ufffe\uffff"), max_size=8
+)
+CHILDREN = st.tuples(st.sampled_from(["type", "Order_Number__c", "Amount__c", "fieldsToNull", "x", "Due__c"]), TEXTS)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(CHILDREN, max_size=4), max_size=3))
+def test_any_records_are_answered_for(service: EventsThread, records: list[list[tuple[str, str]]]) -> None:
+    inner = "".join(
+        f"<n:sObjects>{''.join(f'<n:{name}>{text}</n:{name}>' for name, text in record)}</n:sObjects>"
+        for record in records
+    )
+    assert len(results(create(service, inner))) == len(records)

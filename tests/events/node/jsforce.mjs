@@ -11,6 +11,10 @@ const event = connection.sobject("Order_Shipped__e");
 const described = await event.describe();
 const single = await event.create({ Order_Number__c: "j-1" });
 const several = await event.create([{ Order_Number__c: "j-2" }, { Bad__c: 1 }]);
+const bulk = await connection.bulk2.loadAndWaitForResults({
+  object: "Order_Shipped__e", operation: "insert", input: [{ Order_Number__c: "j-3" }, { Order_Number__c: "x".repeat(41) }],
+  pollInterval: 20,
+});
 const channel = "/event/Order_Shipped__e";
 const came = [];
 const streaming = connection.streaming.createClient([new StreamingExtension.Replay(channel, -2)]);
@@ -23,5 +27,6 @@ await new Promise((resolve) => {
 console.log(JSON.stringify({
   organization: user.organizationId, fields: described.fields.map((field) => field.name), single: single.success,
   several: several.map((result) => result.success), came,
+  bulk: [bulk.successfulResults.length, bulk.failedResults.length],
 }));
 process.exit(0);
