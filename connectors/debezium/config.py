@@ -259,6 +259,19 @@ class DebeziumConfig:
     signal_collection: str | None = key(
         "signal.data.collection", default=None, doc="Table of signals. Not supported yet.", group="Signals"
     )
+    signal_channels: list[str] = key(
+        "signal.enabled.channels",
+        default=["source"],
+        doc="Where signals come from. Signals are not supported yet: only the default is taken, which without a table of signals reads none.",
+        group="Signals",
+        check=one_of("source"),
+    )
+    notification_channels: list[str] = key(
+        "notification.enabled.channels",
+        default=[],
+        doc="Where notifications go. Not supported yet.",
+        group="Signals",
+    )
     converters: str | None = key(
         "converters", default=None, doc="Custom converters of Debezium: not supported.", group="Values"
     )
@@ -288,6 +301,10 @@ class DebeziumConfig:
         for name in self.column_truncations:
             if not re.fullmatch(r"\d+\.chars", name):
                 yield Problem("topic.prefix", f"column.truncate.to.{name} should be column.truncate.to.N.chars")
+        if set(self.notification_channels) - {"log"}:
+            yield Problem(
+                "notification.enabled.channels", "notifications are not supported here: take it out, or leave it at log"
+            )
         refused = {
             "converters": self.converters,
             "post.processors": self.post_processors,

@@ -197,6 +197,8 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
     ("key", "value"),
     [
         ("signal.data.collection", "public.signals"),
+        ("signal.enabled.channels", "source,kafka"),
+        ("notification.enabled.channels", "sink"),
         ("converters", "isbn"),
         ("snapshot.mode", "custom"),
         ("message.key.columns", "nonsense"),

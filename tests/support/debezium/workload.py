@@ -23,6 +23,15 @@ class Workload:
         self._random = random.Random(seed)
         self._added = 0
 
+    def reconnect(self, connections: Iterable[psycopg.Connection[Any]]) -> None:
+        """Go on over other connections; what was open on the old ones is lost."""
+        self.close()
+        self._connections = list(connections)
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+
     def prepare(self) -> None:
         run = self._connections[0].execute
         run("CREATE TABLE accounts (id int PRIMARY KEY, name text, amount numeric(12, 2), at timestamp)")
@@ -47,7 +56,9 @@ class Workload:
         self._added += 1
         column = f"extra{self._added}"
         table = self._random.choice(_TABLES)
-        self._connections[0].execute(f"ALTER TABLE {table} ADD {column} int DEFAULT {self._added}".encode())
+        self._connections[0].execute(
+            f"ALTER TABLE {table} ADD IF NOT EXISTS {column} int DEFAULT {self._added}".encode()
+        )
 
     def _change(self, connection: psycopg.Connection[Any], parity: int) -> None:
         dice = self._random

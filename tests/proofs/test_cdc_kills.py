@@ -1,0 +1,156 @@
+"""Change events through a worker, while worker, broker and database are killed: the tables rebuilt from the topics equal the source's."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.proofs import drawn_seed, effort
+from tests.servers.postgres import PostgresServer
+from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.debezium.workload import Workload
+from tests.support.worker import ConnectWorker
+
+pytestmark = [pytest.mark.proof, pytest.mark.servers]
+
+
+class Source:
+    """The database under its workload. A lost connection loses the transactions that were open."""
+
+    def __init__(self, server: PostgresServer, seed: int) -> None:
+        self._server, self._seed = server, seed
+        self._connections = [server.connect() for _ in range(2)]
+        self._work = Workload(self._connections, seed)
+        self._work.prepare()
+        self._stopping = threading.Event()
+        self.rounds = 0
+        self.resting = threading.Event()
+        self.resting.set()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.resting.wait(30)
+            try:
+                self._work.step()
+                self.rounds += 1
+                time.sleep(0.005)
+            except psycopg.Error:
+                self._connect()
+
+    def _connect(self) -> None:
+        while not self._stopping.wait(0.1):
+            try:
+                self._work.reconnect([self._server.connect() for _ in range(2)])
+                return
+            except psycopg.Error:
+                continue
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.resting.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+        self._work.close()
+
+    def table(self, name: str, key: tuple[str, ...]) -> dict[Any, Any]:
+        with self._server.connect() as connection:
+            query = f"SELECT row_to_json(t)::text FROM (SELECT * FROM {name}) t"
+            rows = [json.loads(row[0]) for row in connection.execute(query.encode())]
+        return {tuple(row[k] for k in key): row for row in rows}
+
+
+def rebuilt(bootstrap: str, topic: str) -> dict[Any, Any]:
+    """What a topic of one partition leaves of its table."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "rebuild", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    rows: dict[Any, Any] = {}
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        key = tuple(json.loads(message.key()).values())
+        event = None if message.value() is None else json.loads(message.value())
+        if event is None or event["op"] == "d":
+            rows.pop(key, None)
+        else:
+            rows[key] = event["after"]
+    consumer.close()
+    return rows
+
+
+def alike(ours: dict[Any, Any], truth: dict[Any, Any]) -> bool:
+    """Columns added with a default later are not repeated for rows that rest; ``at`` and amounts have another form."""
+    return set(ours) == set(truth) and all(
+        ours[key][column] == value
+        for key, row in truth.items()
+        for column, value in row.items()
+        if column in ours[key] and column not in ("at", "amount")
+    )
+
+
+@pytest.mark.timeout(600)
+def test_tables_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None:
+    seed = drawn_seed()
+    dice = random.Random(seed)
+    server = PostgresServer()
+    server.start()
+    broker = TidegateBroker(tmp_path / "broker")
+    broker.start()
+    worker = ConnectWorker(tmp_path / "worker", broker.bootstrap_servers)
+    worker.start()
+    source = Source(server, seed)
+    killed: Counter[str] = Counter()
+    try:
+        worker.create(
+            "cdc",
+            connector_class="io.debezium.connector.postgresql.PostgresConnector",
+            database_hostname="127.0.0.1",
+            database_port=str(server.port),
+            database_user=server.user,
+            database_dbname=server.database,
+            topic_prefix="k",
+            poll_interval_ms="50",
+            max_queue_size="50",
+            decimal_handling_mode="string",
+            status_update_interval_ms="200",
+        )
+        source.start()
+        for _ in range(effort(3, 20)):
+            time.sleep(dice.uniform(0.5, 2))
+            victim = (
+                dice.choice(("worker", "broker", "database"))
+                if effort(0, 1)
+                else ("worker", "database", "broker")[sum(killed.values())]
+            )
+            killed[victim] += 1
+            process = {"worker": worker, "broker": broker, "database": server.process}[victim]
+            process.kill()
+            time.sleep(dice.uniform(0.1, 1))
+            process.start()
+        source.stop()
+        deadline = time.monotonic() + 120
+        tables = {"accounts": ("id",), "notes": ("a", "b")}
+        while True:
+            found = {name: rebuilt(broker.bootstrap_servers, f"k.public.{name}") for name in tables}
+            truths = {name: source.table(name, key) for name, key in tables.items()}
+            if all(alike(found[name], truths[name]) for name in tables):
+                break
+            assert time.monotonic() < deadline, (killed, source.rounds, worker.state("cdc"), found, truths)
+            time.sleep(0.5)
+        assert source.rounds > 5 and all(truths.values())
+        print(dict(killed), source.rounds)
+    finally:
+        source.stop()
+        worker.kill()
+        broker.kill()
+        server.stop()
