@@ -171,12 +171,12 @@ class EventsServer:
     def _application(self) -> ASGIApp:
         rest = RestFront(self.catalog, self._publisher, self.access, self._usage)
         fronts = (
+            self._cometd,  # first, for routes are tried in turn and its requests are the most
             rest,
             CompositeFront(self._publisher, self.access, rest.routes()),
             BulkFront(self._jobs, self.access),
             SoapFront(self.access, self._publisher),
             OAuthFront(self.access),
-            self._cometd,
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
             SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),

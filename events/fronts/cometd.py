@@ -47,6 +47,10 @@ log = logger(__name__)
 MAX_SUBSCRIPTIONS: Final = 100
 MAX_DELIVERED: Final = 200
 """Events in one answer, over all channels."""
+GATHER_FROM: Final = 100
+GATHERING_S: Final = 100e-6
+MOST_GATHERING_S: Final = 0.1
+"""From so many sessions on an event waits a moment for others, by the session and at most: one answer brings them all."""
 MAX_SHOWN: Final = 1000
 """Events kept as they are shown, for the next client that is shown them."""
 
@@ -299,9 +303,16 @@ class CometdFront:
                     await asyncio.wait({woken, hung_up}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     woken.cancel()
+                if client.wake.is_set() and (pause_s := self._gathering_s()):
+                    await asyncio.sleep(min(pause_s, max(0.0, until - _now())))
             return []
         finally:
             hung_up.cancel()
+
+    def _gathering_s(self) -> float:
+        """How long to wait for more events before an answer: a round of connects costs by the client, not by the event."""
+        clients = len(self._clients)
+        return 0.0 if clients < GATHER_FROM else min(MOST_GATHERING_S, clients * GATHERING_S)
 
     async def _take(self, client: _Client) -> list[Message]:
         found: list[Message] = []
