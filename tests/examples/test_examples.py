@@ -14,6 +14,8 @@ import responses
 from connect.api import Record, RecordBatch
 from connect.providers import resolved
 from connectors.salesforce.sink import ObjectSink
+from tests.servers.fetch import require
+from tests.servers.fixtures import or_skip
 from tests.support.connect import sink_task
 from tests.support.pages import ROOT, Shell, blocks, commands
 from tests.support.platform import running_platform
@@ -66,6 +68,13 @@ def test_webhook_sink(follow):
 
 def test_platform_events(follow):
     follow("platform-events")
+
+
+@pytest.mark.servers
+@pytest.mark.proof  # some thirty commands, each a process
+def test_order_system(follow):
+    clients = or_skip(lambda: require("node-clients"))
+    follow("order-system", NODE_PATH=str(clients.absolute() / "node_modules"))
 
 
 @pytest.mark.servers

@@ -26,7 +26,7 @@ __all__ = ["ROOT", "Block", "Command", "Shell", "blocks", "commands", "pages"]
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LOOKING = re.compile(
-    r"^(ls|find|cat|head|curl -s http|python count|tidegate (topics|groups|consume|status|(connectors|schemas|events) (list|status|get|describe|plugins)))\b"
+    r"^(ls|find|cat|head|curl -s http|python count\w*|tidegate (topics|groups|consume|status|(connectors|schemas|events|events triggers) (list|status|get|describe|plugins)))\b"
 )
 _PATIENCE_S = 120
 
@@ -161,7 +161,7 @@ class Shell:
         components = json.loads(state.read_text())["components"].values()
         self._moved = _moves({name: address for c in components for name, address in c["addresses"].items()})
         for path in self.folder.rglob("*"):
-            if path.suffix in (".py", ".json", ".properties") and "tidegate-data" not in path.parts:
+            if path.suffix in (".py", ".cjs", ".json", ".properties") and "tidegate-data" not in path.parts:
                 path.write_text(self.here(path.read_text()))
 
 
