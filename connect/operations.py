@@ -37,6 +37,11 @@ class Operations:
             raise NotFound(f"Connector {name} not found")
         return found
 
+    def _require_known(self, name: str) -> None:
+        """Raises NotFound in the words that restarts have for it."""
+        if name not in self._herder.configs.connectors:
+            raise NotFound(f"Unknown connector: {name}")
+
     def names(self) -> list[str]:
         return sorted(self._herder.configs.connectors)
 
@@ -158,13 +163,14 @@ class Operations:
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any] | None:
         """Restart a connector, its tasks too if asked; the status with what is RESTARTING, None for the connector alone."""
-        self._stored(name)
         if not include_tasks and not only_failed:
+            self._stored(name)
             await self._herder.restart_connector(name)
             await self._herder.settle(name)
             self._raise_failure(name)
             return None
         await self._herder.require_leader()
+        self._require_known(name)
         shown = self.status(name)
         await self._herder.configs.put_restart(RestartRequest(name, include_tasks, only_failed))
         failed = State.FAILED.value
@@ -180,6 +186,7 @@ class Operations:
             raise Conflict(f"Failed to start connector: {name}: {found.trace}")
 
     async def restart_task(self, name: str, number: int) -> None:
+        self._require_known(name)
         stored = self._stored(name)
         if number >= len(stored.tasks or []):
             raise NotFound(f"Unknown task: {name}-{number}")
@@ -217,11 +224,10 @@ class Operations:
             return {"message": await change(name, stored.config, changes)}
 
     def topics(self, name: str) -> dict[str, Any]:
-        self._stored(name)
+        """The topics that a connector has used; none for one that is not there, as in Kafka Connect."""
         return {name: {"topics": sorted(self._herder.statuses.topics.get(name, ()))}}
 
     async def reset_topics(self, name: str) -> None:
-        self._stored(name)
         await self._herder.statuses.forget_topics(name)
 
     def progress(self, name: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from connect.errors import BadRequest, NotFound
 from connect.offset_changes import as_changes
 from connect.operations import Operations
-from connect.routes.requests import flag, string_map, string_map_of
+from connect.routes.requests import flag, json_value, string_map, string_map_of
 from connect.stores import TargetState
-from tidegate.kit.http import json_body, json_response
+from tidegate.kit.http import json_response
 
 __all__ = ["ConnectorRoutes"]
 
@@ -32,7 +32,7 @@ class ConnectorRoutes:
         return json_response(self._operations.names())
 
     async def create(self, request: Request) -> Response:
-        body = await json_body(request)
+        body = await json_value(request)
         if not isinstance(body, dict):
             raise BadRequest('The request body must be an object: {"name": ..., "config": {...}}')
         unknown = sorted(set(body) - {"name", "config", "initial_state"})
@@ -101,7 +101,7 @@ class ConnectorRoutes:
         return json_response(await self._operations.offsets(_name(request)))
 
     async def alter_offsets(self, request: Request) -> Response:
-        changes = as_changes(await json_body(request))
+        changes = as_changes(await json_value(request))
         return json_response(await self._operations.change_offsets(_name(request), changes))
 
     async def reset_offsets(self, request: Request) -> Response:
