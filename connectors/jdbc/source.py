@@ -97,7 +97,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
             except RetriableConnectError as error:
                 self._after_failure(error)
                 raise
-            if batches:
+            if batches or time.monotonic() >= deadline:
                 return batches
         return []
 

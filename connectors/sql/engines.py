@@ -94,6 +94,7 @@ def database_errors(database: Database, doing: str) -> Iterator[None]:
         raise MissingExtra(f"a {database.kind} database", _EXTRAS.get(database.kind, "jdbc")) from error
     except Exception as error:
         said = _first_lines(error)
+        said += _advice(said)
         if _is_lost_connection(error, said):
             raise RetriableConnectError(f"{doing} {database}: {said}") from error
         raise ConnectError(f"{doing} {database}: {said}") from error
@@ -113,6 +114,27 @@ def _is_lost_connection(error: Exception, said: str) -> bool:
         return True
     refused_for_good = re.search(r"authentication failed|does not exist|no pg_hba", said, re.IGNORECASE)
     return _LOST.search(f"{said} {error}") is not None and refused_for_good is None
+
+
+_ADVICE = (
+    (r"password authentication failed|no password supplied|Access denied for user .*password",
+     "check connection.user and connection.password"),
+    (r"Access denied for user .* to database", "GRANT SELECT on the database's tables to that user"),
+    (r'role ".*" does not exist', "check connection.user"),
+    (r'database ".*" does not exist|Unknown database', "check the name at the end of connection.url"),
+    (r"no pg_hba\.conf entry", "pg_hba.conf of the server has to let this user in from here"),
+    (r"permission denied for (table|view|relation|schema|sequence)|command denied to user",
+     "GRANT SELECT ON it (in PostgreSQL also USAGE ON its SCHEMA) to the user of connection.user"),
+    (r"could not translate host name|Name or service not known|Temporary failure in name resolution|nodename nor servname",
+     "check the host in connection.url"),
+    (r"[Cc]onnection refused|Can't connect to MySQL server", "is the server running there? Check host and port in connection.url"),
+    (r"Could not set lock on file", "another process holds the file open; it is tried again"),
+)  # fmt: skip
+"""What to do about what servers say of a configuration."""
+
+
+def _advice(said: str) -> str:
+    return next((f"; {advice}" for pattern, advice in _ADVICE if re.search(pattern, said)), "")
 
 
 def _code(error: BaseException) -> int | None:
