@@ -27,6 +27,7 @@ BENCHES = (
     "avro",
     "registry.requests",
     "registry.start",
+    "events.publish",
     "events.subscribe",
 )
 
