@@ -107,7 +107,7 @@ def test_a_taken_port_is_told_in_one_line(data, tmp_path):
     [
         (
             {"without": ["brokr"]},
-            "--without 'brokr': there is no such component; there are: broker, registry, connect, events",
+            "--without 'brokr': there is no such component; there are: broker, registry, connect, events, triggers",
         ),
         ({"without": ["broker"]}, "without the broker --bootstrap-servers must name a Kafka"),
         ({"listen": {"broker": "9092"}}, "'9092' is not an address: give HOST:PORT, for example 127.0.0.1:0"),
