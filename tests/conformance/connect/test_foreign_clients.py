@@ -36,7 +36,10 @@ def test_kafka_connect_py(worker, tmp_path):
 
     def state(name, *expected):
         def shown():
-            status = client.get_connector_status(name)
+            try:
+                status = client.get_connector_status(name)
+            except HTTPError:  # none yet
+                return []
             return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
 
         wait_until(lambda: shown() == list(expected), f"{name} {expected}")

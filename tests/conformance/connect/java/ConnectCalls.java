@@ -54,7 +54,11 @@ public final class ConnectCalls {
         String found = "";
         for (int tries = 0; tries < 300 && !found.equals(expected); tries++) {
             Thread.sleep(100);
-            found = states(client.getConnectorStatus(name));
+            try {
+                found = states(client.getConnectorStatus(name));
+            } catch (ResourceNotFoundException error) {
+                found = "none yet";
+            }
         }
         same("states of " + name, expected, found);
     }
