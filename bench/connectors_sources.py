@@ -1,6 +1,7 @@
-"""Rows a second out of the sources' tasks, without a worker: ``python -m bench.connectors_sources [rows]``.
+"""Rows a second out of the sources' tasks, without a worker: ``python -m bench.connectors_sources [rows [database]]``.
 
-Each figure is the best of three runs over the same rows; PostgreSQL runs only where ``tests.servers`` has one.
+Each figure is the best of three runs over the same rows; PostgreSQL and MariaDB run only where ``tests.servers`` has one.
+A database is sqlite, postgres, mariadb or duckdb; all of them without.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from connectors.files.source import FileStreamSourceConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.servers.fetch import ServerMissing
+from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 from tests.support.connect import source_task
 
@@ -65,8 +67,47 @@ def database(name: str, url: str, rows: int) -> None:
             )
 
 
+_ROWS = (
+    "INSERT INTO orders SELECT {i}, concat('customer ', {i}), concat('user', {i}, '@example.com'), {i} % 100, {i} * 1.5, {i} * 0.25, "
+    "{i} % 2 = 0, TIMESTAMP '2024-01-01 00:00:00' + INTERVAL {second}, 'Berlin' FROM {source}"
+)
+
+
+def mariadb(rows: int) -> None:
+    try:
+        server = MariaDbServer()
+    except ServerMissing as missing:
+        print(f"MariaDB left out: {missing}")
+        return
+    server.start()
+    try:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(_TABLE.format(integer="BIGINT", double="DOUBLE").replace("TIMESTAMP", "DATETIME(6)"))
+            cursor.execute(_ROWS.format(i="seq", second="seq SECOND", source=f"seq_1_to_{rows}"))
+        database("MariaDB", server.jdbc_url, rows)
+    finally:
+        server.stop()
+
+
+def duckdb(rows: int) -> None:
+    import duckdb
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bench.duckdb")
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(_TABLE.format(integer="BIGINT", double="DOUBLE"))
+            connection.execute(_ROWS.format(i="i", second="(i) SECOND", source=f"range(1, {rows + 1}) AS r(i)"))
+        database("DuckDB", f"jdbc:duckdb:{path}", rows)
+
+
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
+    wanted = sys.argv[2:] or list(_DATABASES)
+    for name in wanted:
+        _DATABASES[name](rows)
+
+
+def sqlite(rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "bench.db")
         table = _TABLE.format(integer="INTEGER", double="REAL")
@@ -76,6 +117,9 @@ def main() -> None:
         lines.write_text("".join(f"{i:010d} {'x' * 138}\n" for i in range(rows)))
         given = {"file": str(lines), "topic": "b"}
         print(f"{'file':10} {'150 B lines':45} {rate(FileStreamSourceConnector, given, rows)}")
+
+
+def postgres(rows: int) -> None:
     try:
         server = PostgresServer()
     except ServerMissing as missing:
@@ -91,6 +135,8 @@ def main() -> None:
     finally:
         server.stop()
 
+
+_DATABASES = {"sqlite": sqlite, "postgres": postgres, "mariadb": mariadb, "duckdb": duckdb}
 
 if __name__ == "__main__":
     main()
