@@ -14,21 +14,21 @@ from connect.connector_config import CommonConfig, JobConfig, SinkConfig, Source
 from connect.context import RunningSinkContext, RunningSourceContext, RunningTaskContext
 from connect.control import TaskControl
 from connect.converters.headers import HeaderConversion, header_conversion
-from connect.dead_letters import DeadLetters, Reporter
 from connect.error_policy import ErrorPolicy, Failure
 from connect.errors import UnknownPlugin
-from connect.job_runner import GroupOffsets, JobRunner
-from connect.measures import TaskMeasures
+from connect.metrics.measures import TaskMeasures
 from connect.plugins import PluginRegistry
-from connect.rereading import Rereader
-from connect.senders import DeadLetterSender
-from connect.sink_consumer import KafkaSinkConsumer
-from connect.sink_pipeline import SinkPipeline
-from connect.sink_runner import SinkRunner
-from connect.source_ends import SourceEnds
-from connect.source_offsets import OffsetKeys, SourcePosition
-from connect.source_pipeline import InFlight, SourcePipeline
-from connect.source_runner import SourceRunner
+from connect.sinks.consumer import KafkaSinkConsumer
+from connect.sinks.dead_letters import DeadLetters, Reporter
+from connect.sinks.job_runner import GroupOffsets, JobRunner
+from connect.sinks.pipeline import SinkPipeline
+from connect.sinks.rereading import Rereader
+from connect.sinks.runner import SinkRunner
+from connect.sources.ends import SourceEnds
+from connect.sources.offsets import OffsetKeys, SourcePosition
+from connect.sources.pipeline import InFlight, SourcePipeline
+from connect.sources.runner import SourceRunner
+from connect.sources.senders import DeadLetterSender
 from connect.stores.offsets import canonical
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from connect.config import WorkerConfig, client_properties
 from connect.connector_config import override_properties
 from connect.control import Stopped
-from connect.exactly_once import transactional_id
+from connect.sources.exactly_once import transactional_id
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import logger

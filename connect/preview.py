@@ -21,7 +21,7 @@ from connect.connector_config import CommonConfig, SinkConfig
 from connect.error_policy import ErrorPolicy, Failure
 from connect.plugins import PluginRegistry
 from connect.providers import resolved
-from connect.sink_pipeline import SinkPipeline
+from connect.sinks.pipeline import SinkPipeline
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 

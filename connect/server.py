@@ -21,24 +21,24 @@ from connect.distributed.membership import Membership
 from connect.distributed.metrics import RebalanceCollector
 from connect.distributed.peers import Peers
 from connect.distributed.routes import InternalRoutes
-from connect.exactly_once import transactional_ids
 from connect.faces.listeners import Faces, peer_tls
 from connect.faces.users import user_guard
-from connect.herder import Herder
-from connect.loggers import Loggers
-from connect.metrics import WorkerCollector, connectors_here
-from connect.operations import Operations
+from connect.herder.herder import Herder
+from connect.herder.worker import Worker
+from connect.metrics.worker import WorkerCollector, connectors_here
+from connect.operations.loggers import Loggers
+from connect.operations.operations import Operations
+from connect.operations.positions import Positions
 from connect.plugin_path import hook_modules, python_folders, uses, watch
 from connect.plugins import PluginRegistry, load_plugins
-from connect.positions import Positions
 from connect.routes import admin_routes, all_routes
 from connect.routes.connectors import ConnectorRoutes
 from connect.routes.loggers import LoggerRoutes
 from connect.routes.plugins import PluginRoutes
 from connect.routes.requests import render_error
 from connect.routes.root import KAFKA_VERSION, RootRoutes
+from connect.sources.exactly_once import transactional_ids
 from connect.stores import CompactedTopic, ConfigStore, OffsetStore, StatusStore, TopicClients
-from connect.worker import Worker
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import face

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from connect.api import DataError, HeaderConverter, Schema, SchemaType, config
-from connect.values import parse_string, to_text
+from connect.java.values import parse_string, to_text
 
 __all__ = ["SimpleHeaderConverter"]
 

@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from connect.distributed.membership import Membership
-from connect.metric_families import Families
+from connect.metrics.families import Families
 
 __all__ = ["RebalanceCollector"]
 

@@ -14,7 +14,7 @@ from connect.distributed.membership import Membership
 from connect.distributed.protocol import Protocol
 from connect.distributed.session_keys import require_signature
 from connect.errors import BadRequest, NotFound
-from connect.herder import Herder
+from connect.herder.herder import Herder
 from connect.plugins import PluginRegistry
 from connect.stores import TargetState
 from tidegate.kit.http import json_body

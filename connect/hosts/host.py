@@ -15,12 +15,12 @@ from connect.errors import NotFound
 from connect.hosts.connectors import HostedConnector
 from connect.hosts.link import ThreadedLink
 from connect.hosts.tasks import HostedTask, TaskSetup
-from connect.loggers import set_level
+from connect.operations.loggers import set_level
+from connect.operations.unknown_keys import unknown_keys
+from connect.operations.validation import key_infos, validate_connector
 from connect.plugin_path import hook_modules, python_folders
 from connect.plugins import PluginRegistry, load_plugins
 from connect.providers import resolved
-from connect.unknown_keys import unknown_keys
-from connect.validation import key_infos, validate_connector
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
 

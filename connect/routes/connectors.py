@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect.errors import BadRequest, NotFound
-from connect.offset_changes import as_changes
-from connect.operations import Operations
+from connect.operations.offset_changes import as_changes
+from connect.operations.operations import Operations
 from connect.routes.requests import flag, json_value, string_map, string_map_of
 from connect.stores import TargetState
 from tidegate.kit.http import json_response

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect.errors import BadRequest, NotFound
-from connect.loggers import Loggers
+from connect.operations.loggers import Loggers
 from connect.routes.requests import string_map
 from tidegate.kit.http import json_response
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from connect.operations import Operations
+from connect.operations.operations import Operations
 from connect.routes.requests import string_map
 from tidegate.kit.http import json_response
 

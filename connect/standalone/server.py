@@ -12,18 +12,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from connect.errors import Unsupported
-from connect.group import Alone
-from connect.operations import Operations
+from connect.herder.group import Alone
+from connect.herder.worker import Worker
+from connect.operations.operations import Operations
 from connect.server import ConnectServer
 from connect.standalone.connector_files import read_connector_file
 from connect.standalone.logs import FileLog, MemoryLog
 from connect.stores import ConfigStore, OffsetStore, StatusStore, TargetState
-from connect.worker import Worker
 from tidegate.kit.errors import ConfigError, Problem, TidegateError, UsageError
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
-    from connect.herder import Herder
+    from connect.herder.herder import Herder
     from connect.plugins import PluginRegistry
     from connect.stores import TopicClients
 

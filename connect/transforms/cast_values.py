@@ -9,9 +9,9 @@ import re
 from typing import Any, Final
 
 from connect.api import DataError, Schema, SchemaType
-from connect.calendar import MS_PER_DAY
-from connect.java_numbers import INTEGER_BITS, decimal_text, float_text, narrowed, saturated, single, single_of_integer
-from connect.values import time_text
+from connect.java.calendar import MS_PER_DAY
+from connect.java.numbers import INTEGER_BITS, decimal_text, float_text, narrowed, saturated, single, single_of_integer
+from connect.java.values import time_text
 
 __all__ = ["INPUTS", "cast_value", "checked_input"]
 

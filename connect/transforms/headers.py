@@ -18,6 +18,7 @@ from connect.api import (
     one_of,
 )
 from connect.headers import added, mapped
+from connect.java.values import SchemaAndValue, parse_string
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
@@ -28,7 +29,6 @@ from connect.transforms.sides import (
     struct_columns,
     struct_of,
 )
-from connect.values import SchemaAndValue, parse_string
 
 if TYPE_CHECKING:
     import pyarrow as pa

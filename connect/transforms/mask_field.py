@@ -20,7 +20,7 @@ from connect.api import (
     key,
     non_empty,
 )
-from connect.java_numbers import INTEGER_BITS, narrowed, single
+from connect.java.numbers import INTEGER_BITS, narrowed, single
 from connect.transforms.sides import (
     SideTransformation,
     map_texts,

@@ -19,8 +19,8 @@ from connect.api import (
     key,
     one_of,
 )
-from connect.calendar import MS_PER_DAY
-from connect.date_format import DateFormat, date_format
+from connect.java.calendar import MS_PER_DAY
+from connect.java.date_format import DateFormat, date_format
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,

@@ -16,7 +16,7 @@ from connect.connector_config import SourceConfig
 from connect.converters.avro import AvroConverter, AvroConverterConfig
 from connect.error_policy import ErrorPolicy
 from connect.plugins import load_plugins
-from connect.source_pipeline import InFlight, SourcePipeline
+from connect.sources.pipeline import InFlight, SourcePipeline
 from connect.testing import Bench
 from connect.transforms.chain import TransformChain
 from connectors.jdbc.source import JdbcSourceConnector

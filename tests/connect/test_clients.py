@@ -17,7 +17,7 @@ from connect.clients import ClientLoop
 from connect.connector_config import CommonConfig
 from connect.control import Stopped
 from connect.error_policy import ErrorPolicy, ToleranceExceeded
-from connect.refusals import Refusals
+from connect.sources.refusals import Refusals
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError
 

@@ -15,8 +15,8 @@ from broker.client import ClientConfig
 from broker.client.blocking import Admin, BatchConsumer
 from connect.api import ConnectError, RecordBatch, Schema, SchemaType
 from connect.connector_config import SourceConfig
-from connect.deliveries import ExactlyOnce
-from connect.exactly_once import (
+from connect.sources.deliveries import ExactlyOnce
+from connect.sources.exactly_once import (
     BoundaryRequests,
     ConnectorBoundary,
     IntervalBoundary,
@@ -24,7 +24,7 @@ from connect.exactly_once import (
     preflight_problems,
     transactional_ids,
 )
-from connect.source_offsets import OffsetKeys
+from connect.sources.offsets import OffsetKeys
 from tests.servers.process import wait_until
 from tests.support.toys import NumbersConfig, NumbersConnector
 from tests.support.worker import ConnectWorker

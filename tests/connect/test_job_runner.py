@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.api import OffsetRange, TopicPartition
-from connect.job_runner import planned_ranges
+from connect.sinks.job_runner import planned_ranges
 
 BOUNDS = st.dictionaries(
     st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3)),

@@ -5,15 +5,15 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import TopicPartition
-from connect.measures import SentRows, TaskMeasures, Windowed
-from connect.metric_families import Families
-from connect.sink_measures import SinkMeasures
+from connect.metrics.measures import SentRows, TaskMeasures, Windowed
+from connect.metrics.families import Families
+from connect.sinks.measures import SinkMeasures
 
 
 @pytest.fixture
 def now(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("connect.measures.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("connect.metrics.measures.time.monotonic", lambda: now[0])
     return now
 
 

@@ -17,8 +17,8 @@ from connect.context import RunningSinkContext
 from connect.control import TaskControl
 from connect.converters.string import StringConfig, StringConverter
 from connect.error_policy import ErrorPolicy
-from connect.sink_pipeline import SinkPipeline
-from connect.sink_runner import SinkRunner
+from connect.sinks.pipeline import SinkPipeline
+from connect.sinks.runner import SinkRunner
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 
@@ -124,7 +124,7 @@ def run():
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr("connect.sink_runner._RETRY_S", 0.001)
+    monkeypatch.setattr("connect.sinks.runner._RETRY_S", 0.001)
 
 
 def puts(task):

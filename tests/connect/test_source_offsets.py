@@ -3,7 +3,7 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import ConnectError
-from connect.source_offsets import OffsetKeys, SubmittedBatches
+from connect.sources.offsets import OffsetKeys, SubmittedBatches
 
 
 def sent(count=1):

@@ -114,6 +114,17 @@ def at_hand(tmp_path, request):
             server = request.getfixturevalue("postgres_server")
             text = text.replace("127.0.0.1:5432", f"127.0.0.1:{server.port}")
             make_postgres_shop(server)
+        if "postgresql.PostgresConnector" in text:
+            server = request.getfixturevalue("postgres_server")
+            text = text.replace('"database.user"', f'"database.port": "{server.port}", "database.user"')
+            text = text.replace('"database.dbname": "shop"', '"database.dbname": "captured_shop"')
+            with server.connect() as connection:
+                connection.execute("CREATE ROLE replicator LOGIN REPLICATION")
+                connection.execute("CREATE DATABASE captured_shop OWNER replicator")
+            with server.connect("captured_shop", user="replicator") as connection:
+                connection.execute(
+                    "CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE customers (id int PRIMARY KEY)"
+                )
         return text
 
     return replace

@@ -11,7 +11,7 @@ from connect.api import DataError, Header, Record, RecordBatch, Schema, SchemaTy
 from connect.converters.headers import header_conversion
 from connect.headers import column_of, header_lists
 from connect.plugins import load_plugins
-from connect.values import parse_string, to_text
+from connect.java.values import parse_string, to_text
 
 PLUGINS = load_plugins(entry_points=False)
 TEXT, NUMBER = Schema(SchemaType.STRING), Schema(SchemaType.INT64)

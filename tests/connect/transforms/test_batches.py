@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema, SchemaType
-from connect.date_format import date_format
+from connect.java.date_format import date_format
 from connect.headers import column_of
 from connect.plugins import load_plugins
 from connect.transforms.cast_columns import cast_column

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from connect.calendar import CUTOVER_DAY, MS_PER_DAY
+from connect.java.calendar import CUTOVER_DAY, MS_PER_DAY
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,7 +15,7 @@ __all__ = ["format_column", "parse_column"]
 
 
 class Part(Protocol):
-    """A field or a literal of a pattern (see ``connect.date_format``)."""
+    """A field or a literal of a pattern (see ``connect.java.date_format``)."""
 
     @property
     def letter(self) -> str: ...

@@ -9,11 +9,11 @@ from typing import Any, Final
 from connect.api import RecordBatch, RetriableConnectError, SourceTask
 from connect.context import RunningSourceContext
 from connect.control import Stopped, TaskControl
-from connect.deliveries import Delivery
 from connect.error_policy import ErrorPolicy
-from connect.measures import SentRows, TaskMeasures, Windowed
-from connect.merging import merged
-from connect.source_pipeline import SourcePipeline
+from connect.metrics.measures import SentRows, TaskMeasures, Windowed
+from connect.sinks.merging import merged
+from connect.sources.deliveries import Delivery
+from connect.sources.pipeline import SourcePipeline
 from tidegate.kit.logs import logger
 
 __all__ = ["SourceRunner"]

@@ -1,4 +1,4 @@
-"""The worker's metrics, named as the Prometheus exporters of Kafka Connect name them (``connect.metric_families``)."""
+"""The worker's metrics, named as the Prometheus exporters of Kafka Connect name them (``connect.metrics.families``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from connect.herder import Herder
-from connect.metric_families import Families
+from connect.herder.herder import Herder
+from connect.herder.worker import Startups, TaskId, Worker
+from connect.metrics.families import Families
 from connect.plugins import CONNECTORS, PluginRegistry
-from connect.worker import Startups, TaskId, Worker
 
 __all__ = ["ConnectorFacts", "WorkerCollector", "connectors_here"]
 

@@ -11,7 +11,7 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from connect.calendar import MS_PER_DAY, civil, day_number, day_of_week, day_of_year
+from connect.java.calendar import MS_PER_DAY, civil, day_number, day_of_week, day_of_year
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ class DateFormat:
 
     def format_column(self, times: pa.Array) -> pa.Array:
         """The texts of an int64 column, null where it is. Columnar for times since the Gregorian calendar."""
-        from connect.date_columns import format_column
+        from connect.java.date_columns import format_column
 
         return format_column(self.parts, self.format, times)
 
@@ -89,7 +89,7 @@ class DateFormat:
 
     def parse_column(self, texts: pa.Array) -> tuple[pa.Array, list[int]]:
         """The times of a string column, and the rows whose text is not as the pattern says (null there)."""
-        from connect.date_columns import parse_column
+        from connect.java.date_columns import parse_column
 
         return parse_column(self.parts, self.parse, texts)
 

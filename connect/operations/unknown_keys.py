@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from connect.validation import ConfigInfos
+from connect.operations.validation import ConfigInfos
 
 __all__ = ["unknown_keys"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from connect.api import Origin, RecordBatch
 from connect.clients import ClientLoop
-from connect.sink_pipeline import raw_batch
+from connect.sinks.pipeline import raw_batch
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from connect.api import RecordBatch
-from connect.exactly_once import TransactionBoundary
-from connect.measures import TaskMeasures, Windowed
-from connect.source_offsets import OffsetKeys, SourcePosition, SubmittedBatches, checked
+from connect.metrics.measures import TaskMeasures, Windowed
+from connect.sources.exactly_once import TransactionBoundary
+from connect.sources.offsets import OffsetKeys, SourcePosition, SubmittedBatches, checked
 from connect.stores.offsets import canonical
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger

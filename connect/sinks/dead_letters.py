@@ -20,7 +20,7 @@ _SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
 
 
 class LetterSender(Protocol):
-    """What takes the records to their topic (``connect.senders.DeadLetterSender``)."""
+    """What takes the records to their topic (``connect.sources.senders.DeadLetterSender``)."""
 
     def send(
         self,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from connect.api import Origin, RecordBatch, RetriableConnectError, SinkTask, TopicPartition
 from connect.context import RunningSinkContext
 from connect.control import TaskControl
-from connect.dead_letters import DeadLetters
 from connect.error_policy import ErrorPolicy
-from connect.measures import TaskMeasures
-from connect.sink_measures import SinkMeasures
-from connect.sink_pipeline import SinkPipeline
+from connect.metrics.measures import TaskMeasures
+from connect.sinks.dead_letters import DeadLetters
+from connect.sinks.measures import SinkMeasures
+from connect.sinks.pipeline import SinkPipeline
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
@@ -33,7 +33,7 @@ _RETRY_S: Final = 0.5
 
 
 class SinkConsumer(Protocol):
-    """The consumer of a sink task, from its thread (``connect.sink_consumer``)."""
+    """The consumer of a sink task, from its thread (``connect.sinks.consumer``)."""
 
     events: queue.Queue[tuple[str, Any, Future[None] | None]]
     """What happens to the group's share: ("revoked" | "assigned", partitions, to be settled when done), and

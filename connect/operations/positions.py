@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from connect.clients import TaskClients
 from connect.config import WorkerConfig
-from connect.connector_offsets import merged_offsets, read_offsets, write_offsets
 from connect.errors import BadRequest
-from connect.offset_changes import Changes, alter_sink, done_message, parsed_sink_offsets, reset_sink
+from connect.herder.worker import Worker
+from connect.operations.offset_changes import Changes, alter_sink, done_message, parsed_sink_offsets, reset_sink
+from connect.sources.own_offsets import merged_offsets, read_offsets, write_offsets
 from connect.stores import OffsetStore
 from connect.stores.offsets import canonical, offset_key
-from connect.worker import Worker
 from tidegate.kit.config import parse
 
 if TYPE_CHECKING:

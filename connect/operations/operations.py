@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from connect.api import PluginType
 from connect.errors import AlreadyExists, BadRequest, Conflict, InvalidConnector, NotFound
-from connect.herder import Herder
-from connect.offset_changes import Changes
+from connect.herder.herder import Herder
+from connect.herder.worker import Worker
+from connect.operations.offset_changes import Changes
+from connect.operations.positions import Positions
 from connect.plugins import CONNECTORS, PluginRegistry
-from connect.positions import Positions
 from connect.stores import RestartRequest, State, TargetState
 from connect.stores.configs import StoredConnector
-from connect.worker import Worker
 from tidegate.kit.logs import logger
 
 __all__ = ["Operations"]

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from connect.distributed.protocol import CONNECTOR, Item
 from connect.errors import Conflict
-from connect.group import Alone, Group
+from connect.herder.group import Alone, Group
+from connect.herder.reconciler import Reconciler, Running
+from connect.herder.worker import TaskId, Worker
 from connect.plugins import PluginRegistry
-from connect.reconciler import Reconciler, Running
 from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore, TargetState
-from connect.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 

@@ -131,7 +131,7 @@ class Worker:
         return taken
 
     def set_logger_level(self, namespace: str, level: str) -> None:
-        """Have all task hosts, those to come too, set a level (``connect.loggers``)."""
+        """Have all task hosts, those to come too, set a level (``connect.operations.loggers``)."""
         self._levels.pop(namespace, None)
         self._levels[namespace] = level
         for host in self._hosts:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from connect.api import ConnectError, Converter, RecordBatch, Schema, SchemaType
 from connect.control import Stopped
 from connect.error_policy import ErrorPolicy
-from connect.refusals import Refusals
+from connect.sources.refusals import Refusals
 from connect.transforms.chain import TransformChain
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class SourcePipeline:
         import numpy as np
         import pyarrow as pa
 
-        from connect.partitioning import partitions_for
+        from connect.sources.partitioning import partitions_for
 
         count = self._sender.partition_count(batch.topic)
         self._sticky += 1

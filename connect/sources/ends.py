@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from connect.clients import ClientLoop
 from connect.config import WorkerConfig
 from connect.connector_config import SourceConfig, topic_groups
-from connect.connector_offsets import merged_offsets, read_offsets
 from connect.context import RunningSourceContext
-from connect.deliveries import AtLeastOnce, Delivery, ExactlyOnce, OnCommitted
-from connect.exactly_once import BoundaryRequests, boundary_of, enabled_in
-from connect.measures import TaskMeasures
-from connect.senders import KafkaOffsets, KafkaSender, TopicRules, TransactionalSender
-from connect.source_offsets import OffsetKeys, SubmittedBatches
+from connect.metrics.measures import TaskMeasures
+from connect.sources.deliveries import AtLeastOnce, Delivery, ExactlyOnce, OnCommitted
+from connect.sources.exactly_once import BoundaryRequests, boundary_of, enabled_in
+from connect.sources.offsets import OffsetKeys, SubmittedBatches
+from connect.sources.own_offsets import merged_offsets, read_offsets
+from connect.sources.senders import KafkaOffsets, KafkaSender, TopicRules, TransactionalSender
 from connect.standalone.offsets import KeptOffsets
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from connect.api import DATE, DECIMAL, TIME, TIMESTAMP, DataError, Schema, SchemaType
-from connect.calendar import MS_PER_DAY
-from connect.date_format import date_format
-from connect.java_numbers import decimal_text, float_text, narrowed, single
+from connect.java.calendar import MS_PER_DAY
+from connect.java.date_format import date_format
+from connect.java.numbers import decimal_text, float_text, narrowed, single
 
 __all__ = ["SchemaAndValue", "parse_string", "time_text", "to_text"]
 

@@ -23,8 +23,8 @@ from connect.connector_config import (
     topic_groups,
 )
 from connect.errors import BadRequest
-from connect.exactly_once import enabled_in, preflight_problems
 from connect.plugins import PluginRegistry
+from connect.sources.exactly_once import enabled_in, preflight_problems
 from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, key, keys_of, parse, validate
 from tidegate.kit.errors import Problem, TidegateError
 

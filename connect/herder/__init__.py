@@ -1,0 +1,1 @@
+"""What runs here: users' wishes and the group's rounds made true on the task hosts of this worker."""

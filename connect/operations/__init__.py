@@ -1,0 +1,1 @@
+"""What users ask of a worker over its REST face, with Kafka Connect's rules and texts."""
