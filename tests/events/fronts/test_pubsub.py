@@ -224,6 +224,13 @@ def test_a_publish_stream_answers_each_request_in_order(client: Client) -> None:
     assert [answer.results[0].correlation_key for answer in answers] == [f"s-{number}" for number in range(20)]
 
 
+def test_an_event_that_comes_again_with_its_id_is_stored_once(client: Client) -> None:
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=[client.encode(Order_Number__c="once")] * 2)
+    streamed = client.stub.PublishStream(iter([request, request]), metadata=client.metadata)
+    answers = [client.stub.Publish(request, metadata=client.metadata), *streamed]
+    assert len({result.replay_id for answer in answers for result in answer.results}) == 1
+
+
 def test_a_stream_keeps_to_its_topic(client: Client) -> None:
     responses, asked = client.subscribe(
         client.fetch(1), client.pb.FetchRequest(topic_name="/event/Other__e", num_requested=1)
