@@ -303,6 +303,21 @@ class JdbcSourceConfig:
         importance="low",
         group="Connector",
     )
+    max_buffer_size: int = key(
+        "max.buffer.size",
+        default=0,
+        type=KeyType.INT,
+        doc="Accepted for compatibility: what is read ahead is bounded in bytes, whatever the number of rows.",
+        importance="low",
+        group="Connector",
+    )
+    startup_limit_ms: int = key(
+        "table.monitoring.startup.polling.limit.ms",
+        default=10000,
+        doc="Accepted for compatibility: tables are looked for before the first task starts, however long it takes.",
+        importance="low",
+        group="Connector",
+    )
     poll_linger_ms: int = key(
         "poll.linger.ms",
         default=5000,
