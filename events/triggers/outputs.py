@@ -20,13 +20,18 @@ _TIMEOUT_MS: Final = 10_000
 
 
 class Outputs:
-    """One transactional producer per subscription, made at its first output; the group's name is its transactional id."""
+    """One transactional producer per subscription, made anew with each tenure; the group's name is its transactional id."""
 
     def __init__(self, config: ClientConfig, catalog: Catalog, group: str, user_id: str) -> None:
         given = {"transactional.id": group, "transaction.timeout.ms": str(_TIMEOUT_MS), "acks": "all"}
         self._config = config.with_properties(given)
         self._catalog, self._group, self._user_id = catalog, group, user_id
         self._producer: BatchProducer | None = None
+
+    async def renew(self) -> None:
+        """Start a producer anew: returns when every earlier transaction of this subscription is over, here or elsewhere."""
+        await self.stop()
+        self._producer = await BatchProducer(self._config).start()
 
     async def write(self, outputs: Sequence[Output], partition: TopicPartition, position: int) -> None:
         """Write all, and commit the position with it. After an error nobody knows which position holds: ask the broker."""

@@ -73,7 +73,7 @@ class Subscription:
         self._mark = Mark(Path(config.data_dir) / "running", state.name)
         self._events: list[TriggerEvent] = []
         self._next = -1
-        self._tenure = 0
+        self._tenure, self._settled = 0, -1
 
     async def run(self) -> None:
         """Work until cancelled; what a broker or a registry that is away raises is waited out."""
@@ -108,6 +108,8 @@ class Subscription:
         if self._partition not in consumer.assignment():
             await asyncio.sleep(0.05)
             return
+        if self._settled != self._tenure:
+            await self._settle(consumer)
         await self._obey(consumer)
         if self.state.status in (Status.ERROR, Status.SUSPENDED):
             await self._states.wait_for_command(self._trigger.name, self.state.obeyed, None)
@@ -122,6 +124,19 @@ class Subscription:
             await self._failed("the process ended while the trigger ran")
             return
         await self._call(consumer, batch)
+
+    async def _settle(self, consumer: BatchConsumer) -> None:
+        """Begin a tenure: end what the one before left open, then read the position.
+
+        A transaction that was committed may not have reached the group's offsets yet. A producer of the same
+        transactional id starts only when it has, and nobody of before can write after that.
+        """
+        tenure = self._tenure
+        await self._outputs.renew()
+        position = await consumer.committed(self._partition)
+        if position is not None:
+            await consumer.seek(self._partition, position)
+        self._events, self._next, self._settled = [], -1, tenure
 
     async def _obey(self, consumer: BatchConsumer) -> None:
         command = await self._states.command(self._trigger.name)
@@ -233,6 +248,7 @@ class Subscription:
             if failure.retriable:
                 raise  # the log is away, or another process has the group: the committed position says where to go on
             await self._failed(str(failure))
+            self._forget()
             return
         if tenure != self._tenure:
             return
