@@ -9,8 +9,8 @@ import pytest
 
 from connect.errors import UnknownPlugin
 from connect.plugins import load_plugins
-from connect.unknown_keys import unknown_keys
-from connect.validation import validate_connector
+from connect.operations.unknown_keys import unknown_keys
+from connect.operations.validation import validate_connector
 from tidegate.cli.connectors import read_connector
 
 FILES = sorted((Path(__file__).parent / "public_configs").glob("*.json"))
