@@ -99,9 +99,11 @@ class _Relay:
         }
         self._reading = config.with_properties(reading)
         self._producers: dict[str, BatchProducer] = {}
+        self._started: list[BatchProducer] = []
         self._filters: dict[tuple[str, int], Filter] = {}
         self._avro: dict[int, AvroSchema] = {}
         self._consumer: BatchConsumer | None = None
+        self._assignment = 0
 
     async def run(self) -> None:
         said = False
@@ -122,17 +124,22 @@ class _Relay:
                 self._consumer = consumer
                 await consumer.subscribe(list(self._members), listener=self)
                 while True:
-                    for fetched in await consumer.fetch(60_000, _FETCH_BYTES):
-                        if fetched.topic in self._producers:
+                    everything = await consumer.fetch(60_000, _FETCH_BYTES)
+                    assignment = self._assignment
+                    for fetched in everything:
+                        if assignment != self._assignment:
+                            break  # a rebalance came in between and set the positions back to what is committed
+                        if fetched.topic in self._producers:  # else its position is still to be set
                             await self._copy(self._producers[fetched.topic], fetched)
         finally:
             await self._close_producers()
 
     async def on_revoked(self, partitions: set[TopicPartition]) -> None:
-        """Nothing is under way here: a fetch runs in the same task as the copy."""
+        """A copy under way may end: its producer is fenced only when another has taken its source over."""
 
     async def on_assigned(self, partitions: set[TopicPartition]) -> None:
         """Fence whoever had these sources, and begin where that one's last transaction ended."""
+        self._assignment += 1
         await self._close_producers()
         consumer = self._consumer
         assert consumer is not None
@@ -143,14 +150,16 @@ class _Relay:
                 "max.request.size": str(4 * 1024 * 1024),
             }
             producer = BatchProducer(self._config.with_properties(properties))
+            self._started.append(producer)
             await producer.start()
-            self._producers[partition.topic] = producer
             committed = await consumer.committed(partition)
             position = self._members[partition.topic].since if committed is None else committed
             await consumer.seek(partition, position)
+            self._producers[partition.topic] = producer
 
     async def _close_producers(self) -> None:
-        producers, self._producers = list(self._producers.values()), {}
+        self._producers = {}
+        producers, self._started = self._started, []
         for producer in producers:
             with contextlib.suppress(TidegateError):
                 await producer.stop(1)
