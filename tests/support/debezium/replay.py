@@ -54,7 +54,7 @@ def replayed(server: PostgresServer, scenario: Scenario) -> dict[str, list[Any]]
     return topics
 
 
-def settled(task: Any, quiet: int = 3) -> list[RecordBatch]:
+def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
     """What comes until several polls in a row, once it streams, have nothing."""
     batches: list[RecordBatch] = []
     idle = 0
