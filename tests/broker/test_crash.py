@@ -57,7 +57,7 @@ class Load(threading.Thread):
             self.acknowledged[message.partition(), message.offset()] = int(message.value())
 
 
-@pytest.mark.parametrize("durability", ["disk", "page-cache"])
+@pytest.mark.parametrize("durability", ["disk", pytest.param("page-cache", marks=pytest.mark.proof)])
 def test_every_acknowledged_record_is_there_once_and_in_order(tmp_path: Path, durability: str) -> None:
     broker = TidegateBroker(tmp_path, {"acks.all.durability": durability, "log.segment.bytes": "1048576"})
     broker.start()

@@ -72,6 +72,7 @@ def pid_of_task_hosts(worker):
     return [line["pid"] for line in lines if line["event"] == "task host started"]
 
 
+@pytest.mark.proof
 def test_tasks_are_started_again_with_new_code_where_the_old_ones_stopped(worker, folder):
     other = {"connector.class": "org.toys.NumbersConnector", "topic": "toys", "pause.ms": "50", "total": "1000000"}
     worker.ask("POST", "/connectors", {"name": "other", "config": other}, expect=201)

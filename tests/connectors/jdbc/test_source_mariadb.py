@@ -148,6 +148,7 @@ def test_a_query_is_read_in_the_order_of_its_positions(place: Place) -> None:
     task.stop()
 
 
+@pytest.mark.proof
 def test_wide_values_are_bounded_in_bytes_and_longer_than_a_packet(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY, body longblob)")
     place.execute("INSERT INTO t SELECT seq, repeat(char(seq), 1000000) FROM seq_1_to_20")
@@ -176,6 +177,7 @@ def test_a_zero_date_is_refused_by_name_or_read_as_null(place: Place) -> None:
     task.stop()
 
 
+@pytest.mark.proof
 def test_several_tables_share_one_connection(place: Place) -> None:
     for name in ("a", "b"):
         place.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, body varchar(1000))")
@@ -188,6 +190,7 @@ def test_several_tables_share_one_connection(place: Place) -> None:
         assert ids == list(range(1, 9001))
 
 
+@pytest.mark.proof
 def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY, body varchar(2000))")
     place.execute("INSERT INTO t SELECT seq, repeat('x', 2000) FROM seq_1_to_30000")

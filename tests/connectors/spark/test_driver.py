@@ -125,6 +125,7 @@ def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights
     assert not list((tmp_path / "out").glob("part-*"))
 
 
+@pytest.mark.proof
 def test_a_driver_ends_when_it_is_idle(apache_kafka, flights, tmp_path):
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
     run(driver, make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"))
