@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-PYTEST := $(BIN)/python -m pytest -q --numprocesses=3 --dist=loadfile
+PYTEST := $(BIN)/python -m pytest -q --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
 # Keep bytecode even where the environment says not to: the processes that tests and demo start would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=

@@ -18,12 +18,20 @@ from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by th
 )
 from tests.support.leftovers import complaints, logs_left
 
-_LONG = ("tests/examples/", "tests/docs/", "tests/tidegate/", "tests/connectors/spark/", "tests/conformance/")
+_LONG = (
+    "tests/connectors/spark/",
+    "tests/examples/",
+    "tests/docs/",
+    "tests/tidegate/",
+    "tests/connect/test_recovery.py",
+    "tests/events/triggers/",
+    "tests/conformance/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long go first, so that no process is left with one of them when the other is done."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+    """Files that take long go first, so that no process is left with one of them when the others are done."""
+    items.sort(key=lambda item: next((n for n, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))
 
 
 _EVERYDAY_BYTES = 4_000_000
