@@ -114,6 +114,7 @@ def test_platform_events_flow_into_a_topic_and_out_of_one(platform, org):
     ]
 
 
+@pytest.mark.proof
 def test_a_refused_event_goes_to_the_dead_letter_queue_and_the_rest_go_on(platform, org):
     _, login = org
     properties = {key.replace(".", "__"): value for key, value in login.items()}

@@ -43,6 +43,7 @@ def standalone(tidegate_broker, tmp_path):
     process.stop()
 
 
+@pytest.mark.proof
 def test_connectors_of_files_run_and_their_offsets_outlive_the_worker(standalone, tmp_path):
     out, offsets = tmp_path / "out", tmp_path / "offsets"
     standalone.start()
