@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connect.api import (
@@ -55,25 +56,22 @@ def batches(
 
     Ends after ``timeout_s`` at the latest with what has come. Raises what the plugins raise.
     """
-    plugins, bench = _bench(connector, config)
-    if not issubclass(bench.connector_class, SourceConnector):
-        raise ConnectError(f"{bench.connector_class.__name__} is a sink: use write")
-    common = parse(CommonConfig, bench.properties)
-    policy = ErrorPolicy(common, bench.name, 0, threading.Event())
-    chain = TransformChain.configured(plugins, common, bench.properties)
     found: list[RecordBatch] = []
     count, until = 0, time.monotonic() + timeout_s
-    for number, properties in enumerate(bench.plan()):
-        with bench.task(properties, number) as running:
-            while (rows is None or count < rows) and time.monotonic() < until:
-                polled = running.task.poll()
-                if not polled and (rows is None or number + 1 < len(bench.plan())):
-                    break
-                for batch in polled:
-                    part = batch if rows is None else batch.slice(0, rows - count)
-                    count += len(part)
-                    found += chain.apply(part, policy.guarded)
-    chain.close()
+    with _bench(connector, config) as (bench, transformed):
+        if not issubclass(bench.connector_class, SourceConnector):
+            raise ConnectError(f"{bench.connector_class.__name__} is a sink: use write")
+        planned = bench.plan()
+        for number, properties in enumerate(planned):
+            with bench.task(properties, number) as running:
+                while (rows is None or count < rows) and time.monotonic() < until:
+                    polled = running.task.poll()
+                    if not polled and (rows is None or number + 1 < len(planned)):
+                        break
+                    for batch in polled:
+                        part = batch if rows is None else batch.slice(0, rows - count)
+                        count += len(part)
+                        found += transformed(part)
     return found
 
 
@@ -92,13 +90,9 @@ def write(
     """
     import pyarrow as pa
 
-    plugins, bench = _bench(connector, {"topics": topic, **config})
-    common = parse(CommonConfig, bench.properties)
-    policy = ErrorPolicy(common, bench.name, 0, threading.Event())
-    chain = TransformChain.configured(plugins, common, bench.properties)
     place = TopicPartition(topic, partition)
     now, done = time.time_ns() // 1_000_000, 0
-    with bench.sink(place) as running:
+    with _bench(connector, {"topics": topic, **config}) as (bench, transformed), bench.sink(place) as running:
         for batch in _rows_of(data, topic):
             offsets = pa.array(range(done, done + len(batch)), pa.int64())
             stamps = pa.array([now] * len(batch), pa.int64())
@@ -106,7 +100,7 @@ def write(
                 offsets=offsets, timestamps_ms=stamps, origin=Origin(*place), source_partition=None, source_offset=None
             )
             done += len(batch)
-            running.task.put(chain.apply(given, policy.guarded))
+            running.task.put(transformed(given))
             if running.context.errant:
                 record, error = running.context.errant[0]
                 raise ConnectError(f"the sink refused record {record.offset}: {error}") from error
@@ -114,14 +108,21 @@ def write(
         if running.task.pre_commit({place: done}).get(place) != done:
             raise ConnectError(f"{bench.connector_class.__name__} did not make all {done} rows safe")
         running.task.close([place])
-    chain.close()
     return done
 
 
-def _bench(connector: str | type[Connector[Any]], config: Mapping[str, str]) -> tuple[Any, Bench]:
+@contextmanager
+def _bench(
+    connector: str | type[Connector[Any]], config: Mapping[str, str]
+) -> Iterator[tuple[Bench, Callable[[RecordBatch], list[RecordBatch]]]]:
+    """The connector on a bench, and what its transforms make of a batch."""
     plugins = load_plugins()
     loaded = plugins.connector(connector).load() if isinstance(connector, str) else connector
-    return plugins, Bench(loaded, {name: str(value) for name, value in config.items()})
+    bench = Bench(loaded, {name: str(value) for name, value in config.items()})
+    common = parse(CommonConfig, bench.properties)
+    policy = ErrorPolicy(common, bench.name, 0, threading.Event())
+    with closing(TransformChain.configured(plugins, common, bench.properties)) as chain:
+        yield bench, lambda batch: chain.apply(batch, policy.guarded)
 
 
 def _rows_of(data: Any, topic: str) -> list[RecordBatch]:
