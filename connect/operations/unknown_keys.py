@@ -17,11 +17,7 @@ def unknown_keys(infos: ConfigInfos, given: Iterable[str]) -> Mapping[str, str |
 
     ``infos`` is the judgement of that configuration.
     """
-    known = {
-        name: None
-        for entry in infos.entries.values()
-        for name in (entry.key.name, *_old_names(entry.key.name, entry.key.aliases))
-    }
+    known = dict.fromkeys(name for entry in infos.entries.values() for name in (entry.key.name, *entry.key.aliases))
     names = list(known)
     found: dict[str, str | None] = {}
     for name in given:
@@ -29,14 +25,3 @@ def unknown_keys(infos: ConfigInfos, given: Iterable[str]) -> Mapping[str, str |
             near = difflib.get_close_matches(name, names, 1, _LIKENESS)
             found[name] = near[0] if near else None
     return found
-
-
-def _old_names(name: str, aliases: Iterable[str]) -> Iterable[str]:
-    """Other names of a key that stands behind a prefix, as ``transforms.alias.`` does, have the prefix too."""
-    for alias in aliases:
-        yield alias
-        prefix, dot, _ = name.partition(".")
-        while dot:
-            yield f"{prefix}.{alias}"
-            more, dot, _ = name[len(prefix) + 1 :].partition(".")
-            prefix = f"{prefix}.{more}"

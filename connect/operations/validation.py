@@ -88,6 +88,7 @@ class ConfigInfos:
             declared = replace(
                 result.key,
                 name=prefix + result.key.name,
+                aliases=tuple(prefix + alias for alias in result.key.aliases),
                 group=group or result.key.group,
                 width=result.key.width if result.key.group else "NONE",
                 display_name=result.key.display_name or result.key.name,
