@@ -6,13 +6,13 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import requests
-from requests.adapters import HTTPAdapter
 
 from connect.errors import RemoteError
+from tidegate.kit.requests_tls import TlsAdapter
 
 __all__ = ["PeerAnswer", "Peers", "resource"]
 
@@ -25,20 +25,6 @@ class PeerAnswer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
-
-
-class _WithContext(HTTPAdapter):
-    """Connects with a TLS context of our making."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
-        super().__init__()
-
-    def init_poolmanager(self, *arguments: Any, **settings: Any) -> None:
-        super().init_poolmanager(*arguments, ssl_context=self._context, **settings)
-
-    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """The context verifies."""
 
 
 class Peers:
@@ -61,7 +47,7 @@ class Peers:
                 # A proxy of the environment is for the outside world, not for the workers of one group.
                 session.trust_env = False
                 if self._tls is not None:
-                    session.mount("https://", _WithContext(self._tls))
+                    session.mount("https://", TlsAdapter(self._tls))
                 answer = session.request(
                     method,
                     f"{url}?{query}" if query else url,

@@ -16,35 +16,12 @@ from requests.auth import AuthBase
 
 from registry.client.config import RegistryClientConfig
 from registry.client.errors import Incompatible, NotFound, Refused, Unavailable
+from tidegate.kit.requests_tls import TlsAdapter
 
 __all__ = ["Transport"]
 
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
-
-
-class _TlsAdapter(HTTPAdapter):
-    """Connections with a TLS context of one's own: key stores and versions that ``verify`` cannot say."""
-
-    def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
-        self._context = context
-        super().__init__(**options)
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, ssl_context=self._context, assert_hostname=self._asserted(), **options)
-
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        return super().proxy_manager_for(proxy, ssl_context=self._context, **options)
-
-    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """The context has it all; requests would put its own authorities in place of the context's."""
-
-    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
-        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
-        return host, {"ssl_context": self._context, "cert_reqs": self._context.verify_mode}
-
-    def _asserted(self) -> bool | None:
-        return None if self._context.check_hostname else False
 
 
 class Transport:
@@ -77,7 +54,7 @@ class Transport:
         self._session.proxies.update(proxies or {})
         self._session.mount("http://", HTTPAdapter(pool_maxsize=16))
         self._session.mount(
-            "https://", HTTPAdapter(pool_maxsize=16) if tls is None else _TlsAdapter(tls, pool_maxsize=16)
+            "https://", HTTPAdapter(pool_maxsize=16) if tls is None else TlsAdapter(tls, pool_maxsize=16)
         )
 
     @classmethod

@@ -12,6 +12,7 @@ from requests.adapters import HTTPAdapter
 from starlette.types import Scope
 
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.requests_tls import TlsAdapter
 
 __all__ = ["Answer", "Forwarder", "NotAnswered", "NotSent"]
 
@@ -46,8 +47,9 @@ class Forwarder:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="forward")
         self._session = requests.Session()
         self._session.trust_env = False  # no proxies, no .netrc: the request goes on as it came
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter(tls))
+        connections: dict[str, Any] = {"pool_connections": 4, "pool_maxsize": _THREADS}  # as many as may ask at once
+        self._session.mount("http://", HTTPAdapter(**connections))
+        self._session.mount("https://", HTTPAdapter(**connections) if tls is None else TlsAdapter(tls, **connections))
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -86,16 +88,3 @@ class Forwarder:
             if name.lower() in _RELAYED
         ]
         return Answer(found.status_code, [*relayed, (b"content-length", b"%d" % len(content))], content)
-
-
-class _Adapter(HTTPAdapter):
-    """Connections kept for as many threads as there are; a registry's own TLS settings."""
-
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
-        self._tls = tls
-        super().__init__(pool_connections=4, pool_maxsize=_THREADS)
-
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        if self._tls is not None:
-            options["ssl_context"] = self._tls
-        super().init_poolmanager(*arguments, **options)

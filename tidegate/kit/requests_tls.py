@@ -1,0 +1,35 @@
+"""HTTPS of ``requests`` with a TLS context of one's own: key stores and versions that its ``verify`` cannot say."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+from requests.adapters import HTTPAdapter
+
+__all__ = ["TlsAdapter"]
+
+
+class TlsAdapter(HTTPAdapter):
+    """To be mounted at ``https://``; ``options`` are those of HTTPAdapter. The context alone decides whom to trust and whether
+    the certificate has to name the host."""
+
+    def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
+        self._context = context
+        super().__init__(**options)
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=self._context, assert_hostname=self._asserted(), **options)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        return super().proxy_manager_for(proxy, ssl_context=self._context, **options)
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """The context has it all; requests would put its own authorities in place of the context's."""
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        return host, {"ssl_context": self._context, "cert_reqs": self._context.verify_mode}
+
+    def _asserted(self) -> bool | None:
+        return None if self._context.check_hostname else False
