@@ -61,7 +61,8 @@ def test_the_other_goes_on_when_the_one_that_writes_stops(
         ]
         assert ids == [1, 2, 3, 4]
         # A registry that did not write reads the log a moment later.
-        wait_until(lambda: [client.get_subjects() for client in clients] == [["s0", "s1", "s2", "s3"]] * 2)
+        everything = [["s0", "s1", "s2", "s3"]] * 2
+        wait_until(lambda: [client.get_subjects() for client in clients] == everything, "both know every subject")
         log = registries[0].log.read_text()
         writer = next(n for n, one in enumerate(registries) if re.search(f"me=True.*{one.url}", log))
         registries[writer].end()
