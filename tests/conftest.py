@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.servers.fetch import folder
 from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by their names here
@@ -17,6 +18,17 @@ from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by th
     tidegate_broker,
 )
 from tests.support.leftovers import complaints, logs_left
+
+# Everyday runs give the same examples on every machine and do not mind a slow one (hypothesis' own profile for CI); the
+# long proofs draw new ones each time.
+settings.register_profile(
+    "long",
+    settings.get_profile("default"),
+    derandomize=False,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("long" if os.environ.get("TIDEGATE_PROOF") == "long" else "ci")
 
 _LONG = (
     "tests/connectors/spark/",

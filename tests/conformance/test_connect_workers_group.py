@@ -31,7 +31,6 @@ def answer(url: str, body: Any = None) -> Any:
 
 @pytest.mark.servers
 @pytest.mark.proof
-@pytest.mark.timeout(180)
 def test_two_workers_share_connectors_and_one_takes_over(tmp_path: Path, kafka_tools: Callable[..., str]) -> None:
     broker = TidegateBroker(tmp_path / "broker")
     settings = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500", "scheduled.rebalance.max.delay.ms": "0"}

@@ -13,7 +13,6 @@ import requests
 from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 
-pytestmark = pytest.mark.timeout(300)
 
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {

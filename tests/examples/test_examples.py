@@ -21,8 +21,6 @@ from tests.support.pages import ROOT, Shell, blocks, commands
 from tests.support.platform import running_platform
 from tidegate.kit.config import parse
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def follow(tmp_path: Path):

@@ -105,7 +105,7 @@ def differing(ours: dict[Any, Any], truth: dict[Any, Any]) -> list[Any]:
     return [len(wrong), *([] if not wrong else [str(row)[:300] for row in wrong[:3]])] if wrong else []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_tables_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None:
     seed = drawn_seed()
     dice = random.Random(seed)

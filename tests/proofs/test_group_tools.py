@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.proofs import effort
 from tests.servers.process import wait_until
 
-pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(1200)]
 
 Tool = Callable[..., str]
 

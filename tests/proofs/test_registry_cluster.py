@@ -17,9 +17,9 @@ import requests
 
 from tests.proofs import effort
 from tests.servers.kafka import KafkaBroker
+from tests.servers.process import free_ports
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.registries import RegistryProcess
-from tidegate.kit.addresses import free_ports
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(1800)]
 
@@ -88,7 +88,7 @@ def test_no_acknowledged_registration_is_lost_and_no_id_given_twice(request, kaf
     record_property("seed", seed)
     chance = random.Random(seed)
     name = f"proof-{seed}"
-    ports = free_ports(["127.0.0.1"] * REGISTRIES)
+    ports = free_ports(REGISTRIES)
     settings = [
         {
             "listeners": f"http://127.0.0.1:{port}",

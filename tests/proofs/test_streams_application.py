@@ -23,7 +23,7 @@ from tests.servers.kafka import KafkaBroker
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 
-pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(1200)]
 
 PARTITIONS = 4
 SETTINGS = {

@@ -23,10 +23,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
-from tests.servers.process import wait_until
+from tests.servers.process import free_ports, wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.registries import RegistryProcess
-from tidegate.kit.addresses import free_ports
 
 Start = Callable[..., RegistryProcess]
 
@@ -46,7 +45,7 @@ def start(kafka: Broker, tmp_path: Path) -> Iterator[Start]:
     """Starts registries on one topic of their own; each can be started again on it."""
     servers: list[RegistryProcess] = []
     topic = f"_schemas-{uuid.uuid4().hex[:8]}"
-    (port,) = free_ports(["127.0.0.1"])  # one that comes back at its address need not wait for its old session to end
+    (port,) = free_ports(1)  # one that comes back at its address need not wait for its old session to end
 
     def start_one(**more: str) -> RegistryProcess:
         settings = {

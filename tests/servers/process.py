@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import pwd
 import signal
-import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
+
+from tidegate.kit import addresses
 
 __all__ = ["ServerFailed", "ServerProcess", "free_ports", "as_user", "wait_until"]
 
@@ -21,13 +24,28 @@ class ServerFailed(Exception):
     """A server did not come up; the message ends with the last lines of its log."""
 
 
+_PORTS_FILE: Final = Path(tempfile.gettempdir()) / f"tidegate-test-ports-{os.geteuid()}"
+_ports_lock: IO[bytes] | None = None
+_ports: set[int] = set()
+
+
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that were free a moment ago, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
+    """Free loopback ports for servers that start later: until this process ends no other test process is given them."""
+    return [_claimed_port() for _ in range(count)]
+
+
+def _claimed_port() -> int:
+    """Byte n of the file is locked by the process whose port n is; a lock ends with its process."""
+    global _ports_lock  # noqa: PLW0603 - closing any descriptor of the file would end all its locks
+    _ports_lock = _ports_lock or _PORTS_FILE.open("ab")
+    while True:
+        (port,) = addresses.free_ports(["127.0.0.1"])
+        if port in _ports:
+            continue
+        with contextlib.suppress(BlockingIOError, PermissionError):  # POSIX names either for a lock that another holds
+            fcntl.lockf(_ports_lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            _ports.add(port)
+            return port
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60, pause_s: float = 0.02) -> None:

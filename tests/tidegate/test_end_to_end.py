@@ -10,7 +10,6 @@ from events.config import EventsConfig
 from tests.support.platform import running_platform, tidegate, until
 from tidegate.kit.config import parse
 
-pytestmark = pytest.mark.timeout(240)
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -13,8 +13,6 @@ from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
 from tidegate.platform import make_plan
 
-pytestmark = pytest.mark.timeout(180)
-
 
 def status(data):
     return json.loads(tidegate("status", "--data", data, "--json").stdout)

@@ -13,7 +13,6 @@ import pytest
 from tests.support.objects import read_file
 from tests.support.platform import running_platform, until
 
-pytestmark = pytest.mark.timeout(240)
 
 ROWS = 5000
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import random
 import socket
 from contextlib import ExitStack
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from tidegate.kit.errors import UsageError
 
@@ -36,13 +39,41 @@ def valid_address(value: Any) -> str | None:
 valid_address.valid = "HOST:PORT"  # type: ignore[attr-defined]
 
 
+_RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST: Final = 16384
+_TRIES: Final = 100
+
+
 def free_ports(hosts: list[str]) -> list[int]:
-    """A free TCP port for each host, all different; another process may take one before it is used."""
+    """A free TCP port for each host, all different, of those that the system gives nobody who asks for port 0 or connects.
+
+    So a server finds its port free when it comes to bind it, and again after a restart, unless another takes that very number.
+    """
     with ExitStack() as held:
-        sockets = []
+        ports: list[int] = []
         for host in hosts:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             sock = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            sock.bind((host, 0))
-            sockets.append(sock)
-        return [sock.getsockname()[1] for sock in sockets]
+            _bind_outside(sock, host, ports)
+            ports.append(sock.getsockname()[1])
+        return ports
+
+
+def _bind_outside(sock: socket.socket, host: str, taken: list[int]) -> None:
+    """Bind to any free port outside the system's own range; to one of the range where that leaves too few."""
+    try:
+        first_given = int(_RANGE_FILE.read_text().split()[0])
+    except OSError:  # not Linux; macOS and Windows begin at 49152
+        first_given = 32768
+    for _ in range(_TRIES if first_given - _LOWEST > 10 * _TRIES else 0):
+        port = random.randrange(_LOWEST, first_given)
+        if port in taken:
+            continue
+        try:
+            sock.bind((host, port))
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+        else:
+            return
+    sock.bind((host, 0))

@@ -351,7 +351,9 @@ FRAMES = st.one_of(
 
 
 @given(st.lists(FRAMES, min_size=1, max_size=6))
-@hypothesis_settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_no_sequence_of_frames_lets_a_stranger_in(doors: Doors, frames: list[bytes]) -> None:
     with connect(doors) as sock:
         try:

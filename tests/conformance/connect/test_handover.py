@@ -39,7 +39,6 @@ def position(url, name="source"):
 
 @pytest.mark.servers
 @pytest.mark.proof
-@pytest.mark.timeout(300)
 def test_connectors_states_and_offsets_are_handed_over_and_back(apache_kafka, tmp_path):
     settings = {"group.id": "handover", **TOPICS}
     theirs = KafkaConnect(tmp_path / "theirs", apache_kafka.bootstrap_servers, settings)

@@ -44,7 +44,6 @@ def put(url: str, name: str, config: dict[str, str]) -> None:
 
 @pytest.mark.servers
 @pytest.mark.proof
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("first", "protocol"),
     [

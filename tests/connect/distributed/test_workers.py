@@ -12,7 +12,6 @@ from tests.servers.process import wait_until
 from tests.support.cluster import WorkerCluster
 
 CROWD = "org.toys.CrowdConnector"
-pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(

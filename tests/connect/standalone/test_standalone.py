@@ -11,8 +11,6 @@ import requests
 from connect.standalone.java_map import load_map
 from tests.servers.process import ServerFailed, ServerProcess, free_ports, wait_until
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def standalone(tidegate_broker, tmp_path):

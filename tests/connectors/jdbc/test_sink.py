@@ -184,7 +184,9 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(puts=st.lists(changes, max_size=3))
 def test_any_sequence_of_changes_ends_as_a_dictionary_would(puts: list[Any], tmp_path_factory: Any) -> None:
     place = SqlitePlace(tmp_path_factory.mktemp("changes"))

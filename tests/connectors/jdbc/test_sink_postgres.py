@@ -156,7 +156,9 @@ _FIELDS: dict[str, tuple[Schema, Any]] = {
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     st.lists(st.fixed_dictionaries({name: st.none() | values for name, (_, values) in _FIELDS.items()}), max_size=20)
 )

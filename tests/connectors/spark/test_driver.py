@@ -17,7 +17,7 @@ from connectors.spark.client import SparkDriver
 from connectors.spark.driver import Input, Job
 from tests.support.platform import until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 OLD = {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}, {"name": "month", "type": "int"}]}
 NEW = OLD | {"fields": [*OLD["fields"], {"name": "carrier", "type": ["null", "string"], "default": None}]}

@@ -350,7 +350,9 @@ def test_many_subscribers_each_get_every_event(client: Client) -> None:
     assert got == [[f"m-{number}" for number in range(30)]] * 20
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     body=st.binary(max_size=300),
     method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe", "ManagedSubscribe"]),

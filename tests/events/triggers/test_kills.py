@@ -14,7 +14,7 @@ from tests.proofs import effort
 from tests.support.platform import running_platform, until
 from tidegate.kit.errors import TidegateError
 
-pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(1200)]
 
 TRIGGERS = """
 from events.triggers import trigger

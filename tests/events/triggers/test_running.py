@@ -17,7 +17,6 @@ from simple_salesforce import Salesforce
 from events.client import EventsClient
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 
-pytestmark = pytest.mark.timeout(180)
 
 TRIGGERS = """
 import json

@@ -15,11 +15,10 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from cryptography.x509.oid import NameOID
 
 from tests.servers.kafka import KafkaBroker
-from tests.servers.process import wait_until
+from tests.servers.process import free_ports, wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.certificates import Authority
 from tests.support.registries import RegistryProcess
-from tidegate.kit.addresses import free_ports
 
 pytestmark = pytest.mark.servers
 
@@ -51,7 +50,7 @@ def test_the_other_goes_on_when_the_one_that_writes_stops(
     request: pytest.FixtureRequest, kafka: str, tmp_path: Path
 ) -> None:
     common = shared(request.getfixturevalue(kafka))
-    ports = free_ports(["127.0.0.1"] * 2)
+    ports = free_ports(2)
     settings = [{**common, "listeners": f"http://127.0.0.1:{port}"} for port in ports]
 
     with running(tmp_path, settings) as registries, ExitStack() as stack:

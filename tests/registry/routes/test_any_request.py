@@ -80,7 +80,9 @@ def answering(client: TestClient) -> TestClient:
     return client
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(requests(), min_size=10, max_size=10))
 def test_no_request_is_answered_with_a_server_error(answering: TestClient, asked: list[tuple[str, str, bytes]]) -> None:
     for method, path, body in asked:
