@@ -63,7 +63,7 @@ def test_every_acknowledged_record_is_there_once_and_in_order(tmp_path: Path, du
     broker.start()
     try:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-        admin.create_topics([NewTopic("load", PARTITIONS)])["load"].result(30)
+        admin.create_topics([NewTopic("load", PARTITIONS)])["load"].result(60)
         load = Load(broker.bootstrap_servers, "load")
         load.start()
         for part in (1, 2, 3):

@@ -111,7 +111,7 @@ def test_metrics_count_what_happened(tmp_path: Path) -> None:
     with BrokerThread(settings(tmp_path)) as broker:
         write(broker.bootstrap_servers, "one")
         url = broker.addresses["broker-metrics"]
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             text = answer.read().decode()
         samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         assert float(samples['kafka_server_brokertopicmetrics_messagesinpersec{topic="t"}']) == 1
@@ -120,7 +120,7 @@ def test_metrics_count_what_happened(tmp_path: Path) -> None:
         assert float(samples['kafka_network_requestmetrics_totaltimems{request="Produce"}']) >= 1
         assert 'kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"}' in samples
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(url.replace("/metrics", "/other"), timeout=10)
+            urllib.request.urlopen(url.replace("/metrics", "/other"), timeout=60)
 
 
 def test_connections_above_the_limit_wait_for_room(tmp_path: Path) -> None:

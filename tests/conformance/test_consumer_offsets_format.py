@@ -42,7 +42,7 @@ def work_as_a_group(bootstrap_servers: str, group: str, instance_id: str | None 
     """Read and commit one record of a new topic as the member of a group; returns the topic. The member stays."""
     topic = f"format-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(60)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(topic, b"x")
     assert producer.flush(30) == 0
@@ -134,7 +134,7 @@ def test_only_offsets_of_committed_transactions_are_taken_over(apache_kafka: Any
     topic = f"txn-{uuid.uuid4().hex[:8]}"
     settings = {"bootstrap.servers": apache_kafka.bootstrap_servers}
     admin = AdminClient(settings)
-    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(60)
     producer = Producer({**settings, "transactional.id": topic})
     producer.init_transactions(30)
     consumer = Consumer({**settings, "group.id": topic})
@@ -194,11 +194,11 @@ def test_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
         broker.start()
         for group, expected in (("simple", 199), ("killed", 1)):
             reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
-            (found,) = reader.committed([TopicPartition(topic, 0)], timeout=30)
+            (found,) = reader.committed([TopicPartition(topic, 0)], timeout=60)
             assert found.offset == expected
             reader.close()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        described = admin.describe_consumer_groups(["killed"])["killed"].result(30)
+        described = admin.describe_consumer_groups(["killed"])["killed"].result(60)
         assert [member.group_instance_id for member in described.members] == ["instance"]
         consumer.close()
     finally:

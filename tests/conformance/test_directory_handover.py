@@ -71,14 +71,14 @@ def test_a_directory_with_a_snapshot_opens_with_all_that_is_in_it(kafka: KafkaBr
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for number in range(6):
         name = f"t{number}"
-        admin.create_topics([NewTopic(name, 1 + number, 1, config={"retention.ms": f"{number}00000"})])[name].result(30)
+        admin.create_topics([NewTopic(name, 1 + number, 1, config={"retention.ms": f"{number}00000"})])[name].result(60)
     kafka_tool(
         "kafka-configs", "--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "users",
         "--entity-name", "alice", "--add-config", "producer_byte_rate=1048576",
     )  # fmt: skip
     mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     (done,) = admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", mechanism, b"secret")]).values()
-    done.result(30)
+    done.result(60)
     produce(kafka, range(100))
     assert take(kafka, 40) == [b"%d" % value for value in range(40)]
     kafka.stop()
@@ -93,12 +93,12 @@ def test_a_directory_with_a_snapshot_opens_with_all_that_is_in_it(kafka: KafkaBr
     ours.start()
     try:
         admin = AdminClient({"bootstrap.servers": ours.bootstrap_servers})
-        topics = admin.list_topics(timeout=30).topics
+        topics = admin.list_topics(timeout=60).topics
         assert {name: len(topics[name].partitions) for name in topics if name.startswith("t")} == {
             f"t{number}": 1 + number for number in range(6)
         }
         (asked,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t3")]).values()
-        assert asked.result(30)["retention.ms"].value == "300000"
+        assert asked.result(60)["retention.ms"].value == "300000"
         assert take(ours, 40) == [b"%d" % value for value in range(80, 120)]
         produce(ours, range(200, 210))
         said = kafka_tool(

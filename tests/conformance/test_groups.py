@@ -31,7 +31,7 @@ def admin(bootstrap_servers: str) -> AdminClient:
 def topic(bootstrap_servers: str, admin: AdminClient) -> str:
     """A topic of four partitions with fifty records in each, whose values are their numbers."""
     name = f"groups-{uuid.uuid4().hex[:8]}"
-    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
+    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(60)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(RECORDS):
         producer.produce(name, str(number).encode(), partition=number % PARTITIONS)
@@ -101,7 +101,7 @@ def poll_until(readers: list[Reader], condition: Callable[[], bool], what: str) 
             one.poll()
         return condition()
 
-    wait_until(turn, what, timeout_s=40, pause_s=0)
+    wait_until(turn, what, pause_s=0)
 
 
 def shared(*readers: Reader) -> bool:
@@ -187,7 +187,7 @@ def test_members_of_different_clients_work_together(
             values.extend(int(record.value) for record in records)
         return len(ours.assigned) == len(other.assignment()) == PARTITIONS // 2 and len(values) >= RECORDS // 2
 
-    wait_until(turn, "kafka-python has half", timeout_s=40, pause_s=0)
+    wait_until(turn, "kafka-python has half", pause_s=0)
     other.commit()
     other.close()
     poll_until([ours], lambda: shared(ours), "confluent-kafka has it all again")
@@ -199,24 +199,24 @@ def test_groups_can_be_looked_at_and_changed(
     one = reader(client_id="looked-at")
     poll_until([one], lambda: len(one.values) == RECORDS, "all was read")
     one.commit()
-    described = admin.describe_consumer_groups([group])[group].result(30)
+    described = admin.describe_consumer_groups([group])[group].result(60)
     assert described.state.name == "STABLE"
     assert described.partition_assignor == "range"
     (member,) = described.members
     assert member.client_id == "looked-at"
     assert {where.partition for where in member.assignment.topic_partitions} == set(range(PARTITIONS))
-    listed = {one.group_id: one for one in admin.list_consumer_groups().result(30).valid}
+    listed = {one.group_id: one for one in admin.list_consumer_groups().result(60).valid}
     assert listed[group].state.name == "STABLE"
     with pytest.raises(KafkaException, match="(?i)non.?empty|not empty"):
-        admin.delete_consumer_groups([group])[group].result(30)
+        admin.delete_consumer_groups([group])[group].result(60)
     one.consumer.close()
     changed = GroupOffsets(group, [TopicPartition(topic, 0, 7)])
-    admin.alter_consumer_group_offsets([changed])[group].result(30)
-    found = admin.list_consumer_group_offsets([GroupOffsets(group)])[group].result(30)
+    admin.alter_consumer_group_offsets([changed])[group].result(60)
+    found = admin.list_consumer_group_offsets([GroupOffsets(group)])[group].result(60)
     offsets = {where.partition: where.offset for where in found.topic_partitions}
     assert offsets == {0: 7, 1: 50, 2: 50, 3: 50}
-    admin.delete_consumer_groups([group])[group].result(30)
-    assert group not in {one.group_id for one in admin.list_consumer_groups().result(30).valid}
+    admin.delete_consumer_groups([group])[group].result(60)
+    assert group not in {one.group_id for one in admin.list_consumer_groups().result(60).valid}
 
 
 @pytest.mark.servers

@@ -77,7 +77,7 @@ def consume(kafka: KafkaBroker) -> list[tuple[Any, Any]]:
 
 def test_a_partition_goes_to_us_and_back_with_every_record(kafka: KafkaBroker, tmp_path: Path) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config={"segment.bytes": "1048576"})])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config={"segment.bytes": "1048576"})])[TOPIC].result(60)
     expected = []
     for codec in CODECS:
         expected += produce(kafka, codec, 1500, **{"compression.type": codec})

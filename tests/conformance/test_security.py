@@ -109,12 +109,12 @@ def set_password(bootstrap_servers: str) -> None:
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         change = UserScramCredentialUpsertion("tide", ScramCredentialInfo(mechanism, 4096), b"gate", b"salt")
         for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(30)
+            future.result(60)
     wanted = {(ScramMechanism.SCRAM_SHA_256, 4096), (ScramMechanism.SCRAM_SHA_512, 4096)}
 
     def known() -> bool:
         try:
-            told = admin.describe_user_scram_credentials(["tide"])["tide"].result(30)
+            told = admin.describe_user_scram_credentials(["tide"])["tide"].result(60)
         except KafkaException:
             return False  # Apache Kafka's brokers hear of it some time after its controller
         return {(one.mechanism, one.iterations) for one in told.scram_credential_infos} == wanted

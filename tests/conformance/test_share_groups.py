@@ -62,7 +62,7 @@ def configure(bootstrap_servers: str, group: str, **settings: str) -> None:
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for future in admin.incremental_alter_configs([resource]).values():
-        future.result(30)
+        future.result(60)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def topic(bootstrap_servers: str) -> str:
 def new_topic(bootstrap_servers: str) -> str:
     name = f"share-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1)])[name].result(60)
     return name
 
 
@@ -122,7 +122,7 @@ def values(messages: list[Message]) -> list[int]:
 
 
 def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline, "it did not come to that"
 

@@ -37,7 +37,7 @@ def ours(tmp_path: Path) -> Iterator[TidegateBroker]:
 def make_topic(broker: Any, partitions: int = 2) -> str:
     topic = f"txn-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(60)
     return topic
 
 
@@ -208,7 +208,7 @@ def test_transactions_outlive_a_kill(tmp_path: Path) -> None:
         expected = [str(number) for number in range(20) if number % 3 != 2]
         for partition in (0, 1):
             assert committed(broker, topic, partition) == [*expected, "kept", "after"]
-        (offset,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        (offset,) = consumer.committed([TopicPartition(topic, 0)], timeout=60)
         assert offset.offset == 7
         broker.kill()
         broker.start()

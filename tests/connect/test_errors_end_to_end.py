@@ -145,12 +145,12 @@ def test_metrics_count_what_was_left_out(worker, name, tmp_path):
     config = {**BASE, "topics": name, "file": str(tmp_path / "out"), "errors.tolerance": "all"}
     worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
     line = f'kafka_connect_task_error_total_records_skipped{{connector="{name}",task="0"}} 1.0'
-    wait_until(lambda: line in requests.get(f"{worker.url}/metrics", timeout=10).text, "the counter")
+    wait_until(lambda: line in requests.get(f"{worker.url}/metrics", timeout=60).text, "the counter")
     numbers = {"connector.class": "org.toys.NumbersConnector", "topic": f"{name}-numbers", "total": "50", "batch": "10"}
     worker.ask("POST", "/connectors", {"name": f"{name}-n", "config": numbers}, expect=201)
     written = f'kafka_connect_source_task_source_record_write_total{{connector="{name}-n",task="0"}} 50.0'
-    wait_until(lambda: written in requests.get(f"{worker.url}/metrics", timeout=10).text, "50 records")
-    text = requests.get(f"{worker.url}/metrics", timeout=10).text
+    wait_until(lambda: written in requests.get(f"{worker.url}/metrics", timeout=60).text, "50 records")
+    text = requests.get(f"{worker.url}/metrics", timeout=60).text
     shown = {sample.partition("{")[0].partition(" ")[0] for sample in text.splitlines()}
     assert set(DASHBOARDS.read_text().split()) - shown == set()
     assert f'kafka_connect_connector_status{{connector="{name}",status="running"}} 1.0' in text

@@ -102,8 +102,8 @@ def test_pages_and_headers(workers, authority):
 def test_levels_of_loggers_have_an_address_of_their_own(workers, authority):
     assert ask(workers[0], "GET", "/admin/loggers", authority=authority).status_code == 404
     admin = json.loads(workers[0]._ready.read_text())["addresses"]["connect-admin"]
-    assert requests.get(f"{admin}/admin/loggers/root", auth=("alice", "secret"), timeout=30).json()["level"] == "INFO"
-    assert requests.get(f"{admin}/connectors", auth=("alice", "secret"), timeout=30).status_code == 404
+    assert requests.get(f"{admin}/admin/loggers/root", auth=("alice", "secret"), timeout=60).json()["level"] == "INFO"
+    assert requests.get(f"{admin}/connectors", auth=("alice", "secret"), timeout=60).status_code == 404
 
 
 def worker_config(**keys):

@@ -81,7 +81,7 @@ def test_a_host_that_does_not_answer_is_replaced(worker):
     worker.wait_for(name, connector="RUNNING", task0="RUNNING")
     (before,) = hosts(worker)
     os.kill(before, signal.SIGSTOP)
-    wait_until(lambda: before not in hosts(worker), "the host replaced", 30)
+    wait_until(lambda: before not in hosts(worker), "the host replaced")
     worker.wait_for(name, connector="RUNNING", task0="RUNNING")
     worker.ask("DELETE", f"/connectors/{name}", expect=204)
 
@@ -92,7 +92,7 @@ def test_a_host_that_takes_too_much_memory_is_replaced(worker):
     worker.wait_for(other, connector="RUNNING", task0="RUNNING")
     before = hosts(worker)
     name = named(worker, connector_class=NUMBERS, leak_bytes=str(450 * 1024 * 1024))
-    wait_until(lambda: not before & hosts(worker), "the host replaced", 30)
+    wait_until(lambda: not before & hosts(worker), "the host replaced")
     worker.ask("DELETE", f"/connectors/{name}", expect=204)
     worker.wait_for(other, connector="RUNNING", task0="RUNNING")
 

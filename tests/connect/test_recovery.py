@@ -51,7 +51,7 @@ def test_a_worker_killed_in_mid_work_loses_nothing(worker, tmp_path):
     wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 3000, "the source in mid-work")
     children = hosts(worker)
     worker.kill()
-    psutil.wait_procs(children, timeout=10)
+    psutil.wait_procs(children, timeout=60)
     assert not any(child.is_running() for child in children), "task hosts outlived their worker"
     worker.start()
     wait_until(lambda: committed(worker, f"{name}-numbers") == 3000, "the source at its end")

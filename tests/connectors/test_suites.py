@@ -197,9 +197,9 @@ class TestHdfsSink(SinkSuite):
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         base = f"{self.http_url}/webhdfs/v1/{properties['topics.dir']}/{self.topic}/partition=0"
         found = []
-        with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=20) as response:
+        with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=60) as response:
             names = [each["pathSuffix"] for each in json.load(response)["FileStatuses"]["FileStatus"]]
         for name in names:
-            with urllib.request.urlopen(f"{base}/{name.replace('+', '%2B')}?op=OPEN", timeout=20) as content:
+            with urllib.request.urlopen(f"{base}/{name.replace('+', '%2B')}?op=OPEN", timeout=60) as content:
                 found += [record["id"] for record in fastavro.reader(content)]
         return found

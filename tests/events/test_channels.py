@@ -48,7 +48,7 @@ class Org:
         self.headers = {"Authorization": f"Bearer {service.token()}"}
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        answer = requests.request(method, f"{self.base}/{path}", json=body, headers=self.headers, timeout=15)
+        answer = requests.request(method, f"{self.base}/{path}", json=body, headers=self.headers, timeout=60)
         return answer.status_code, answer.json() if answer.content else None
 
     def channel(self, **more: str) -> str:
@@ -86,7 +86,7 @@ SHIPPED, RETURNED = "Order_Shipped__e", "Order_Returned__e"
 
 def receive(client: Bayeux, count: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while len(found) < count and time.monotonic() < until:
         found += [message for message in client.connect(1000) if "data" in message]
     return found

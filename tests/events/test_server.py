@@ -56,7 +56,7 @@ def running_registry(bootstrap_servers: str) -> Iterator[str]:
     try:
         yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(60)["registry"]
     finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -108,7 +108,7 @@ class Follower:
 
     def receive(self, count: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(found) < count and time.monotonic() < deadline:
             connect = {"channel": "/meta/connect", "clientId": self._id, "connectionType": "long-polling"}
             found += [m["data"] for m in self._send(connect | {"advice": {"timeout": 1000}}) if "data" in m]
@@ -137,7 +137,7 @@ def test_a_definition_lands_in_the_registry_and_its_events_are_an_ordinary_avro_
         consumer.subscribe([name])
         decode = AvroDeserializer(registry)
         found = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(found) < 2 and time.monotonic() < deadline:
             message = consumer.poll(1)
             if message is not None and message.error() is None:
@@ -202,7 +202,7 @@ def test_a_topic_with_several_partitions_is_refused_by_name(
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": apache_kafka.bootstrap_servers})
-    admin.create_topics([NewTopic("Wide__e", 3, 1)])["Wide__e"].result(30)
+    admin.create_topics([NewTopic("Wide__e", 3, 1)])["Wide__e"].result(60)
     with start(apache_kafka, registry_url, tmp_path) as service:
         answer = define(service, "Wide__e")
     assert (answer.status_code, answer.json()[0]["errorCode"]) == (409, "TOPIC_UNFIT")
@@ -229,12 +229,12 @@ def test_no_acknowledged_event_is_lost_when_the_broker_is_killed(tmp_path: Path)
                         assert answer.json()[0]["errorCode"] == "SERVER_UNAVAILABLE"
                     if number == 20:
                         killed.set()
-                        revived.wait(30)
+                        revived.wait(60)
 
             killed, revived = threading.Event(), threading.Event()
             publishing = threading.Thread(target=publisher)
             publishing.start()
-            assert killed.wait(30)
+            assert killed.wait(60)
             kafka.kill()
             revived.set()
             kafka.start()

@@ -19,7 +19,7 @@ def shake_hands(files: TlsFiles, ca: Path, name: str) -> None:
         serving = threading.Thread(target=lambda: server.wrap_socket(ours, server_side=True).close())
         serving.start()
         client.wrap_socket(theirs, server_hostname=name).close()
-        serving.join(10)
+        serving.join(60)
 
 
 def test_clients_that_trust_the_authority_trust_the_server(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Source:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self.resting.wait(30)
+            self.resting.wait(60)
             try:
                 self._work.step()
                 self.rounds += 1
@@ -62,7 +62,7 @@ class Source:
         self._stopping.set()
         self.resting.set()
         if self._thread.is_alive():
-            self._thread.join(30)
+            self._thread.join(60)
         self._work.close()
 
     def table(self, name: str, key: tuple[str, ...]) -> dict[Any, Any]:

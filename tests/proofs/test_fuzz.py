@@ -66,7 +66,7 @@ class Witness(threading.Thread):
         while not self.over.is_set():
             self._send()
             self._receive(0.02)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while len(self.received) < self.sent and time.monotonic() < end:
             self._receive(0.2)
         self._consumer.close()
@@ -197,10 +197,10 @@ def made_topics(bootstrap_servers: str) -> Names:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     wanted = [NewTopic(name, 2, 1, config=config) for name, config in TOPICS.items()]
     for future in admin.create_topics([*wanted, NewTopic("witness", 1, 1)]).values():
-        future.result(30)
+        future.result(60)
     ids = []
     for name in TOPICS:
-        described = admin.describe_topics(_collection([name]))[name].result(30)
+        described = admin.describe_topics(_collection([name]))[name].result(60)
         text = str(described.topic_id)
         ids.append(_uuid(text))
     return Names(tuple(TOPICS), tuple(ids))

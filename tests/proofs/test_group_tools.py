@@ -27,7 +27,7 @@ def bootstrap_servers(request: pytest.FixtureRequest) -> str:
 def topic(bootstrap_servers: str) -> str:
     name = f"tools-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    admin.create_topics([NewTopic(name, 2)])[name].result(30)
+    admin.create_topics([NewTopic(name, 2)])[name].result(60)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(10):
         producer.produce(name, str(number).encode(), partition=number % 2)

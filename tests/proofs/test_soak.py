@@ -106,7 +106,7 @@ def test_a_group_keeps_up_and_memory_stays_flat(tmp_path: Path, record_property:
 
     try:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic("soak", PARTITIONS, 1)])["soak"].result(30)
+        admin.create_topics([NewTopic("soak", PARTITIONS, 1)])["soak"].result(60)
         total = RATE * SECONDS
         consumers = [client(_CONSUME, total, PARTITIONS) for _ in range(CONSUMERS)]
         for one in consumers:
@@ -156,5 +156,5 @@ def lag(admin: AdminClient) -> int:
 
     ends = admin.list_offsets({TopicPartition("soak", n): OffsetSpec.latest() for n in range(PARTITIONS)})
     [group] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("soak")]).values()
-    done = {one.partition: max(one.offset, 0) for one in group.result(30).topic_partitions or ()}
-    return sum(future.result(30).offset - done.get(where.partition, 0) for where, future in ends.items())
+    done = {one.partition: max(one.offset, 0) for one in group.result(60).topic_partitions or ()}
+    return sum(future.result(60).offset - done.get(where.partition, 0) for where, future in ends.items())

@@ -57,7 +57,7 @@ class Application:
         quiet = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
         self.admin = AdminClient(quiet)
         for made in self.admin.create_topics([NewTopic("lines", PARTITIONS), NewTopic("counts", 1)]).values():
-            made.result(30)
+            made.result(60)
         self._producer = Producer(quiet)
         self._consumer = Consumer({**quiet, "group.id": "reader", "auto.offset.reset": "earliest"})
         self._consumer.subscribe(["counts"])
@@ -123,7 +123,7 @@ def test_words_are_counted_while_instances_come_and_go(
         application.say(100)
         application.counted()
         wait_until(lambda: len(members()) == 1, "one instance is left", timeout_s=60)
-        topics = set(application.admin.list_topics(timeout=30).topics)
+        topics = set(application.admin.list_topics(timeout=60).topics)
         store = "words-KSTREAM-AGGREGATE-STATE-STORE-0000000003"
         assert topics >= {f"{store}-changelog", f"{store}-repartition"}
     finally:

@@ -215,23 +215,23 @@ def test_it_waits_for_a_broker_and_refuses_writes_without_one(make: Callable[[Pa
         broker.start()
         url = server.url
         body = {"schema": '"string"'}
-        assert requests.post(f"{url}/subjects/s/versions", json=body, timeout=30).json()["id"] == 1
+        assert requests.post(f"{url}/subjects/s/versions", json=body, timeout=60).json()["id"] == 1
         broker.kill()
-        answer = requests.post(f"{url}/subjects/t/versions", json=body, timeout=30)
+        answer = requests.post(f"{url}/subjects/t/versions", json=body, timeout=60)
         assert answer.status_code == 500
         assert answer.json()["error_code"] in (50001, 50002, 50004)
-        assert requests.get(f"{url}/schemas/ids/1", timeout=30).status_code == 200
+        assert requests.get(f"{url}/schemas/ids/1", timeout=60).status_code == 200
         broker.start()
         wait_until(lambda: _registers(url, body), "writes to work again")
-        assert requests.get(f"{url}/subjects", timeout=30).json() == ["s", "t"]
-        assert requests.get(f"{url}/subjects/t/versions", timeout=30).json() == [1]
+        assert requests.get(f"{url}/subjects", timeout=60).json() == ["s", "t"]
+        assert requests.get(f"{url}/subjects/t/versions", timeout=60).json() == [1]
     finally:
         server.end(signal.SIGKILL)
         broker.stop()
 
 
 def _registers(url: str, body: dict[str, Any]) -> bool:
-    return requests.post(f"{url}/subjects/t/versions", json=body, timeout=30).status_code == 200
+    return requests.post(f"{url}/subjects/t/versions", json=body, timeout=60).status_code == 200
 
 
 @pytest.mark.servers

@@ -53,7 +53,7 @@ class BrokerThread:
         self._loop.close()
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     @property
     def bootstrap_servers(self) -> str:

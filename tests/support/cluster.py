@@ -43,7 +43,7 @@ class WorkerCluster:
     def start(self) -> None:
         for worker in self.workers:
             worker.start()
-        wait_until(lambda: len(self.members()) == len(self.workers), "all workers in the group", 30)
+        wait_until(lambda: len(self.members()) == len(self.workers), "all workers in the group")
 
     def stop(self) -> None:
         for worker in self.workers:
@@ -61,13 +61,13 @@ class WorkerCluster:
 
     def running(self, name: str, at: ConnectWorker | None = None) -> Counter[str]:
         """How many tasks of a connector run on each worker."""
-        answer = requests.get(f"{(at or self.workers[0]).url}/connectors/{name}/status", timeout=30)
+        answer = requests.get(f"{(at or self.workers[0]).url}/connectors/{name}/status", timeout=60)
         shown: dict[str, Any] = answer.json() if answer.ok else {"tasks": []}
         return Counter(task["worker_id"] for task in shown["tasks"] if task["state"] == "RUNNING")
 
     def places(self, name: str, at: ConnectWorker | None = None) -> dict[int, str]:
         """The worker of each running task."""
-        answer = requests.get(f"{(at or self.workers[0]).url}/connectors/{name}/status", timeout=30)
+        answer = requests.get(f"{(at or self.workers[0]).url}/connectors/{name}/status", timeout=60)
         shown: dict[str, Any] = answer.json() if answer.ok else {"tasks": []}
         return {task["id"]: task["worker_id"] for task in shown["tasks"] if task["state"] == "RUNNING"}
 

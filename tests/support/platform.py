@@ -67,7 +67,7 @@ class RunningPlatform:
         until(lambda: self.runs(name), f"connector {name} running")
 
     def runs(self, name: str) -> bool:
-        status = requests.get(f"{self.addresses['connect']}/connectors/{name}/status", timeout=30)
+        status = requests.get(f"{self.addresses['connect']}/connectors/{name}/status", timeout=60)
         if status.status_code != 200:
             return False
         body = status.json()

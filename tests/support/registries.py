@@ -44,4 +44,4 @@ class RegistryProcess:
         if self.process.poll() is None:
             self.process.send_signal(number)
             self.process.send_signal(signal.SIGCONT)
-        return self.process.wait(30)
+        return self.process.wait(60)

@@ -24,13 +24,13 @@ class RegistryThread:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(30)
+        self._thread.join(60)
 
     async def _run(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()

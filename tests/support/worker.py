@@ -66,7 +66,7 @@ class ConnectWorker:
         return str(json.loads(self._ready.read_text())["addresses"]["connect"])
 
     def ask(self, method: str, path: str, body: Any = None, expect: int | None = None) -> Any:
-        answer = requests.request(method, self.url + path, json=body, timeout=30)
+        answer = requests.request(method, self.url + path, json=body, timeout=60)
         if expect is not None:
             assert answer.status_code == expect, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
@@ -77,7 +77,7 @@ class ConnectWorker:
 
     def state(self, name: str) -> dict[str, Any]:
         """States by part: ``connector``, 0, 1...; nothing while there is no status."""
-        answer = requests.get(f"{self.url}/connectors/{name}/status", timeout=30)
+        answer = requests.get(f"{self.url}/connectors/{name}/status", timeout=60)
         if answer.status_code == 404:
             return {}
         shown = answer.json()
@@ -87,9 +87,9 @@ class ConnectWorker:
         """Wait until the connector and its tasks (``task0="RUNNING"``) are in these states."""
         wanted = {int(k.removeprefix("task")) if k.startswith("task") else k: v for k, v in states.items()}
         try:
-            wait_until(lambda: self.state(name) == wanted, f"{name} {states}", 30)
+            wait_until(lambda: self.state(name) == wanted, f"{name} {states}")
         except TimeoutError as error:
-            shown = requests.get(f"{self.url}/connectors/{name}/status", timeout=30).text
+            shown = requests.get(f"{self.url}/connectors/{name}/status", timeout=60).text
             raise AssertionError(f"{error}; it is {shown}") from None
 
 

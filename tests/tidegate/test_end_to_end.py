@@ -45,7 +45,7 @@ def org(platform):
     session.trust_env, session.verify = False, ca
     form = {"grant_type": "password", "username": access.user, "password": access.password.reveal()}
     form |= {"client_id": access.client_id, "client_secret": access.client_secret.reveal()}
-    token = session.post(f"{url}/services/oauth2/token", data=form, timeout=30).json()["access_token"]
+    token = session.post(f"{url}/services/oauth2/token", data=form, timeout=60).json()["access_token"]
     with session:
         yield Salesforce(session_id=token, instance_url=url, session=session), login
 

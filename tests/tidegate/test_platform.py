@@ -28,15 +28,15 @@ def data(tmp_path_factory):
 
 def test_every_face_answers_and_says_its_address(data):
     addresses = status(data)["addresses"]
-    assert requests.get(f"{addresses['registry']}/subjects", timeout=10).json() == []
-    assert requests.get(addresses["connect"], timeout=10).json()["version"]
-    assert requests.get(f"{addresses['events']}/services/data", timeout=10).ok
+    assert requests.get(f"{addresses['registry']}/subjects", timeout=60).json() == []
+    assert requests.get(addresses["connect"], timeout=60).json()["version"]
+    assert requests.get(f"{addresses['events']}/services/data", timeout=60).ok
     tls = requests.Session()
     tls.trust_env = False
-    assert tls.get(f"{addresses['events-tls']}/services/data", timeout=10, verify=addresses["ca"]).ok
+    assert tls.get(f"{addresses['events-tls']}/services/data", timeout=60, verify=addresses["ca"]).ok
     for face in ("registry", "connect", "events"):
-        assert "http_requests_total" in requests.get(f"{addresses[face]}/metrics", timeout=10).text
-    assert "tidegate_broker" in requests.get(addresses["broker-metrics"], timeout=10).text
+        assert "http_requests_total" in requests.get(f"{addresses[face]}/metrics", timeout=60).text
+    assert "tidegate_broker" in requests.get(addresses["broker-metrics"], timeout=60).text
 
 
 def test_the_platform_is_small_and_loads_no_heavy_library(data):

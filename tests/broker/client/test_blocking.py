@@ -25,9 +25,9 @@ def topic(config: ClientConfig, name: Callable[[], str]) -> str:
 def test_batches_and_records_go_out_and_come_in(config: ClientConfig, topic: str) -> None:
     with BatchProducer(config) as producer, BatchConsumer(config) as consumer, Admin(config) as admin:
         (batch,) = encode_batches(None, pa.array([b"a", b"b"]))
-        assert producer.send_batch(topic, 0, batch).result(30).offset == 0
+        assert producer.send_batch(topic, 0, batch).result(60).offset == 0
         assert producer.send(topic, b"k", b"c", partition=0).offset == 2
-        assert producer.enqueue(topic, None, b"d", partition=0).result(30).offset == 3
+        assert producer.enqueue(topic, None, b"d", partition=0).result(60).offset == 3
         assert admin.end_offsets([TopicPartition(topic, 0)]) == {(topic, 0): 4}
         consumer.assign([(topic, 0)])
         consumer.seek((topic, 0), 1)

@@ -14,13 +14,13 @@ def test_changes_are_seen_at_once(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 
         def topics() -> dict[str, int]:
-            return {name: len(one.partitions) for name, one in admin.list_topics(timeout=30).topics.items()}
+            return {name: len(one.partitions) for name, one in admin.list_topics(timeout=60).topics.items()}
 
         assert topics() == {}
-        admin.create_topics([NewTopic("a", 2)])["a"].result(30)
+        admin.create_topics([NewTopic("a", 2)])["a"].result(60)
         assert topics() == topics() == {"a": 2}
-        admin.create_partitions([NewPartitions("a", 3)])["a"].result(30)
-        admin.create_topics([NewTopic("b", 1)])["b"].result(30)
+        admin.create_partitions([NewPartitions("a", 3)])["a"].result(60)
+        admin.create_topics([NewTopic("b", 1)])["b"].result(60)
         assert topics() == {"a": 3, "b": 1}
-        admin.delete_topics(["a"])["a"].result(30)
+        admin.delete_topics(["a"])["a"].result(60)
         assert topics() == {"b": 1}

@@ -34,7 +34,7 @@ Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scrape(broker: BrokerThread) -> Samples:
-    with urllib.request.urlopen(broker.addresses["broker-metrics"], timeout=10) as answer:
+    with urllib.request.urlopen(broker.addresses["broker-metrics"], timeout=60) as answer:
         text = str(answer.read(), "utf-8")
     found: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
     for family in text_string_to_metric_families(text):

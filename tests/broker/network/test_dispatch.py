@@ -49,7 +49,7 @@ def broker(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.M
 
 
 def scrape(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read(), "utf-8")
 
 

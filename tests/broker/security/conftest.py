@@ -140,7 +140,7 @@ def set_passwords(bootstrap_servers: str) -> None:
             USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode(), b"salt of a user"
         )
         for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(30)
+            future.result(60)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_confluent_kafka(doors: Doors, topic: Callable[[], str], listener: str, 
     config = confluent(doors, listener, mechanism)
     round_trip(config, topic())
     admin = AdminClient(config)
-    assert admin.list_topics(timeout=10).topics
+    assert admin.list_topics(timeout=60).topics
     wait_until(lambda: doors.seen().get(listener) == f"User:{USER}", "the principal")
 
 
@@ -79,7 +79,7 @@ def test_a_wrong_password_is_told_as_such(doors: Doors, mechanism: str) -> None:
 def test_tls_alone_leaves_clients_anonymous(doors: Doors, topic: Callable[[], str]) -> None:
     round_trip(confluent(doors, "SSL", None), topic())
     admin = AdminClient(confluent(doors, "SSL", None))
-    admin.list_topics(timeout=10)
+    admin.list_topics(timeout=60)
     wait_until(lambda: doors.seen().get("SSL") == "User:ANONYMOUS", "the principal")
 
 
@@ -88,7 +88,7 @@ def test_a_client_certificate_is_a_principal(doors: Doors, topic: Callable[[], s
     config = {**confluent(doors, "MUTUAL", None), **own}
     round_trip(config, topic())
     admin = AdminClient(config)
-    admin.list_topics(timeout=10)
+    admin.list_topics(timeout=60)
     wait_until(lambda: doors.seen().get("MUTUAL") == "User:carol", "the principal")
 
 

@@ -33,7 +33,7 @@ def alter(doors: Doors, **given: str) -> None:
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": doors.address("PLAINTEXT")})
     for future in admin.incremental_alter_configs([resource]).values():
-        future.result(30)
+        future.result(60)
 
 
 def certificate(doors: Doors) -> dict[str, object]:

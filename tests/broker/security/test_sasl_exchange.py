@@ -267,7 +267,7 @@ def test_authentication_is_over_when_it_is_over(doors: Doors) -> None:
 
 def test_authentications_are_counted(doors: Doors) -> None:
     def counted(outcome: str) -> float:
-        with urllib.request.urlopen(doors.broker.addresses["broker-metrics"], timeout=10) as answer:
+        with urllib.request.urlopen(doors.broker.addresses["broker-metrics"], timeout=60) as answer:
             text = answer.read().decode()
         name = f"kafka_server_socketservermetrics_{outcome}_authentication_total"
         (line,) = (line for line in text.splitlines() if line.startswith(name + '{listener="SASL_PLAINTEXT"'))

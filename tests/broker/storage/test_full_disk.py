@@ -55,7 +55,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(disk: SmallDisk) -> 
     broker.start()
     try:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-        admin.create_topics([NewTopic("t", 2)])["t"].result(30)
+        admin.create_topics([NewTopic("t", 2)])["t"].result(60)
         filler = disk.inside / "filler"
         filler.write_bytes(bytes((SIZE_MB - 4) << 20))
         producer = Producer(
@@ -89,7 +89,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(disk: SmallDisk) -> 
         assert len(acknowledged) < RECORDS
         # Topics cannot be made either, and what fails leaves nothing behind.
         with pytest.raises(KafkaException):
-            admin.create_topics([NewTopic("more", 500)])["more"].result(30)
+            admin.create_topics([NewTopic("more", 500)])["more"].result(60)
         filler.unlink()
         loading.join(60)
         assert failed == []

@@ -77,7 +77,7 @@ def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
     given = {**settings(tmp_path), "log.dirs": ",".join(map(str, disks)), "log.segment.bytes": "1048576"}
     with BrokerThread(given) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic("t", 2)])["t"].result(30)
+        admin.create_topics([NewTopic("t", 2)])["t"].result(60)
         at = described(broker.port)
         homes = {which[1]: path for path, found in at.items() for which in found}
         assert sorted(homes) == [0, 1]
@@ -143,7 +143,7 @@ def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None
         assert {partition for partition, error in results.items() if error is not None} == on_two
         with pytest.raises(KafkaStorageError, match="on a disk that failed"):
             broker.server.broker.partitions.find("t", min(on_two))
-        topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics["t"]
+        topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60).topics["t"]
         assert {number for number, one in topics.partitions.items() if one.leader == -1} == on_two
         assert described(broker.port)[str(paths[1])] == {}
     paths[1].unlink()

@@ -50,7 +50,7 @@ def access(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         made = Access(ports)
         admin = AdminClient({"bootstrap.servers": made.admin})
         for future in admin.create_topics([NewTopic(name, 1) for name in ("orders", "orders-new", "wages")]).values():
-            future.result(20)
+            future.result(60)
         yield made
 
 
@@ -116,20 +116,20 @@ def test_clients_see_the_topics_they_may_describe(access: Access) -> None:
         AclPermissionType.ALLOW,
     )
     for future in admin.create_acls([binding]).values():
-        future.result(20)
-    seen = AdminClient(access.client("bob")).list_topics(timeout=20).topics
+        future.result(60)
+    seen = AdminClient(access.client("bob")).list_topics(timeout=60).topics
     assert set(seen) == {"wages"}
     every = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:bob", None, AclOperation.ANY, AclPermissionType.ANY
     )
-    assert admin.describe_acls(every).result(20) == [binding]
+    assert admin.describe_acls(every).result(60) == [binding]
     (removed,) = admin.delete_acls([every]).values()
-    assert removed.result(20) == [binding]
-    assert set(AdminClient(access.client("bob")).list_topics(timeout=20).topics) == set()
+    assert removed.result(60) == [binding]
+    assert set(AdminClient(access.client("bob")).list_topics(timeout=60).topics) == set()
     bob = AdminClient(access.client("bob"))
     (created,) = bob.create_acls([binding]).values()
     with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
-        created.result(20)
+        created.result(60)
 
 
 def test_rights_outlive_the_broker(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_rights_outlive_the_broker(tmp_path: Path) -> None:
             every = AclBindingFilter(
                 ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
             )
-            assert admin.describe_acls(every).result(20) == ([entry] if expected else [])
+            assert admin.describe_acls(every).result(60) == ([entry] if expected else [])
             for future in admin.create_acls([entry]).values():
-                future.result(20)
+                future.result(60)
 
 
 def test_clients_above_their_quotas_are_held_back(access: Access) -> None:

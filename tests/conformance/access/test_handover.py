@@ -76,13 +76,13 @@ def limits(port: int) -> set[tuple[str | None, float]]:
 
 def entries(broker: KafkaBroker | TidegateBroker) -> list[str]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    return sorted(one.name for one in admin.describe_acls(EVERY).result(30))
+    return sorted(one.name for one in admin.describe_acls(EVERY).result(60))
 
 
 def add(broker: KafkaBroker | TidegateBroker, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     (done,) = admin.create_acls([entry(name)]).values()
-    done.result(30)
+    done.result(60)
 
 
 def test_rights_and_quotas_go_from_broker_to_broker(tmp_path: Path) -> None:

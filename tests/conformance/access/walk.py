@@ -126,7 +126,7 @@ def _leads(admin: Peer, name: str) -> bool:
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -27,7 +27,7 @@ def wait_for(url, name, *expected):
         return shown and [shown["connector"]["state"], *(task["state"] for task in shown["tasks"])]
 
     try:
-        wait_until(lambda: states() == list(expected), f"{name} {expected}", 30)
+        wait_until(lambda: states() == list(expected), f"{name} {expected}")
     except TimeoutError as error:
         raise AssertionError(f"{error}; it is {states()}") from None
 

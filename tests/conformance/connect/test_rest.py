@@ -34,7 +34,7 @@ def url(request):
 def name(url):
     made = f"c-{uuid.uuid4().hex[:8]}"
     yield made
-    requests.delete(f"{url}/connectors/{made}", timeout=30)
+    requests.delete(f"{url}/connectors/{made}", timeout=60)
 
 
 def ask(url, method, path, body=None, **more):
@@ -59,7 +59,7 @@ def states(url, name):
 
 
 def wait_for(url, name, *expected):
-    wait_until(lambda: states(url, name) == list(expected), f"{name} {expected}, it is {states(url, name)}", 30)
+    wait_until(lambda: states(url, name) == list(expected), f"{name} {expected}, it is {states(url, name)}")
 
 
 def test_the_root_says_which_kafka_connect_this_is(url):
@@ -137,7 +137,7 @@ def test_objects_in_a_configuration_are_an_error(url, name):
 
 
 def test_what_is_not_json_is_an_error(url):
-    answer = requests.post(f"{url}/connectors", data="{", headers={"Content-Type": "application/json"}, timeout=30)
+    answer = requests.post(f"{url}/connectors", data="{", headers={"Content-Type": "application/json"}, timeout=60)
     assert answer.status_code in (400, 500) and answer.json()["error_code"] == answer.status_code
 
 
@@ -219,18 +219,18 @@ def test_offsets_of_a_source_and_of_a_sink(url, name, tmp_path):
         return ask(url, "GET", f"/connectors/{connector}/offsets").json()["offsets"]
 
     partition = {"filename": str(tmp_path / "lines")}
-    wait_until(lambda: offsets(name) == [{"partition": partition, "offset": {"position": 14}}], "offsets", 30)
+    wait_until(lambda: offsets(name) == [{"partition": partition, "offset": {"position": 14}}], "offsets")
     sink = f"{name}-sink"
     config = {"connector.class": SINK, "file": str(tmp_path / "out"), "topics": name}
     assert ask(url, "POST", "/connectors", {"name": sink, "config": config}).status_code == 201
     try:
         expected = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 3}}]
-        wait_until(lambda: offsets(sink) == expected, "offsets of the sink", 30)
+        wait_until(lambda: offsets(sink) == expected, "offsets of the sink")
         assert (tmp_path / "out").read_text() == "one\ntwo\nthree\n"
         topics = ask(url, "GET", f"/connectors/{sink}/topics").json()
         assert topics == {sink: {"topics": [name]}}
     finally:
-        requests.delete(f"{url}/connectors/{sink}", timeout=30)
+        requests.delete(f"{url}/connectors/{sink}", timeout=60)
 
 
 def change_offsets(url, connector, entries):
@@ -248,7 +248,7 @@ def test_offsets_of_a_stopped_source_are_changed(url, name, tmp_path):
     create(url, name, tmp_path)
     partition = {"filename": str(tmp_path / "lines")}
     path = f"/connectors/{name}/offsets"
-    wait_until(lambda: ask(url, "GET", path).json()["offsets"], "offsets", 30)
+    wait_until(lambda: ask(url, "GET", path).json()["offsets"], "offsets")
     running = change_offsets(url, name, [{"partition": partition, "offset": {"position": 4}}])
     assert running == (400, "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
                             f"for the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint")  # fmt: skip
@@ -274,7 +274,7 @@ def test_offsets_of_a_stopped_source_are_changed(url, name, tmp_path):
         )
         assert (status, words in message) == (500, True), message
     assert ask(url, "PUT", f"/connectors/{name}/resume").status_code == 202
-    wait_until(lambda: ask(url, "GET", path).json()["offsets"][0]["offset"] == {"position": 14}, "read again", 30)
+    wait_until(lambda: ask(url, "GET", path).json()["offsets"][0]["offset"] == {"position": 14}, "read again")
     stopped(url, name)
     assert change_offsets(url, name, None) == (200, "The offsets for this connector have been reset successfully")
     assert ask(url, "GET", path).json() == {"offsets": []}
@@ -288,7 +288,7 @@ def test_offsets_of_a_stopped_sink_are_changed(url, name, tmp_path):
     assert ask(url, "POST", "/connectors", {"name": sink, "config": config}).status_code == 201
     path = f"/connectors/{sink}/offsets"
     try:
-        wait_until(lambda: ask(url, "GET", path).json()["offsets"], "offsets", 30)
+        wait_until(lambda: ask(url, "GET", path).json()["offsets"], "offsets")
         stopped(url, sink)
         for partition, offset, words in (
             (None, None, "The partition for a sink connector offset cannot be null or missing"),
@@ -317,7 +317,7 @@ def test_offsets_of_a_stopped_sink_are_changed(url, name, tmp_path):
                 "The offsets for this connector have been reset successfully",
             )
     finally:
-        requests.delete(f"{url}/connectors/{sink}", timeout=30)
+        requests.delete(f"{url}/connectors/{sink}", timeout=60)
 
 
 def test_levels_of_loggers(url):
@@ -364,7 +364,7 @@ def test_a_deleted_connector_is_gone(url, name, tmp_path):
     wait_for(url, name, "RUNNING", "RUNNING")
     assert ask(url, "DELETE", f"/connectors/{name}").status_code == 204
     assert name not in ask(url, "GET", "/connectors").json()
-    wait_until(lambda: states(url, name) is None, "status gone", 30)
+    wait_until(lambda: states(url, name) is None, "status gone")
 
 
 def test_the_list_is_expanded(url, name, tmp_path):

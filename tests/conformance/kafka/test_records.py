@@ -170,4 +170,4 @@ def test_a_producer_to_no_topic_creates_it(bootstrap_servers: str, topic: str) -
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(f"{topic}-made", "first")
     assert producer.flush(30) == 0
-    assert f"{topic}-made" in producer.list_topics(timeout=10).topics
+    assert f"{topic}-made" in producer.list_topics(timeout=60).topics

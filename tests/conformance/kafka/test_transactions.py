@@ -72,10 +72,10 @@ def test_only_what_was_committed_is_read(bootstrap_servers: str, topic: str) -> 
     consumer = Consumer(
         {"bootstrap.servers": bootstrap_servers, "group.id": topic, "isolation.level": "read_committed"}
     )
-    _, stable = consumer.get_watermark_offsets(TopicPartition(topic, 1), timeout=30)
+    _, stable = consumer.get_watermark_offsets(TopicPartition(topic, 1), timeout=60)
     assert stable == 18, "the end for readers of committed data is where the open transaction begins"
     producer.abort_transaction(30)
-    wait_until(lambda: consumer.get_watermark_offsets(TopicPartition(topic, 1), timeout=30)[1] == 20, "the marker")
+    wait_until(lambda: consumer.get_watermark_offsets(TopicPartition(topic, 1), timeout=60)[1] == 20, "the marker")
     consumer.close()
 
 
@@ -116,7 +116,7 @@ def test_offsets_are_committed_with_the_records(bootstrap_servers: str, topic: s
         producer.produce(topic, str(offset), partition=0)
         producer.send_offsets_to_transaction([TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), 30)
         end(30)
-        (found,) = consumer.committed([here], timeout=30)
+        (found,) = consumer.committed([here], timeout=60)
         assert found.offset == expected
     consumer.close()
     assert committed(bootstrap_servers, topic)[0] == ["5", "9"]

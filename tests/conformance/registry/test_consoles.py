@@ -17,7 +17,7 @@ class Console:
     """Asks as a console does and gives the JSON of the answer."""
 
     def __init__(self, url: str, headers: dict[str, str]) -> None:
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=30)
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=60)
 
     def __call__(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
         answer = self._http.request(method, path, json=body)

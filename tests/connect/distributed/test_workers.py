@@ -50,20 +50,20 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
 
     # Created through one that does not lead, by way of the leader; each gets its share.
     config = {"connector.class": CROWD, "tasks.max": "6", "tasks": "6", "diary": str(book)}
-    created = requests.post(f"{followers[0].url}/connectors", json={"name": "crowd", "config": config}, timeout=30)
+    created = requests.post(f"{followers[0].url}/connectors", json={"name": "crowd", "config": config}, timeout=60)
     assert (created.status_code, created.headers["Location"]) == (201, "/connectors/crowd")
     cluster.wait_spread("crowd", 2, 2, 2)
-    again = requests.post(f"{followers[1].url}/connectors", json={"name": "crowd", "config": config}, timeout=30)
+    again = requests.post(f"{followers[1].url}/connectors", json={"name": "crowd", "config": config}, timeout=60)
     assert (again.status_code, again.json()["message"]) == (409, "Connector crowd already exists")
 
     # A task is restarted by whoever runs it, whoever is asked.
     for number, worker in enumerate(cluster.workers):
-        answer = requests.post(f"{worker.url}/connectors/crowd/tasks/{number}/restart", timeout=30)
+        answer = requests.post(f"{worker.url}/connectors/crowd/tasks/{number}/restart", timeout=60)
         assert answer.status_code == 204, answer.text
     wait_until(lambda: len([line for line in diary(book) if line[0] == "start"]) == 9, "three tasks started again")
     cluster.wait_spread("crowd", 2, 2, 2)
     answer = requests.post(
-        f"{followers[0].url}/connectors/crowd/restart?includeTasks=true&onlyFailed=false", timeout=30
+        f"{followers[0].url}/connectors/crowd/restart?includeTasks=true&onlyFailed=false", timeout=60
     )
     assert answer.status_code == 202 and {t["state"] for t in answer.json()["tasks"]} == {"RESTARTING"}
     wait_until(lambda: len([line for line in diary(book) if line[0] == "start"]) == 15, "all tasks started again")
@@ -71,10 +71,10 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
 
     # What workers ask of their leader must be signed.
     for path, method in (("tasks", "POST"), ("fence", "PUT")):
-        refused = requests.request(method, f"{leader}/connectors/crowd/{path}", json=[], timeout=30)
+        refused = requests.request(method, f"{leader}/connectors/crowd/{path}", json=[], timeout=60)
         assert refused.json() == {"error_code": 400, "message": "Internal request missing required signature"}
     headers = {"X-Connect-Authorization": "AAAA", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
-    refused = requests.post(f"{leader}/connectors/crowd/tasks", json=[], headers=headers, timeout=30)
+    refused = requests.post(f"{leader}/connectors/crowd/tasks", json=[], headers=headers, timeout=60)
     assert (refused.status_code, refused.json()["message"]) == (403, "Internal request contained invalid signature.")
 
     # One is killed and comes back: its tasks, and no others, are started, where they were.
@@ -82,7 +82,7 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
     victim = followers[0]
     victim.kill()
     victim.start()
-    wait_until(lambda: cluster.places("crowd") == before, "the same places", 40)
+    wait_until(lambda: cluster.places("crowd") == before, "the same places")
     lost = {str(number) for number, worker in before.items() if worker == victim.url.removeprefix("http://")}
     wait_until(lambda: {line[2] for line in diary(book)[starts:] if line[0] == "start"} == lost, "its tasks started")
     assert not [line for line in diary(book)[starts:] if line[0] == "stop"]
@@ -92,11 +92,11 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
     dead.kill()
     survivors = [worker for worker in cluster.workers if worker is not dead]
     cluster.wait_spread("crowd", 3, 3, at=survivors[0])
-    changed = requests.put(f"{survivors[1].url}/connectors/crowd/stop", timeout=30)
+    changed = requests.put(f"{survivors[1].url}/connectors/crowd/stop", timeout=60)
     assert changed.status_code == 204, changed.text
     wait_until(lambda: not cluster.running("crowd", survivors[0]), "stopped")
-    deleted = requests.delete(f"{survivors[0].url}/connectors/crowd", timeout=30)
+    deleted = requests.delete(f"{survivors[0].url}/connectors/crowd", timeout=60)
     assert deleted.status_code == 204, deleted.text
     wait_until(
-        lambda: requests.get(f"{survivors[1].url}/connectors/crowd/status", timeout=30).status_code == 404, "gone"
+        lambda: requests.get(f"{survivors[1].url}/connectors/crowd/status", timeout=60).status_code == 404, "gone"
     )

@@ -45,24 +45,24 @@ def standalone(tidegate_broker, tmp_path):
 def test_connectors_of_files_run_and_their_offsets_outlive_the_worker(standalone, tmp_path):
     out, offsets = tmp_path / "out", tmp_path / "offsets"
     standalone.start()
-    wait_until(lambda: out.exists() and out.read_text() == "one\ntwo\n", "two lines in the sink", 30)
-    assert sorted(requests.get(f"{standalone.url}/connectors", timeout=30).json()) == ["sink", "source"]
+    wait_until(lambda: out.exists() and out.read_text() == "one\ntwo\n", "two lines in the sink")
+    assert sorted(requests.get(f"{standalone.url}/connectors", timeout=60).json()) == ["sink", "source"]
     key = json.dumps(["source", {"filename": f"{tmp_path}/in"}], separators=(",", ":")).encode()
     wait_until(
         lambda: offsets.exists() and load_map(offsets.read_bytes()).get(key) == b'{"position":8}', "the offset", 30
     )
-    shown = requests.get(f"{standalone.url}/connectors/source/offsets", timeout=30).json()
+    shown = requests.get(f"{standalone.url}/connectors/source/offsets", timeout=60).json()
     assert shown["offsets"][0]["offset"] == {"position": 8}
     for method, path, words in (("POST", "tasks", "setting task configurations"), ("PUT", "fence", "exactly-once")):
-        refused = requests.request(method, f"{standalone.url}/connectors/source/{path}", json=[], timeout=30)
+        refused = requests.request(method, f"{standalone.url}/connectors/source/{path}", json=[], timeout=60)
         assert refused.status_code == 500 and words in refused.json()["message"]
-    restarted = requests.post(f"{standalone.url}/connectors/source/restart?includeTasks=true", timeout=30)
+    restarted = requests.post(f"{standalone.url}/connectors/source/restart?includeTasks=true", timeout=60)
     assert restarted.status_code == 202
     standalone.stop()
     with (tmp_path / "in").open("a") as more:
         more.write("three\n")
     standalone.start()
-    wait_until(lambda: out.read_text() == "one\ntwo\nthree\n", "the third line, and no other again", 30)
+    wait_until(lambda: out.read_text() == "one\ntwo\nthree\n", "the third line, and no other again")
 
 
 def test_a_connector_that_cannot_be_made_ends_the_worker_with_its_file(standalone, tmp_path):

@@ -216,7 +216,7 @@ def test_a_running_statement_is_cancelled_by_stop(place: Place) -> None:
         pass
     task.context.stopping.set()
     task.stop()
-    polling.join(10)
+    polling.join(60)
     assert not polling.is_alive()
 
 

@@ -309,7 +309,7 @@ def test_a_new_table_asks_for_new_tasks(database: Writer, tmp_path: Path) -> Non
     try:
         assert len(connector.task_properties(4)) == 1
         database.execute("CREATE TABLE more (id INTEGER PRIMARY KEY)")
-        assert context.reconfigured.wait(10)
+        assert context.reconfigured.wait(60)
         assert len(connector.task_properties(4)) == 2
     finally:
         connector.stop()

@@ -46,13 +46,13 @@ class Folder:
         """Content by name of all files below the topic's folder."""
         base = f"{self.server.http_url}/webhdfs/v1/{self.name}/topics/events"
         found = {}
-        with urllib.request.urlopen(f"{base}{path}?op=LISTSTATUS", timeout=20) as response:
+        with urllib.request.urlopen(f"{base}{path}?op=LISTSTATUS", timeout=60) as response:
             for each in json.load(response)["FileStatuses"]["FileStatus"]:
                 name = f"{path}/{each['pathSuffix']}"
                 if each["type"] == "DIRECTORY":
                     found |= self.files(name)
                 else:
-                    with urllib.request.urlopen(f"{base}{name.replace('+', '%2B')}?op=OPEN", timeout=20) as content:
+                    with urllib.request.urlopen(f"{base}{name.replace('+', '%2B')}?op=OPEN", timeout=60) as content:
                         found[name] = content.read()
         return found
 

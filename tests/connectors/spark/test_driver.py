@@ -36,7 +36,7 @@ def framed(schema_id, schema, value):
 
 def fill(bootstrap, topic, values, partitions=2):
     admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until its future is done
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
     producer = Producer({"bootstrap.servers": bootstrap})
     for n, value in enumerate(values):
         producer.produce(topic, value, partition=n % partitions)

@@ -25,7 +25,7 @@ class Client:
         self.session.headers["Authorization"] = f"Bearer {service.token()}"
 
     def call(self, method: str, path: str, **more: Any) -> requests.Response:
-        return self.session.request(method, f"{self.url}{path}", timeout=10, **more)
+        return self.session.request(method, f"{self.url}{path}", timeout=60, **more)
 
     def job(self, **more: Any) -> dict[str, Any]:
         answer = self.call("POST", JOBS, json={"object": "Order_Shipped__e", "operation": "insert", **more})

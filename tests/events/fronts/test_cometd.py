@@ -48,7 +48,7 @@ def publish(service: EventsThread, *numbers: str) -> None:
         f"{service.url}/services/data/v60.0/composite/sobjects",
         json={"records": records},
         headers={"Authorization": f"Bearer {service.token()}"},
-        timeout=10,
+        timeout=60,
     )
     assert all(result["success"] for result in answer.json())
 
@@ -132,7 +132,7 @@ class Bayeux:
 
     def send(self, *messages: Any, raw: bytes | None = None) -> list[dict[str, Any]]:
         body = raw if raw is not None else json.dumps(messages[0] if len(messages) == 1 else messages).encode()
-        answer = requests.post(self._url, data=body, headers=self._headers, timeout=10)
+        answer = requests.post(self._url, data=body, headers=self._headers, timeout=60)
         return list(answer.json())
 
     def connect(self, timeout_ms: int | None = None) -> list[dict[str, Any]]:
@@ -272,7 +272,7 @@ def test_publishing_over_cometd_is_refused(service: EventsThread) -> None:
 def test_an_unsupported_version_is_refused(service: EventsThread) -> None:
     headers = {"Authorization": f"Bearer {service.token()}"}
     answer = requests.post(
-        f"{service.url}/cometd/9.0/handshake", json=[{"channel": "/meta/handshake"}], headers=headers, timeout=10
+        f"{service.url}/cometd/9.0/handshake", json=[{"channel": "/meta/handshake"}], headers=headers, timeout=60
     )
     assert answer.json()[0]["error"].startswith("400::")
 
@@ -340,13 +340,13 @@ def _until(condition: Callable[[], bool]) -> None:
 def test_a_path_without_a_known_version_is_refused(service: EventsThread, path: str, said: str) -> None:
     message = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
     headers = {"Authorization": f"Bearer {service.token()}"}
-    (reply,) = requests.post(f"{service.url}/cometd{path}", json=message, headers=headers, timeout=10).json()
+    (reply,) = requests.post(f"{service.url}/cometd{path}", json=message, headers=headers, timeout=60).json()
     assert (reply["error"], reply["advice"]["reconnect"]) == (said, "none")
 
 
 def test_a_request_without_a_token_is_told_that_it_needs_one(service: EventsThread) -> None:
     message = {"channel": "/meta/connect", "clientId": "x", "connectionType": "long-polling"}
-    (reply,) = requests.post(f"{service.url}/cometd/60.0", json=message, timeout=10).json()
+    (reply,) = requests.post(f"{service.url}/cometd/60.0", json=message, timeout=60).json()
     assert (reply["error"], reply["advice"]["reconnect"]) == ("401::Request requires authentication", "none")
 
 

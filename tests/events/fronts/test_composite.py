@@ -17,7 +17,7 @@ EVENT = f"{BASE}/sobjects/Order_Shipped__e"
 
 def call(service: EventsThread, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
     named = {"Authorization": f"Bearer {service.token()}", **{k.replace("_", "-"): v for k, v in headers.items()}}
-    return requests.request(method, service.url + path, json=body, headers=named, timeout=10)
+    return requests.request(method, service.url + path, json=body, headers=named, timeout=60)
 
 
 def stored(service: EventsThread) -> int:
@@ -203,7 +203,7 @@ def test_any_body_is_answered(
     service: EventsThread, session: requests.Session, requests_: Any, flag: Any, kind: str
 ) -> None:
     body = {"compositeRequest": requests_, "batchRequests": requests_, "allOrNone": flag, "haltOnError": flag}
-    answer = session.post(f"{service.url}{BASE}/composite{kind}", json=body, timeout=10)
+    answer = session.post(f"{service.url}{BASE}/composite{kind}", json=body, timeout=60)
     assert answer.status_code in (200, 400), answer.text
     for result in (
         answer.json()

@@ -14,7 +14,7 @@ def call(
     service: EventsThread, method: str, path: str, kind: str = "application/json", **more: Any
 ) -> requests.Response:
     headers = {"Authorization": f"Bearer {service.token()}", "Content-Type": kind}
-    return requests.request(method, f"{service.url}/tidegate/v1/events{path}", headers=headers, timeout=10, **more)
+    return requests.request(method, f"{service.url}/tidegate/v1/events{path}", headers=headers, timeout=60, **more)
 
 
 def test_an_event_defined_from_avro_can_be_published_at_once(service: EventsThread) -> None:
@@ -24,7 +24,7 @@ def test_an_event_defined_from_avro_can_be_published_at_once(service: EventsThre
     assert made.json()["channel"] == "/event/Made__e"
     headers = {"Authorization": f"Bearer {service.token()}"}
     where = f"{service.url}/services/data/v60.0/sobjects/Made__e"
-    assert requests.post(where, json={"A__c": "x"}, headers=headers, timeout=10).status_code == 201
+    assert requests.post(where, json={"A__c": "x"}, headers=headers, timeout=60).status_code == 201
     assert call(service, "GET", "/Made__e").json() == made.json()
     assert {"Made__e", "Order_Shipped__e"} <= {event["name"] for event in call(service, "GET", "").json()}
 
@@ -45,7 +45,7 @@ def test_a_zip_of_metadata_defines_all_its_events_and_a_definition_is_shown_as_m
     assert [event["name"] for event in made.json()] == ["One__e", "Two__e"]
     assert call(service, "GET", "/One__e").json()["retentionMs"] == 86_400_000_000
     headers = {"Authorization": f"Bearer {service.token()}", "Accept": "application/xml"}
-    shown = requests.get(f"{service.url}/tidegate/v1/events/two__e", headers=headers, timeout=10).text
+    shown = requests.get(f"{service.url}/tidegate/v1/events/two__e", headers=headers, timeout=60).text
     assert "<label>Two</label>" in shown
     assert call(service, "POST", "?retentionMs=long", data="{}").status_code == 400
 
@@ -71,4 +71,4 @@ def test_what_is_no_definition_is_refused(
 
 def test_the_door_is_closed_without_a_session(service: EventsThread) -> None:
     for method in ("GET", "POST"):
-        assert requests.request(method, f"{service.url}/tidegate/v1/events", timeout=10).status_code == 401
+        assert requests.request(method, f"{service.url}/tidegate/v1/events", timeout=60).status_code == 401

@@ -32,7 +32,7 @@ class Tooling:
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         answer = requests.request(
-            method, f"{self.url}/{path}", json=body, params=query, headers=self.headers, timeout=10
+            method, f"{self.url}/{path}", json=body, params=query, headers=self.headers, timeout=60
         )
         return answer.status_code, answer.json() if answer.content else None
 

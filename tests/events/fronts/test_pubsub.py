@@ -343,7 +343,7 @@ def test_many_subscribers_each_get_every_event(client: Client) -> None:
         thread.start()
     client.publish(*[f"m-{number}" for number in range(30)])
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     for responses, asked in readers:
         asked.put(None)
         responses.cancel()

@@ -26,7 +26,7 @@ def call(service: EventsThread, method: str, path: str, body: Any = None, **more
     headers = {"Authorization": f"Bearer {service.token()}"} | more.pop("headers", {})
     data = body if isinstance(body, bytes | None) else json.dumps(body)
     headers.setdefault("Content-Type", "application/json")
-    return requests.request(method, f"{service.url}{path}", data=data, headers=headers, timeout=10, **more)
+    return requests.request(method, f"{service.url}{path}", data=data, headers=headers, timeout=60, **more)
 
 
 EVENTS = "/services/data/v60.0/sobjects/Order_Shipped__e"
@@ -120,7 +120,7 @@ def test_field_names_are_read_without_regard_to_case(service: EventsThread) -> N
 
 
 def test_a_request_without_a_valid_session_is_refused(service: EventsThread) -> None:
-    answer = requests.get(f"{service.url}{EVENTS}/describe", timeout=10)
+    answer = requests.get(f"{service.url}{EVENTS}/describe", timeout=60)
     assert (answer.status_code, answer.json()) == (
         401,
         [{"message": "Session expired or invalid", "errorCode": "INVALID_SESSION_ID"}],
@@ -128,7 +128,7 @@ def test_a_request_without_a_valid_session_is_refused(service: EventsThread) -> 
 
 
 def test_versions_need_no_session(service: EventsThread) -> None:
-    versions = requests.get(f"{service.url}/services/data/", timeout=10).json()
+    versions = requests.get(f"{service.url}/services/data/", timeout=60).json()
     assert {"label": "Winter '24", "url": "/services/data/v59.0", "version": "59.0"} in versions
 
 
@@ -219,7 +219,7 @@ def test_publishing_says_so_when_the_log_is_away(service: EventsThread) -> None:
 
 def test_metrics_count_what_was_published_and_refused(service: EventsThread) -> None:
     def counted(name: str) -> float:
-        lines = requests.get(f"{service.url}/metrics", timeout=10).text.splitlines()
+        lines = requests.get(f"{service.url}/metrics", timeout=60).text.splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
     published, refused = (

@@ -21,7 +21,7 @@ LOGIN = f"<n:login><n:username>{USER}</n:username><n:password>{PASSWORD}</n:pass
 def post(service: EventsThread, body: str | bytes, path: str = "/services/Soap/u/60.0") -> requests.Response:
     headers = {"Content-Type": "text/xml; charset=UTF-8", "SOAPAction": '""'}
     return requests.post(
-        service.url + path, data=body.encode() if isinstance(body, str) else body, headers=headers, timeout=10
+        service.url + path, data=body.encode() if isinstance(body, str) else body, headers=headers, timeout=60
     )
 
 

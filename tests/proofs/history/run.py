@@ -136,7 +136,7 @@ def _create_topics(plan: Plan, broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     wanted = [NewTopic(one.name, one.partitions, 1, config=one.config) for one in plan.topics]
     for future in admin.create_topics(wanted).values():
-        future.result(30)
+        future.result(60)
 
 
 def commit(fault: Fault, broker: Broker, history: History, chance: random.Random) -> None:
@@ -211,7 +211,7 @@ def _read_log(world: World, topic: str, partition: int, isolation: str) -> None:
     start, _ = consumer.get_watermark_offsets(where, 20)
     consumer.assign([TopicPartition(topic, partition, start)])
     records: list[list[int]] = []
-    end, deadline = None, time.monotonic() + 40
+    end, deadline = None, time.monotonic() + 60
     while end is None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{topic}-{partition} was not read to its end ({isolation}): {len(records)} records")

@@ -50,10 +50,10 @@ def url(log: Any) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert started.wait(10)
+    assert started.wait(60)
     yield place["url"]
     place["loop"].call_soon_threadsafe(ending.set)
-    thread.join(10)
+    thread.join(60)
 
 
 @pytest.fixture

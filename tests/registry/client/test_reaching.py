@@ -51,10 +51,10 @@ def secure_url(authority: Authority) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(60)
     yield place["registry"]
     place["loop"].call_soon_threadsafe(place["stop"])
-    thread.join(30)
+    thread.join(60)
 
 
 def test_a_certificate_is_shown_where_it_is_asked_for(authority: Authority, secure_url: str) -> None:

@@ -58,7 +58,7 @@ def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
     """What comes until several polls in a row, once it streams, have nothing."""
     batches: list[RecordBatch] = []
     idle = 0
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while idle < quiet:
         found = task.poll()
         batches += found

@@ -43,12 +43,12 @@ def url() -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(60)
     with RegistryClient(place["url"]) as client:
         client.register("first", '"string"')  # what the server logs of its first write is not the command's output
     yield place["url"]
     place["loop"].call_soon_threadsafe(ending.set)
-    thread.join(10)
+    thread.join(60)
 
 
 class Run:
