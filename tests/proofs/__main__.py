@@ -1,4 +1,8 @@
-"""``python -m tests.proofs [--short]``: run every proof; the long form writes its dated summary to docs/proofs."""
+"""``python -m tests.proofs [--short] [pytest's options]``: run every proof, or those that ``-k`` selects.
+
+The long form writes its dated summary to docs/proofs. It takes hours; run in parts on one day, each part puts its lines into that
+day's page in place of those of the same proofs.
+"""
 
 from __future__ import annotations
 
@@ -39,22 +43,28 @@ def run(marks: str, *arguments: str, form: str = "short") -> int:
 
 
 def write_summary(report: Path) -> None:
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    rows, failed = [], 0
+    path = ROOT / "docs" / "proofs" / f"{datetime.datetime.now(datetime.UTC).date().isoformat()}.md"
+    path.parent.mkdir(exist_ok=True)
+    # The lines there are by the proof's name, the first cell.
+    rows = {line.split(" | ")[0]: line for line in path.read_text().splitlines()[6:]} if path.exists() else {}
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    ran = failed = 0
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         bad = case.find("failure") is not None or case.find("error") is not None
-        failed += bad
-        words = case.get("name", "").removeprefix("test_").replace("_", " ")
+        ran, failed = ran + 1, failed + bad
+        name = f"| {case.get('classname', '').rpartition('.')[2].removeprefix('test_')}: {case.get('name', '').removeprefix('test_')}"
         noted = {p.get("name"): p.get("value") for p in case.iter("property")}
-        details = ", ".join(f"{name}: {value}" for name, value in noted.items())
-        rows.append(f"| {words} | {'FAILED' if bad else 'held'} | {float(case.get('time', 0)):.0f} s | {details} |")
-    path = ROOT / "docs" / "proofs" / f"{today}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(
-        f"# Proofs of {today}\n\n`make proof`, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}.\n\n"
-        "| proof | result | took | numbers |\n|---|---|---|---|\n" + "\n".join(sorted(rows)) + "\n"
-    )
-    print(f"{len(rows) - failed} of {len(rows)} proofs held; {path.relative_to(ROOT)}")
+        details = ", ".join(f"{key}: {value}" for key, value in noted.items())
+        took = float(case.get("time", 0))
+        rows[name.replace("_", " ")] = " | ".join(
+            (name.replace("_", " "), "FAILED" if bad else "held", f"{took:.0f} s", commit, f"{details} |")
+        )
+    head = f"`make proof`, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}."
+    table = ["| proof | result | took | commit | numbers |", "|---|---|---|---|---|", *sorted(rows.values())]
+    path.write_text("\n".join([f"# Proofs of {path.stem}", "", head, "", *table, ""]))
+    print(f"{ran - failed} of {ran} proofs held; {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
