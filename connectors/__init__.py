@@ -37,6 +37,13 @@ CONNECTORS: Final = (
         extra="jdbc",
         short_names=("PostgresSource",),
     ),
+    _source(
+        "connectors.jdbc.source:MySqlSourceConnector",
+        ("tidegate.jdbc.MySqlSourceConnector",),
+        needs=("sqlalchemy", "pymysql"),
+        extra="mysql",
+        short_names=("MySqlSource",),
+    ),
     _sink(
         "connectors.jdbc.sink:JdbcSinkConnector",
         ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.JdbcSinkConnector"),

@@ -28,7 +28,18 @@ from connect.api.plugins import Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
 from connect.api.transform import Predicate, Transformation
-from tidegate.kit.config import Password, at_least, between, config, family, key, non_empty, one_of, valid_regex
+from tidegate.kit.config import (
+    Password,
+    at_least,
+    between,
+    config,
+    family,
+    key,
+    non_empty,
+    one_of,
+    time_zone,
+    valid_regex,
+)
 from tidegate.kit.errors import Problem
 
 __all__ = [
@@ -85,5 +96,6 @@ __all__ = [
     "non_empty",
     "one_of",
     "schema_from_arrow",
+    "time_zone",
     "valid_regex",
 ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import ClassVar
 
 from connect.api import Password, Problem, at_least, config, key, one_of
+from connectors.jdbc.connection import ConnectionKeys
 from tidegate.kit.config import Check, KeyType
 
-__all__ = ["MODES", "JdbcSourceConfig", "JdbcSourceTaskConfig"]
+__all__ = ["MODES", "JdbcSourceConfig", "JdbcSourceTaskConfig", "MySqlSourceConfig", "MySqlSourceTaskConfig"]
 
 MODES = ("bulk", "timestamp", "incrementing", "timestamp+incrementing")
 _GRANULARITIES = (
@@ -21,21 +22,7 @@ _GRANULARITIES = (
     "nanos_string",
     "nanos_iso_datetime_string",
 )
-_DIALECTS = (
-    *("Db2DatabaseDialect", "MySqlDatabaseDialect", "SybaseDatabaseDialect", "GenericDatabaseDialect"),
-    *("OracleDatabaseDialect", "SqlServerDatabaseDialect", "PostgreSqlDatabaseDialect", "SqliteDatabaseDialect"),
-    *("DerbyDatabaseDialect", "SapHanaDatabaseDialect", "MockDatabaseDialect", "VerticaDatabaseDialect"),
-)
-_CREDENTIALS = "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider"
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]*")
-
-
-def _timezone(value: str) -> str | None:
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return "Must be a time zone of the IANA database, such as Europe/Berlin"
-    return None
 
 
 def _regexes(value: list[str]) -> str | None:
@@ -59,53 +46,9 @@ _isolation: Check = one_of(
 
 
 @config
-class JdbcSourceConfig:
+class JdbcSourceConfig(ConnectionKeys):
     """What to read from which database, how to notice new rows, and where to write them."""
 
-    url: str = key(
-        "connection.url",
-        default="",
-        doc="The database, as a jdbc: URL: jdbc:postgresql://host:5432/name, jdbc:mysql://host:3306/name, "
-        "jdbc:mariadb://host:3306/name, jdbc:sqlite:/path/to/file or jdbc:duckdb:/path/to/file.",
-        importance="high",
-        group="Database",
-        width="LONG",
-    )
-    user: str | None = key(
-        "connection.user",
-        default=None,
-        doc="Database user; wins over one in the URL.",
-        importance="high",
-        group="Database",
-    )
-    password: Password | None = key(
-        "connection.password", default=None, doc="Password of that user.", importance="high", group="Database"
-    )
-    credentials_provider: str = key(
-        "jdbc.credentials.provider.class",
-        default=_CREDENTIALS,
-        doc="Where user and password come from: only the default, this connector's own keys.",
-        type=KeyType.CLASS,
-        importance="low",
-        group="Database",
-        check=one_of(_CREDENTIALS),
-    )
-    attempts: int = key(
-        "connection.attempts",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(1),
-        doc="How often a task tries to connect before it gives up.",
-        importance="low",
-        group="Database",
-    )
-    backoff_ms: int = key(
-        "connection.backoff.ms",
-        default=10000,
-        doc="Milliseconds between these attempts.",
-        importance="low",
-        group="Database",
-    )
     whitelist: list[str] = key(
         "table.whitelist",
         default=[],
@@ -153,23 +96,6 @@ class JdbcSourceConfig:
         check=one_of("none", "precision_only", "best_fit", "best_fit_eager_double", ignore_case=True),
         doc="What NUMERIC becomes: none, always Connect's Decimal; precision_only, integers where there are no decimals; "
         "best_fit, also float64 where its digits suffice; best_fit_eager_double, float64 for all decimals.",
-        importance="low",
-        group="Database",
-    )
-    dialect: str = key(
-        "dialect.name",
-        default="",
-        check=one_of("", *_DIALECTS),
-        doc="Accepted for compatibility: the URL decides.",
-        importance="low",
-        group="Database",
-    )
-    calendar: str = key(
-        "date.calendar.system",
-        default="LEGACY",
-        check=one_of("LEGACY", "PROLEPTIC_GREGORIAN"),
-        doc="Accepted for compatibility: dates are always of the proleptic Gregorian calendar, which differs from LEGACY "
-        "only before 1582-10-15.",
         importance="low",
         group="Database",
     )
@@ -245,20 +171,6 @@ class JdbcSourceConfig:
     )
     query_masked: Password | None = key(
         "query.masked", default=None, doc="The same as query, but never shown.", group="Mode"
-    )
-    quote_identifiers: str = key(
-        "quote.sql.identifiers",
-        default="ALWAYS",
-        check=one_of("ALWAYS", "NEVER", ignore_case=True),
-        doc="Whether names stand in quotes in SQL.",
-        group="Mode",
-    )
-    sql_quote_identifiers: bool = key(
-        "sql.quote.identifiers",
-        default=True,
-        doc="Aiven's form of quote.sql.identifiers.",
-        importance="low",
-        group="Mode",
     )
     qualify: bool = key(
         "table.names.qualify",
@@ -348,13 +260,6 @@ class JdbcSourceConfig:
         importance="high",
         group="Connector",
     )
-    timezone: str = key(
-        "db.timezone",
-        default="UTC",
-        check=_timezone,
-        doc="The time zone of timestamps that have none.",
-        group="Connector",
-    )
     granularity: str = key(
         "timestamp.granularity",
         default="connect_logical",
@@ -379,10 +284,6 @@ class JdbcSourceConfig:
         return "incrementing" in self.mode
 
     @property
-    def quoting(self) -> bool:
-        return self.sql_quote_identifiers and self.quote_identifiers.upper() == "ALWAYS"
-
-    @property
     def numeric(self) -> str:
         """numeric.mapping in effect."""
         if self.numeric_mapping is not None:
@@ -390,10 +291,7 @@ class JdbcSourceConfig:
         return "precision_only" if self.numeric_precision_mapping else "none"
 
     def problems(self) -> Iterable[Problem]:
-        if not self.url:
-            yield Problem(
-                "connection.url", "connection.url is empty; it should look like jdbc:postgresql://host:5432/name"
-            )
+        yield from self.url_problems()
         if not self.mode:
             yield Problem("mode", f"Query mode must be specified: one of {', '.join(MODES)}")
         if self.by_timestamp and not (self.timestamps or self.timestamps_mapping):
@@ -430,3 +328,17 @@ class JdbcSourceTaskConfig(JdbcSourceConfig):
         doc="The tables of this task, quoted full names; the connector computes it.",
         importance="low",
     )
+
+
+@config
+class MySqlSourceConfig(JdbcSourceConfig):
+    """The same for Confluent Cloud's MySqlSource."""
+
+    cloud_kind: ClassVar = "mysql"
+
+
+@config
+class MySqlSourceTaskConfig(JdbcSourceTaskConfig):
+    """A task's share of that."""
+
+    cloud_kind: ClassVar = "mysql"

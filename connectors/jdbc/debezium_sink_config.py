@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Password, Problem, at_least, config, key, non_empty, one_of
-from connectors.jdbc.sink_config import OffsetsKeys, timezone_problem
+from connect.api import Password, Problem, at_least, config, key, non_empty, one_of, time_zone
+from connectors.jdbc.connection import URL_DOC
+from connectors.jdbc.sink_config import OffsetsKeys
 from connectors.jdbc.sink_settings import SinkSettings
 from connectors.sql.urls import Database, parse_jdbc_url
 from tidegate.kit.config import KeyType
@@ -24,8 +25,7 @@ class DebeziumSinkConfig(OffsetsKeys):
     url: str = key(
         "connection.url",
         check=non_empty,
-        doc="The database: jdbc:postgresql://host:5432/name, jdbc:mysql://…, jdbc:mariadb://…, jdbc:sqlite:/path or "
-        "jdbc:duckdb:/path.",
+        doc=URL_DOC,
         importance="high",
         group="Connection",
         width="LONG",
@@ -62,17 +62,17 @@ class DebeziumSinkConfig(OffsetsKeys):
         importance="low",
         group="Connection",
     )
-    time_zone: str = key(
+    zone: str = key(
         "use.time.zone",
         default="UTC",
-        check=timezone_problem,
+        check=time_zone(),
         doc="The time zone of columns that have none: instants are written as a clock there shows them.",
         group="Data mapping",
     )
-    old_time_zone: str | None = key(
+    old_zone: str | None = key(
         "database.time_zone",
         default=None,
-        check=lambda value: timezone_problem(value) if value else None,
+        check=time_zone(or_empty=True),
         doc="The older name of use.time.zone.",
         deprecated="Use use.time.zone.",
         group="Data mapping",
@@ -236,7 +236,7 @@ class DebeziumSinkConfig(OffsetsKeys):
             max_retries=self.max_retries,
             retry_backoff_ms=self.retry_delay_ms,
             connect_attempts=1,
-            timezone=self.old_time_zone or self.time_zone,
+            timezone=self.old_zone or self.zone,
             dots="_",
             include=frozenset(self.include),
             exclude=frozenset(self.exclude),

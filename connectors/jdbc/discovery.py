@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING
 
 from connect.api import ConnectError
 from connectors.jdbc.config import JdbcSourceConfig
-from connectors.sql.urls import Database, parse_jdbc_url
 
 if TYPE_CHECKING:
     from connectors.jdbc.drivers import RowReader
     from connectors.sql.dialects import Dialect
     from connectors.sql.tables import TableId
 
-__all__ = ["choose_tables", "database_of", "dialect_for", "find", "look", "open_connection"]
-
-
-def database_of(config: JdbcSourceConfig) -> Database:
-    return parse_jdbc_url(config.url, config.user, config.password)
+__all__ = ["choose_tables", "dialect_for", "find", "look", "open_connection"]
 
 
 def dialect_for(config: JdbcSourceConfig) -> Dialect:
     from connectors.sql.dialects import dialect_of
 
-    return dialect_of(database_of(config).kind, quoting=config.quoting, timezone=config.timezone)
+    return dialect_of(config.database.kind, quoting=config.quoting, timezone=config.timezone)
 
 
 def look(config: JdbcSourceConfig) -> list[TableId]:
@@ -39,7 +34,7 @@ def look(config: JdbcSourceConfig) -> list[TableId]:
 def open_connection(config: JdbcSourceConfig) -> RowReader:
     from connectors.jdbc.drivers import open_reader
 
-    database = database_of(config)
+    database = config.database
     if database.kind in ("sqlite", "duckdb") and database.name != ":memory:" and not Path(database.name).is_file():
         raise ConnectError(f"there is no {database.kind} file {database.name}: connection.url names it")
     return open_reader(database, isolation=config.isolation)
@@ -50,7 +45,7 @@ def find(config: JdbcSourceConfig, connection: RowReader) -> list[TableId]:
 
     dialect = dialect_for(config)
     everywhere = any("." in name for name in config.whitelist) or bool(config.include)
-    with database_errors(database_of(config), "looking for tables of"):
+    with database_errors(config.database, "looking for tables of"):
         found = dialect.find_tables(
             connection.describing,
             types=config.table_types,

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import quote
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import ClassVar
 
-from connect.api import Password, Problem, at_least, config, key, non_empty, one_of
+from connect.api import Problem, at_least, config, key, non_empty, one_of
+from connectors.jdbc.connection import ConnectionKeys
 from connectors.jdbc.sink_settings import SinkSettings
-from connectors.sql.urls import Database, parse_jdbc_url
 from tidegate.kit.config import KeyType
 
-__all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "OffsetsKeys", "timezone_problem"]
-
-_CREDENTIALS = "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider"
-_DIALECTS = ("", "PostgreSqlDatabaseDialect", "SqliteDatabaseDialect", "MySqlDatabaseDialect", "GenericDatabaseDialect")
-
-
-def timezone_problem(value: str) -> str | None:
-    """What is wrong with a time zone, as a check of a key."""
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return "Must be a time zone of the IANA database, such as Europe/Berlin"
-    return None
+__all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "OffsetsKeys"]
 
 
 @config
@@ -41,82 +28,9 @@ class OffsetsKeys:
 
 
 @config
-class JdbcSinkConfig(OffsetsKeys):
+class JdbcSinkConfig(OffsetsKeys, ConnectionKeys):
     """Which database to write to, into which tables and how."""
 
-    url: str = key(
-        "connection.url",
-        default="",
-        doc="The database: jdbc:postgresql://host:5432/name, jdbc:mysql://…, jdbc:mariadb://…, jdbc:sqlite:/path or "
-        "jdbc:duckdb:/path.",
-        importance="high",
-        group="Connection",
-        width="LONG",
-    )
-    user: str | None = key(
-        "connection.user",
-        default=None,
-        doc="Database user; wins over one in the URL.",
-        importance="high",
-        group="Connection",
-    )
-    password: Password | None = key(
-        "connection.password", default=None, doc="Password of that user.", importance="high", group="Connection"
-    )
-    host: str = key(
-        "connection.host",
-        default="",
-        doc="Confluent Cloud's keys instead of connection.url: the server's host.",
-        group="Connection",
-    )
-    port: int | None = key("connection.port", default=None, doc="The server's port.", group="Connection")
-    database_name: str = key("db.name", default="", doc="The database's name.", group="Connection")
-    ssl_mode: str = key(
-        "ssl.mode",
-        default="prefer",
-        check=one_of("prefer", "require", "verify-ca", "verify-full"),
-        doc="How TLS is used with connection.host.",
-        group="Connection",
-    )
-    ssl_root: str = key(
-        "ssl.rootcertfile",
-        default="",
-        doc="File with the certificates that servers are checked against, with connection.host.",
-        group="Connection",
-    )
-    credentials_provider: str = key(
-        "jdbc.credentials.provider.class",
-        default=_CREDENTIALS,
-        doc="Where user and password come from: only the default, this connector's own keys.",
-        type=KeyType.CLASS,
-        importance="low",
-        group="Connection",
-        check=one_of(_CREDENTIALS),
-    )
-    dialect: str = key(
-        "dialect.name",
-        default="",
-        check=one_of(*_DIALECTS),
-        doc="The dialect; by default the URL decides.",
-        importance="low",
-        group="Connection",
-    )
-    attempts: int = key(
-        "connection.attempts",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(1),
-        doc="How often a task tries to connect before that counts as a failed try to write.",
-        importance="low",
-        group="Connection",
-    )
-    backoff_ms: int = key(
-        "connection.backoff.ms",
-        default=10000,
-        doc="Milliseconds between these attempts.",
-        importance="low",
-        group="Connection",
-    )
     insert_mode: str = key(
         "insert.mode",
         default="insert",
@@ -196,13 +110,6 @@ class JdbcSinkConfig(OffsetsKeys):
         doc="Fields of the value to write besides the primary key; empty: all.",
         group="Data mapping",
     )
-    timezone: str = key(
-        "db.timezone",
-        default="UTC",
-        check=timezone_problem,
-        doc="The time zone of columns that have none: instants are written as a clock there shows them.",
-        group="Data mapping",
-    )
     date_timezone: str = key(
         "date.timezone",
         default="DB_TIMEZONE",
@@ -225,15 +132,6 @@ class JdbcSinkConfig(OffsetsKeys):
         importance="low",
         group="Data mapping",
     )
-    calendar: str = key(
-        "date.calendar.system",
-        default="LEGACY",
-        check=one_of("LEGACY", "PROLEPTIC_GREGORIAN"),
-        doc="Accepted for compatibility: dates are always of the proleptic Gregorian calendar, which differs from LEGACY "
-        "only before 1582-10-15.",
-        importance="low",
-        group="Data mapping",
-    )
     string_column: str = key(
         "string.output.value.column.name",
         default="record_value",
@@ -249,19 +147,6 @@ class JdbcSinkConfig(OffsetsKeys):
         "auto.evolve",
         default=False,
         doc="Whether missing columns are added, for fields that are optional or have a default.",
-        group="DDL",
-    )
-    quote_identifiers: str = key(
-        "quote.sql.identifiers",
-        default="ALWAYS",
-        check=one_of("ALWAYS", "NEVER", ignore_case=True),
-        doc="Whether names stand in quotes in SQL.",
-        group="DDL",
-    )
-    sql_quote_identifiers: bool = key(
-        "sql.quote.identifiers",
-        default=True,
-        doc="Aiven's form of quote.sql.identifiers.",
         group="DDL",
     )
     hold_lock: bool = key(
@@ -292,23 +177,13 @@ class JdbcSinkConfig(OffsetsKeys):
     )
 
     @property
-    def database(self) -> Database:
-        return parse_jdbc_url(self.url or self._cloud_url(), self.user, self.password)
-
-    def _cloud_url(self) -> str:
-        """The URL that Confluent Cloud's keys come to."""
-        root = f"&sslrootcert={quote(self.ssl_root)}" if self.ssl_root else ""
-        place = f"{self.host}:{self.port or 5432}/{quote(self.database_name, safe='')}"
-        return f"jdbc:postgresql://{place}?sslmode={self.ssl_mode}{root}"
-
-    @property
     def settings(self) -> SinkSettings:
         return SinkSettings(
             insert_mode=self.insert_mode.lower(),
             pk_mode=self.pk_mode.lower(),
             pk_fields=tuple(self.pk_fields),
             table_format=self.table_format,
-            quoting=self.sql_quote_identifiers and self.quote_identifiers.upper() == "ALWAYS",
+            quoting=self.quoting,
             auto_create=self.auto_create,
             auto_evolve=self.auto_evolve,
             delete_enabled=self.delete_enabled,
@@ -330,9 +205,7 @@ class JdbcSinkConfig(OffsetsKeys):
         )
 
     def problems(self) -> Iterable[Problem]:
-        if not self.url and not self.host:
-            message = "connection.url is empty; it should look like jdbc:postgresql://host:5432/name"
-            yield Problem("connection.url", message)
+        yield from self.url_problems()
         mode = self.pk_mode.lower()
         if self.delete_enabled and mode != "record_key":
             yield Problem("delete.enabled", "Deletes are only supported for pk.mode record_key")
@@ -353,15 +226,7 @@ class JdbcSinkConfig(OffsetsKeys):
 class MySqlSinkConfig(JdbcSinkConfig):
     """The same for Confluent Cloud's MySqlSink."""
 
-    def _cloud_url(self) -> str:
-        modes = {
-            "prefer": "PREFERRED",
-            "require": "REQUIRED",
-            "verify-ca": "VERIFY_CA",
-            "verify-full": "VERIFY_IDENTITY",
-        }
-        place = f"{self.host}:{self.port or 3306}/{quote(self.database_name, safe='')}"
-        return f"jdbc:mysql://{place}?sslMode={modes[self.ssl_mode]}"
+    cloud_kind: ClassVar = "mysql"
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -16,8 +16,8 @@ from connect.api import (
     SourceConnector,
     SourceTask,
 )
-from connectors.jdbc.config import JdbcSourceConfig, JdbcSourceTaskConfig
-from connectors.jdbc.discovery import choose_tables, database_of, dialect_for, look
+from connectors.jdbc.config import JdbcSourceConfig, JdbcSourceTaskConfig, MySqlSourceConfig, MySqlSourceTaskConfig
+from connectors.jdbc.discovery import choose_tables, dialect_for, look
 from connectors.jdbc.offsets import Position, find_position
 from connectors.jdbc.queries import Source
 from tidegate.kit.errors import TidegateError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from connectors.jdbc.reader import SourceReader
     from connectors.sql.tables import TableId
 
-__all__ = ["JdbcSourceConnector", "JdbcSourceTask", "choose_tables"]
+__all__ = ["JdbcSourceConnector", "JdbcSourceTask", "MySqlSourceConnector", "choose_tables"]
 
 log = logger(__name__)
 
@@ -44,7 +44,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         from connectors.sql.tables import parse_table_ids
 
         config = self.config
-        self._database = database_of(config)
+        self._database = config.database
         dialect = dialect_for(config)
         tables: list[TableId | None] = [None] if config.sql_query else [*parse_table_ids(config.tables)]
         self._readers: list[SourceReader] = []
@@ -208,6 +208,13 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
         self._stopping.set()
         if self._monitor is not None:
             self._monitor.join(_STOP_ATTEMPTS * _STOP_PAUSE_S)
+
+
+class MySqlSourceConnector(JdbcSourceConnector):
+    """Confluent Cloud's MySqlSource."""
+
+    config_class = MySqlSourceConfig
+    task_config_class = MySqlSourceTaskConfig
 
 
 def _filters(config: JdbcSourceConfig) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from connect.api import Problem
 from connectors.jdbc.config import JdbcSourceConfig
-from connectors.jdbc.discovery import database_of, dialect_for, find, open_connection
+from connectors.jdbc.discovery import dialect_for, find, open_connection
 from connectors.jdbc.drivers import RowReader
 from connectors.jdbc.queries import Source, UnfitColumn, plan
 from connectors.sql.engines import database_errors
@@ -48,7 +48,7 @@ def _of_tables(config: JdbcSourceConfig, connection: RowReader) -> Iterator[Prob
         yield Problem(
             "table.whitelist",
             f"table.whitelist names {name!r}, but there is no such table of {types} that "
-            f"{config.user or 'the user'} may see in {database_of(config)}: check its spelling, schema.pattern and table.types, or "
+            f"{config.user or 'the user'} may see in {config.database}: check its spelling, schema.pattern and table.types, or "
             "grant the user SELECT on it",
         )
     key = "table.include.list" if config.include else "table.whitelist"
@@ -60,7 +60,7 @@ def _of_source(config: JdbcSourceConfig, connection: RowReader, table: TableId |
     """Describe it as a task would, and ask for none of its rows, which takes the right to read them."""
     source, dialect = Source.of(config, table), dialect_for(config)
     try:
-        with database_errors(database_of(config), f"describing {source} of"):
+        with database_errors(config.database, f"describing {source} of"):
             made = plan(config, dialect, connection.describing, source)
         if table is not None:
             name = dialect.table(table, qualified=config.qualify)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from connect.api import Problem, at_least, config, key, one_of
+from connect.api import Problem, at_least, config, key, one_of, time_zone
 from connectors.objects.formats import FORMATS, FormatOptions
 from connectors.objects.joda import problem_of
 from tidegate.kit.config import Check, KeyType
@@ -34,15 +33,6 @@ def class_of(*names: str) -> Check:
 
     check.valid = f"[{', '.join(names)}]"  # type: ignore[attr-defined]
     return check
-
-
-def _timezone(value: str) -> str | None:
-    try:
-        if value:
-            ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return "Must be a time zone of the IANA database, such as Europe/Berlin"
-    return None
 
 
 @config
@@ -229,7 +219,7 @@ class ObjectSinkConfig:
     timezone: str = key(
         "timezone",
         default="",
-        check=_timezone,
+        check=time_zone(or_empty=True),
         doc="Time zone of time-based folders and of rotate.schedule.interval.ms.",
         group="Partitioner",
     )

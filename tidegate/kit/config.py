@@ -49,6 +49,7 @@ __all__ = [
     "non_empty",
     "one_of",
     "parse",
+    "time_zone",
     "unknown_keys",
     "valid_regex",
     "validate",
@@ -456,3 +457,19 @@ def valid_regex(value: str) -> str | None:
 
 
 valid_regex.valid = "valid regex"  # type: ignore[attr-defined]
+
+
+def time_zone(*, or_empty: bool = False) -> Check:
+    """The name of a time zone that this machine's database has."""
+
+    def check(value: str) -> str | None:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+        try:
+            if value or not or_empty:
+                ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return "Must be a time zone of the IANA database, such as Europe/Berlin"
+        return None
+
+    return check

@@ -63,28 +63,11 @@ class DuckDbWriter(Writer):
         with self.errors("writing to"):
             self._connection.register(_ROWS, pa.table(columns, names=short))
         try:
-            self._execute(self._sql(change, targets, short), "writing to")
+            values = [f"s.{name}::{target.type}" for name, target in zip(short, targets, strict=True)]
+            self._execute(self.staged(change, targets, _ROWS, values), "writing to")
         finally:
             with suppress(Exception):  # the transaction may have failed
                 self._connection.unregister(_ROWS)
-
-    def _sql(self, change: Change, targets: list[TargetColumn], short: list[str]) -> str:
-        dialect, count = self.dialect, len(change.keys)
-        table, quoted = dialect.table(change.table), [dialect.quote(target.name) for target in targets]
-        source = [f"s.{name}::{target.type}" for name, target in zip(short, targets, strict=True)]
-        pairs = list(zip(quoted, source, strict=True))
-        same = " AND ".join(f"t.{name} = {value}" for name, value in pairs[:count])
-        if change.operation == "delete":
-            return f"DELETE FROM {table} t USING {_ROWS} s WHERE {same}"
-        if change.operation == "update":
-            changes = ", ".join(f"{name} = {value}" for name, value in pairs[count:] or pairs)
-            return f"UPDATE {table} t SET {changes} FROM {_ROWS} s WHERE {same}"
-        insert = f"INSERT INTO {table}({','.join(quoted)}) SELECT {', '.join(source)} FROM {_ROWS} s"
-        if change.operation == "insert":
-            return insert
-        names = [target.name for target in targets]
-        whole = dialect.upsert(change.table, names[:count], names[count:]).sql
-        return insert + whole[whole.index(" ON CONFLICT ") :]
 
     def _bound(self, column: pa.Array, wanted: str) -> pa.Array:
         if pa.types.is_timestamp(column.type) and not wanted.startswith("TIMESTAMP WITH"):

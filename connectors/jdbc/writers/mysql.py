@@ -10,13 +10,13 @@ import pyarrow as pa
 from connect.api import RetriableConnectError
 from connectors.jdbc.writers.columns import wall_clock
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer, fits
+from connectors.sql.mysql import LOST_CONNECTION, connect_mysql
 from connectors.sql.tables import TableId
 from connectors.sql.urls import Database
 from connectors.sql.write_dialects import WriteDialect
 
 __all__ = ["MySqlWriter"]
 
-_LOST: Final = frozenset({1040, 1053, 1079, 1152, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2055})
 _IN_THE_WAY: Final = frozenset({1205, 1213, 1020})
 _ROWS: Final = frozenset(
     {
@@ -51,11 +51,9 @@ class MySqlWriter(Writer):
         super().__init__(database, dialect, timezone)
 
     def _connect(self) -> None:
-        from connectors.sql.mysql import connect_mysql
-
-        # strict, for a value that does not fit is an error rather than cut
-        begin = "SET SESSION time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
-        self._connection = connect_mysql(self.database, autocommit=False, init_command=begin)
+        self._connection = connect_mysql(self.database, autocommit=False)
+        with self._connection.cursor() as cursor:  # a value that does not fit is an error rather than cut
+            cursor.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
 
     def run(self, sql: str) -> int:
         with self.errors("writing to"), self._connection.cursor() as cursor:
@@ -110,4 +108,4 @@ class MySqlWriter(Writer):
             return RowsRefused
         if code in _IN_THE_WAY:
             return Conflict
-        return RetriableConnectError if code in _LOST else None
+        return RetriableConnectError if code in LOST_CONNECTION else None

@@ -70,7 +70,7 @@ class PostgresWriter(AdbcWriter):
         staging = self._staging(rows.schema)
         self._copy(staging, rows, schema=None)
         source = [f"s.{name}{cast}" for name, cast in zip(short, casts, strict=True)]
-        self.run(self._from_staging(change, targets, staging, source))
+        self.run(self.staged(change, targets, staging, source))
         self.run(f"TRUNCATE {staging}")
 
     def _bound(self, column: pa.Array, wanted: str) -> tuple[pa.Array, str]:
@@ -114,25 +114,6 @@ class PostgresWriter(AdbcWriter):
             cursor.adbc_ingest(
                 table.removeprefix("pg_temp."), rows, mode="append", db_schema_name=schema, temporary=temporary
             )
-
-    def _from_staging(self, change: Change, targets: list[TargetColumn], staging: str, source: list[str]) -> str:
-        dialect = self.dialect
-        table = dialect.table(change.table)
-        count = len(change.keys)
-        quoted = [dialect.quote(target.name) for target in targets]
-        same = " AND ".join(f"t.{name} = {value}" for name, value in zip(quoted[:count], source[:count], strict=True))
-        if change.operation == "delete":
-            return f"DELETE FROM {table} t USING {staging} s WHERE {same}"
-        if change.operation == "update":
-            pairs = list(zip(quoted, source, strict=True))
-            changes = ", ".join(f"{name} = {value}" for name, value in pairs[count:] or pairs)
-            return f"UPDATE {table} t SET {changes} FROM {staging} s WHERE {same}"
-        insert = f"INSERT INTO {table}({','.join(quoted)}) SELECT {', '.join(source)} FROM {staging} s"
-        if change.operation == "insert":
-            return insert
-        names = [target.name for target in targets]
-        whole = dialect.upsert(change.table, names[:count], names[count:]).sql
-        return insert + whole[whole.index(" ON CONFLICT ") :]
 
     def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:
         state = getattr(error, "sqlstate", None) or ""

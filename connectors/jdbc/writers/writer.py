@@ -12,7 +12,7 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.sql.engines import database_errors
 from connectors.sql.tables import TableId
 from connectors.sql.urls import Database
-from connectors.sql.write_dialects import WriteDialect
+from connectors.sql.write_dialects import OnConflictDialect, WriteDialect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,6 +102,12 @@ class Writer(ABC):
     def locking(self) -> str:
         """What a SELECT ends with that locks its rows until the transaction's end."""
         return " FOR UPDATE"
+
+    def staged(self, change: Change, targets: Sequence[TargetColumn], staging: str, values: Sequence[str]) -> str:
+        """The statement that applies a change whose rows lie in a staging table, as ``OnConflictDialect`` has it."""
+        assert isinstance(self.dialect, OnConflictDialect)
+        names = [target.name for target in targets]
+        return self.dialect.from_staging(change.operation, change.table, names, len(change.keys), staging, values)
 
     @abstractmethod
     def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:

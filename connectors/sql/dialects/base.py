@@ -102,13 +102,15 @@ class Dialect(ABC):
     def now(self) -> str:
         """A query for the database's clock in microseconds since the epoch."""
 
-    @abstractmethod
     def instant(self, expression: str) -> str:
         """An expression whose values order like the timestamps of ``expression``, and arrive as timestamps or integers."""
+        return expression
 
-    @abstractmethod
     def literal(self, epoch_micros: int, *, zoned: bool) -> str:
         """An instant as it compares with ``instant``."""
+        if zoned:
+            return f"TIMESTAMPTZ '{(EPOCH + timedelta(microseconds=epoch_micros)).isoformat(' ')}'"
+        return f"TIMESTAMP '{self.local(epoch_micros).isoformat(' ')}'"
 
     def local(self, epoch_micros: int) -> datetime:
         """An instant as a timestamp without zone of this database shows it."""

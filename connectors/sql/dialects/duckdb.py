@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import types
 from sqlalchemy.dialects import mysql
 
 from connect.api import ConnectError, Schema
-from connectors.sql.dialects.base import EPOCH, Column, Dialect
+from connectors.sql.dialects.base import Column, Dialect
 from connectors.sql.tables import ReflectedColumn, TableId, like
 
 __all__ = ["DuckDbDialect"]
@@ -29,14 +28,6 @@ class DuckDbDialect(Dialect):
     @property
     def now(self) -> str:
         return "SELECT epoch_us(get_current_timestamp())"
-
-    def instant(self, expression: str) -> str:
-        return expression
-
-    def literal(self, epoch_micros: int, *, zoned: bool) -> str:
-        if zoned:
-            return f"TIMESTAMPTZ '{(EPOCH + timedelta(microseconds=epoch_micros)).isoformat(' ')}'"
-        return f"TIMESTAMP '{self.local(epoch_micros).isoformat(' ')}'"
 
     def _column(self, column: ReflectedColumn, schema: Schema) -> Column:
         name = self.quote(column.name)

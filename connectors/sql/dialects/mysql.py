@@ -37,9 +37,6 @@ class MySqlDialect(Dialect):
     def now(self) -> str:
         return "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"
 
-    def instant(self, expression: str) -> str:
-        return expression
-
     def literal(self, epoch_micros: int, *, zoned: bool) -> str:
         shown = (
             (EPOCH + timedelta(microseconds=epoch_micros)).replace(tzinfo=None) if zoned else self.local(epoch_micros)

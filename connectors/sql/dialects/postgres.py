@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import Any, Final
 
 import sqlalchemy
@@ -12,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from connect.api import Schema
-from connectors.sql.dialects.base import EPOCH, Column, Dialect
+from connectors.sql.dialects.base import Column, Dialect
 from connectors.sql.tables import ReflectedColumn
 
 __all__ = ["PostgresDialect"]
@@ -31,14 +30,6 @@ class PostgresDialect(Dialect):
     @property
     def now(self) -> str:
         return "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-
-    def instant(self, expression: str) -> str:
-        return expression
-
-    def literal(self, epoch_micros: int, *, zoned: bool) -> str:
-        if zoned:
-            return f"TIMESTAMPTZ '{(EPOCH + timedelta(microseconds=epoch_micros)).isoformat(' ')}'"
-        return f"TIMESTAMP '{self.local(epoch_micros).isoformat(' ')}'"
 
     def _column(self, column: ReflectedColumn, schema: Schema) -> Column:
         name = self.quote(column.name)
