@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from connect.api import Password, Problem, at_least, config, family, key, one_of
 from tidegate.kit.config import Check, KeyType
 
-__all__ = ["DebeziumConfig", "regexes"]
+__all__ = ["CaptureConfig", "DebeziumConfig", "parse_key_columns", "regexes"]
 
 
 def regexes(value: list[str]) -> str | None:
@@ -37,8 +37,8 @@ _adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
 
 
 @config
-class DebeziumConfig:
-    """Which database, which tables, in what form."""
+class CaptureConfig:
+    """Which tables, in what form."""
 
     prefix: str = key(
         "topic.prefix",
@@ -47,13 +47,6 @@ class DebeziumConfig:
         group="Topics",
         aliases=("database.server.name",),
         check=_topic_prefix,
-    )
-    hostname: str = key("database.hostname", doc="Where the database is.", importance="high", group="Database")
-    user: str = key(
-        "database.user", doc="Whom to connect as; needs the right to replicate.", importance="high", group="Database"
-    )
-    password: Password | None = key(
-        "database.password", default=None, doc="Password of that user.", importance="high", group="Database"
     )
     table_include: list[str] = key(
         "table.include.list",
@@ -322,6 +315,19 @@ class DebeziumConfig:
             parse_key_columns(self.key_columns)
         except ValueError as error:
             yield Problem("message.key.columns", str(error))
+
+
+@config
+class DebeziumConfig(CaptureConfig):
+    """Which server they are on as well."""
+
+    hostname: str = key("database.hostname", doc="Where the database is.", importance="high", group="Database")
+    user: str = key(
+        "database.user", doc="Whom to connect as; needs the right to replicate.", importance="high", group="Database"
+    )
+    password: Password | None = key(
+        "database.password", default=None, doc="Password of that user.", importance="high", group="Database"
+    )
 
 
 def parse_key_columns(text: str | None) -> list[tuple[re.Pattern[str], list[str]]]:

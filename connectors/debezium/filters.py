@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from connectors.debezium.config import DebeziumConfig, parse_key_columns
+from connectors.debezium.config import CaptureConfig, parse_key_columns
 
 __all__ = ["Filters", "compiled"]
 
@@ -22,7 +22,7 @@ def _any(patterns: Sequence[re.Pattern[str]], *names: str) -> bool:
 class Filters:
     """The lists of a configuration, compiled. Tables are named ``schema.table``, columns ``schema.table.column``."""
 
-    def __init__(self, config: DebeziumConfig, *, database: str = "") -> None:
+    def __init__(self, config: CaptureConfig, *, database: str = "") -> None:
         self._database = database
         self._include, self._exclude = compiled(config.table_include), compiled(config.table_exclude)
         self._columns, self._not_columns = compiled(config.column_include), compiled(config.column_exclude)
