@@ -11,7 +11,7 @@ from uuid import UUID
 from broker.errors import BrokerError, GroupIdNotFound, InvalidGroupId
 
 if TYPE_CHECKING:
-    from broker.groups.journal import Entry
+    from broker.groups.records import Entry
     from broker.groups.values import CommittedOffset
 
 __all__ = ["AnyGroup", "CommitCheck", "GroupNamespace", "GroupType"]

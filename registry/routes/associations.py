@@ -13,7 +13,8 @@ from registry.records import SchemaVersion
 from registry.routes import answers
 from registry.routes.association_bodies import AssociationQuery, read_batch, read_query, read_request
 from registry.routes.call import Call
-from registry.routes.endpoint import (
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import (
     ASSOCIATION_TYPE,
     CASCADE_LIFECYCLE,
     CONTEXT,
@@ -23,7 +24,6 @@ from registry.routes.endpoint import (
     LIMIT,
     OFFSET,
     RESOURCE_TYPE,
-    Endpoint,
 )
 from registry.subjects import normalize
 

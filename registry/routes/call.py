@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from registry.errors import SchemaNotFound, Unprocessable
 from registry.records import SchemaVersion
 from registry.registry import Registry, parse_version
-from registry.routes.endpoint import LIMIT, OFFSET, Query
+from registry.routes.query import LIMIT, OFFSET, Query
 from registry.security.access import View
 from registry.subjects import ANY_CONTEXT, bare_context, context_of, normalize, within
 from tidegate.kit.http import InvalidBody

@@ -8,7 +8,8 @@ from registry.errors import InvalidSchema
 from registry.routes import answers
 from registry.routes.bodies import definition
 from registry.routes.call import Call
-from registry.routes.endpoint import NORMALIZE, VERBOSE, Endpoint
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import NORMALIZE, VERBOSE
 
 __all__ = ["ENDPOINTS"]
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from registry.errors import ConfigNotConfigured
 from registry.routes.call import Call
-from registry.routes.endpoint import DEFAULT_TO_GLOBAL, Endpoint
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import DEFAULT_TO_GLOBAL
 from registry.settings import SETTINGS, read_config
 
 __all__ = ["ENDPOINTS"]

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from registry.errors import InvalidMode, ModeNotConfigured
 from registry.routes.call import Call
-from registry.routes.endpoint import DEFAULT_TO_GLOBAL, FORCE, RECURSIVE, Endpoint
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import DEFAULT_TO_GLOBAL, FORCE, RECURSIVE
 from registry.settings import Mode, read_mode
 from registry.subjects import GLOBAL
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from registry.routes.call import Call
 from registry.routes.dispatch import MEDIA_TYPES
-from registry.routes.endpoint import Endpoint, Query
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import Query
 from registry.routes.server import CONFLUENT_VERSION
 from registry.routes.shapes import SHAPES, shape
 

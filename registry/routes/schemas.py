@@ -12,7 +12,8 @@ from registry.records import SchemaVersion
 from registry.routes import answers
 from registry.routes.call import Call
 from registry.routes.dispatch import SchemaText
-from registry.routes.endpoint import (
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import (
     ALIASES,
     ASSOCIATION_TYPE,
     CONTEXT_PREFIX,
@@ -29,7 +30,6 @@ from registry.routes.endpoint import (
     RULE_TYPE,
     SUBJECT,
     SUBJECT_PREFIX,
-    Endpoint,
 )
 from registry.subjects import bare_context, context_of, normalize
 from registry.tags import found_tags

@@ -11,7 +11,8 @@ from registry.routes import answers
 from registry.routes.bodies import definition, new_schema, tag_change
 from registry.routes.call import Call
 from registry.routes.dispatch import SchemaText
-from registry.routes.endpoint import (
+from registry.routes.endpoint import Endpoint
+from registry.routes.query import (
     DELETED,
     DELETED_AS_NEGATIVE,
     DELETED_ONLY,
@@ -26,7 +27,6 @@ from registry.routes.endpoint import (
     REFERENCE_FORMAT,
     SUBJECT_PREFIX,
     VALUE,
-    Endpoint,
 )
 from registry.subjects import ANY_CONTEXT, is_valid
 from registry.tags import found_tags

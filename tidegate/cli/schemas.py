@@ -214,7 +214,7 @@ def check(
     """
     from registry.client import NotFound
     from registry.compatibility import Level, Previous
-    from registry.explain.explanation import explain
+    from registry.explain.comparison import explain
 
     with _client(data, url, config) as client:
         it = _File(client, file, schema_type, references)
@@ -274,7 +274,8 @@ def _tell(told: Sequence[Explanation], messages: Sequence[str]) -> None:
 @json_option
 def diff(subject: str, older: str, newer: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
     """Show what changed between two versions of a subject, by default the last two, and who can still read whom."""
-    from registry.explain.explanation import Sides, unreadable
+    from registry.explain.comparison import unreadable
+    from registry.explain.explanation import Sides
 
     with _client(data, url, config) as client:
         if older == "previous":
