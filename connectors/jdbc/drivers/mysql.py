@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from connect.api import DataError
 from connectors.jdbc.drivers.base import CHUNK_BYTES, RowReader, Rows
-from connectors.jdbc.drivers.mysql_rows import Packets, columns_of_rows
 from connectors.sql.engines import database_errors
 from connectors.sql.mysql import connect_mysql
+from connectors.sql.mysql_rows import StreamedRows
 from connectors.sql.urls import Database
 
 __all__ = ["MySqlReader"]
 
-_READ_BYTES: Final = 256 * 1024
 _TIMESTAMP, _DATE, _DATETIME = 7, 10, 12
 _BIT, _GEOMETRY, _BINARY_CHARSET = 16, 255, 63
 _BYTES: Final = frozenset({15, 249, 250, 251, 252, 253, 254})
@@ -29,7 +28,7 @@ _SESSION: Final = (
 
 
 class MySqlReader(RowReader):
-    """A statement that is not read to its end leaves the rest in the stream: its connection is given up then."""
+    """Connects anew where a statement was given up."""
 
     def __init__(self, database: Database, isolation: str) -> None:
         self._database = database
@@ -67,14 +66,11 @@ class MySqlReader(RowReader):
             return cursor.fetchone()[0]
 
     def read(self, statement: str, likeness: str) -> Rows:
-        import pymysql.cursors
-
         connection = self._ready()
         with database_errors(self._database, "reading from"):
-            cursor = connection.cursor(pymysql.cursors.SSCursor)
-            cursor.execute(statement)
+            rows = StreamedRows(connection, statement, chunk_bytes=CHUNK_BYTES)
         nulls = self._database.parameters.get("zero_dates") == "null"
-        return Rows(self._database, _Chunks(connection, cursor, zero_dates_are_null=nulls))
+        return Rows(self._database, _Chunks(rows, zero_dates_are_null=nulls))
 
     def cancel(self) -> None:
         connection = self._connection
@@ -90,35 +86,17 @@ class MySqlReader(RowReader):
 
 
 class _Chunks:
-    def __init__(self, connection: Any, cursor: Any, *, zero_dates_are_null: bool) -> None:
-        self._cursor = cursor  # one that is forgotten would read the rows itself
-        self._connection, self._result = connection, cursor._result
-        self._fields = self._result.fields
+    def __init__(self, rows: StreamedRows, *, zero_dates_are_null: bool) -> None:
+        self._rows = rows
         self._zero_dates_are_null = zero_dates_are_null
-        self._packets = Packets(lambda: bytes(connection._rfile.read1(_READ_BYTES)), chunk_bytes=CHUNK_BYTES)
 
     def read_next_batch(self) -> pa.RecordBatch:
-        from pymysql.err import OperationalError, raise_mysql_exception
-
-        if self._packets.last is not None:
+        columns = self._rows.next()
+        if columns is None:
             raise StopIteration
-        try:
-            block, starts = self._packets.next()
-        except (EOFError, OSError) as error:
-            self._connection._force_close()
-            raise OperationalError(2013, "the server closed the connection during the query") from error
-        if (last := self._packets.last) is not None:
-            self._forget()
-            if last[0] == 0xFF:
-                raise_mysql_exception(last)
-        columns = columns_of_rows(block, starts, len(self._fields))
-        made = [self._typed(column, field) for column, field in zip(columns, self._fields, strict=True)]
-        return pa.RecordBatch.from_arrays(made, names=[field.name for field in self._fields])
-
-    def _forget(self) -> None:
-        """The result is whole: PyMySQL, which did not see it go by, is told."""
-        self._result.unbuffered_active = False
-        self._result.connection = None
+        fields = self._rows.fields
+        made = [self._typed(column, field) for column, field in zip(columns, fields, strict=True)]
+        return pa.RecordBatch.from_arrays(made, names=[field.name for field in fields])
 
     def _typed(self, column: pa.Array, field: Any) -> pa.Array:
         """Bytes as they are, all else as text; TIMESTAMP with its zone, which is the session's, UTC."""
@@ -144,6 +122,4 @@ class _Chunks:
         return pc.if_else(zero, pa.scalar(None, pa.string()), texts)
 
     def close(self) -> None:
-        if self._packets.last is None:
-            self._forget()
-            self._connection._force_close()
+        self._rows.close()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.jdbc.drivers.mysql_rows import Packets, columns_of_rows
+from connectors.sql.mysql_rows import Packets, columns_of_rows
 
 _EOF = b"\xfe\x00\x00\x02\x00"
 

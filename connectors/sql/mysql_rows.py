@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Packets", "columns_of_rows"]
+__all__ = ["Packets", "StreamedRows", "columns_of_rows", "texts_over"]
+
+_READ_BYTES: Final = 256 * 1024
 
 _WHOLE = 0xFFFFFF
 """The length of a packet whose payload goes on in the next one."""
@@ -80,19 +83,63 @@ class Packets:
         return at - 4 * len(headers)
 
 
+class StreamedRows:
+    """A SELECT run over a PyMySQL connection, its rows taken from the stream. Close it before the next statement.
+
+    A statement that is not read to its end leaves the rest in the stream: its connection is given up then.
+    """
+
+    def __init__(self, connection: Any, statement: str, *, chunk_bytes: int) -> None:
+        """Raises PyMySQL's errors."""
+        import pymysql.cursors
+
+        self._connection = connection
+        self._cursor = connection.cursor(pymysql.cursors.SSCursor)  # one that is forgotten would read the rows itself
+        self._cursor.execute(statement)
+        self._result = self._cursor._result
+        self.fields = self._result.fields
+        self._packets = Packets(lambda: bytes(connection._rfile.read1(_READ_BYTES)), chunk_bytes=chunk_bytes)
+
+    def next(self) -> list[pa.Array] | None:
+        """The columns of the next rows, as bytes; None at the end. Raises PyMySQL's errors."""
+        from pymysql.err import OperationalError, raise_mysql_exception
+
+        if self._packets.last is not None:
+            return None
+        try:
+            block, starts = self._packets.next()
+        except (EOFError, OSError) as error:
+            self._connection._force_close()
+            raise OperationalError(2013, "the server closed the connection during the query") from error
+        if (last := self._packets.last) is not None:
+            self._forget()
+            if last[0] == 0xFF:
+                raise_mysql_exception(last)
+        return columns_of_rows(block, starts, len(self.fields))
+
+    def _forget(self) -> None:
+        """The result is whole: PyMySQL, which did not see it go by, is told."""
+        self._result.unbuffered_active = False
+        self._result.connection = None
+
+    def close(self) -> None:
+        if self._packets.last is None:
+            self._forget()
+            self._connection._force_close()
+
+
 def columns_of_rows(block: bytes, starts: list[int], count: int) -> list[pa.Array]:
     """Each of ``count`` columns as an array of binaries. Raises ValueError for bytes that are no such rows."""
     data = np.frombuffer(block, np.uint8)
     at = np.array(starts, np.int64)
     memory = pa.py_buffer(block)
     made = []
-    every_second = pa.array(np.arange(0, 2 * len(starts), 2, dtype=np.int64))
     try:
         for _ in range(count):
             begins, ends, null = _texts(data, at)
             if len(ends) and int(ends.max()) > len(block):
                 raise ValueError("a text that goes beyond its row")
-            made.append(_array(memory, begins, ends, null, every_second))
+            made.append(texts_over(memory, begins, ends, null))
             at = ends
     except IndexError:
         raise ValueError("a row with fewer columns than its result") from None
@@ -124,10 +171,11 @@ def _texts(data: npt.NDArray[np.uint8], at: _Numbers) -> tuple[_Numbers, _Number
     return begins, ends, null
 
 
-def _array(
-    memory: pa.Buffer, begins: _Numbers, ends: _Numbers, null: npt.NDArray[np.bool_], every_second: pa.Array
-) -> pa.Array:
-    """Texts and the bytes between them are the elements of one array over ``memory``; every second is a text."""
+def texts_over(memory: pa.Buffer, begins: _Numbers, ends: _Numbers, null: npt.NDArray[np.bool_]) -> pa.Array:
+    """The texts between these places, which ascend, as binaries over ``memory``.
+
+    Texts and the bytes between them are the elements of one array; every second is a text.
+    """
     count = len(begins)
     if not count:
         return pa.array([], pa.binary())
@@ -139,4 +187,4 @@ def _array(
         valid[0::2] = ~null
         validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
     with_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [validity, pa.py_buffer(offsets), memory])
-    return with_gaps.take(every_second)
+    return with_gaps.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64)))
