@@ -10,9 +10,10 @@ from typing import Any, Final
 import psycopg
 
 from connect.api import DataError, Field, Schema, SchemaType
-from connectors.debezium.envelope import adjuster, envelope, source_block, topic_name
+from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
+from connectors.debezium.layouts import Layouts
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.types import ColumnType, Form, Modes, form_of, literals, source_parameters, text_only
 
@@ -164,16 +165,12 @@ class Shapes:
             include_unknown=config.include_unknown,
             unavailable=config.unavailable_value,
         )
-        self._schema_name = adjuster(config.schema_adjustment.lower())
-        self._field_name = adjuster(config.field_adjustment.lower(), field=True)
-
-    def topic(self, *parts: str) -> str:
-        return topic_name(self._config.prefix, *parts, delimiter=self._config.delimiter)
+        self._layouts = Layouts(config, SOURCE)
+        self.topic = self._layouts.topic
 
     def of(self, table: Table) -> Shape:
         filters = self.filters
-        topic = self.topic(table.schema, table.name)
-        positions, forms, fields, names = [], [], [], []
+        positions, forms, columns = [], [], []
         for at, column in enumerate(table.columns):
             if not filters.column(table.full_name, column.name):
                 continue
@@ -182,23 +179,8 @@ class Shapes:
                 continue
             positions.append(at)
             forms.append(form)
-            names.append(column.name)
-            fields.append(Field(self._field_name(column.name), form.schema))
-        keys = self._key(table)
-        for name in keys:
-            if name not in names:
-                raise DataError(
-                    f"column {name!r} of table {table.full_name} is in the key but not captured: "
-                    "include it, or name other columns in message.key.columns"
-                )
-        key_positions = tuple(names.index(name) for name in keys)
-        row = Schema.struct(fields, name=self._schema_name(f"{topic}.Value"), optional=True)
-        key = None
-        if key_positions:
-            members = [Field(fields[at].name, _plain(fields[at].schema)) for at in key_positions]
-            key = Schema.struct(members, name=self._schema_name(f"{topic}.Key"))
-        value = envelope(self._schema_name(f"{topic}.Envelope"), row, SOURCE)
-        layout = Layout(topic, key, row, value, SOURCE)
+            columns.append((column.name, form.schema))
+        layout, key_positions = self._layouts.of((table.schema, table.name), columns, self._key(table))
         return Shape(table, layout, tuple(positions), tuple(forms), key_positions)
 
     def _key(self, table: Table) -> Sequence[str]:
@@ -223,12 +205,6 @@ class Shapes:
             kept = length
             form = text_only(lambda text: text[:kept], form, {"truncateLength": str(kept)})
         return form
-
-
-def _plain(schema: Schema) -> Schema:
-    """Without what column.propagate.source.type adds: keys go without."""
-    kept = {n: v for n, v in schema.parameters.items() if not n.startswith("__debezium.source.")}
-    return schema if len(kept) == len(schema.parameters) else replace(schema, parameters=kept)
 
 
 _LITERAL: Final = re.compile(
