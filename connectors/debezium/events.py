@@ -32,7 +32,7 @@ class Layout:
 class Rows:
     """Columns of some events of one table, all of one length; ``ops`` has None for a tombstone."""
 
-    ops: Sequence[str | None]
+    ops: pa.Array
     before: pa.Array | None
     """Of the row's type, null where there is none; None: nowhere."""
     after: pa.Array | None
@@ -87,10 +87,9 @@ def event_batch(layout: Layout, rows: Rows, headers: ContextHeaders, **position:
     length = len(rows.ops)
     nanos = time.time_ns()
     row_type, block = layout.row.arrow_type, TRANSACTION_BLOCK.arrow_type
-    ops = pa.array(rows.ops, pa.string())
-    absent = None
+    ops, absent = rows.ops, None
     if ops.null_count:
-        absent = np.array([op is None for op in rows.ops])
+        absent = ops.is_null().to_numpy(zero_copy_only=False)
         ops = ops.fill_null("")
     columns = [
         pa.nulls(length, row_type) if rows.before is None else rows.before,

@@ -1,125 +1,264 @@
-"""Gathers changes by table and makes batches of them, column by column."""
+"""Changes of one table as the log tells them, gathered as they come and made events of column by column."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.api import Header, RecordBatch
+from connect.api import Header
 from connectors import VERSION
-from connectors.debezium.envelope import TRANSACTION_BLOCK
-from connectors.debezium.events import ContextHeaders, Rows, constant, event_batch, struct_column
-from connectors.postgres.pgoutput import UNCHANGED, Tuple
+from connectors.debezium.events import constant, struct_column
+from connectors.postgres.pgoutput import HEAD
+from connectors.postgres.spans import Messages, Spans
 from connectors.postgres.tables import SOURCE, Shape
 from connectors.postgres.types import zero_of
 
-__all__ = ["TableChanges", "row_columns", "source_column"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+__all__ = ["Events", "Gathered", "Transaction", "source_column"]
 
 _I64: Final = pa.int64()
+_TUPLE: Final = HEAD + 6
+"""Where a change's first row begins: after the kind, the table's oid and the row's own kind."""
+_INSERT, _UPDATE, _DELETE, _TRUNCATE, _NEW, _KEY, _OLD = b"IUDTNKO"
+_C, _U, _D, _T, _TOMBSTONE = range(5)
+_OPS: Final = pa.array(["c", "u", "d", "t", None], pa.string())
 
 
-class TableChanges:
-    """Changes of one table in one shape, in their order. One place a row; see ``add``."""
+class Transaction(NamedTuple):
+    """``micros`` are those of its commit since 1970; ``before`` is the position after the commit before it. ``number`` counts
+    transactions as they are read."""
 
-    __slots__ = ("_after", "_before", "_block", "_extra", "_ops", "_places", "shape")
+    xid: int | None
+    micros: int
+    before: int | None
+    number: int = 0
+
+
+@dataclass(slots=True)
+class Events:
+    """Events of one table in their order, as columns; ``orders`` say after how many messages of any table each one came."""
+
+    ops: pa.Array
+    before: pa.Array | None
+    after: pa.Array | None
+    keys: pa.Array | None
+    lsns: Numbers
+    transactions: Sequence[Transaction]
+    """By run: as many as ``runs``."""
+    runs: Numbers
+    """How many events each transaction has."""
+    orders: Numbers | None
+    headers: list[tuple[Header, ...]] | None
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+
+class Gathered:
+    """Changes of one table in one shape. ``add`` takes them as they came over replication."""
+
+    __slots__ = ("_counts", "_orders", "_transactions", "messages", "shape")
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self._ops: list[str | None] = []
-        self._before: list[Tuple | None] = []
-        self._after: list[Tuple | None] = []
-        self._places: list[tuple[int, int | None, int, int | None]] = []
-        self._block: list[tuple[str, int, int] | None] = []
-        self._extra: dict[int, tuple[Header, ...]] = {}
+        self.messages: list[bytes] = []
+        self._transactions: list[Transaction] = []
+        self._counts: list[int] = []
+        self._orders: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._ops)
+        return len(self.messages)
 
-    def add(
-        self,
-        op: str | None,
-        before: Tuple | None,
-        after: Tuple | None,
-        place: tuple[int, int | None, int, int | None],
-        block: tuple[str, int, int] | None,
-        header: tuple[str, Tuple] | None = None,
-    ) -> None:
-        """One event, or with ``op`` None the tombstone of ``before``. ``place`` is (position, transaction, its commit's
-        microseconds, the position of the commit before); ``header`` a header's name and the row whose key it holds."""
-        if header is not None:
-            self._extra[len(self._ops)] = (Header(header[0], self._key_text(header[1])),)
-        self._ops.append(op)
-        self._before.append(before)
-        self._after.append(after)
-        self._places.append(place)
-        self._block.append(block)
+    def add(self, message: bytes, transaction: Transaction, order: int | None = None) -> None:
+        """A message of one of the kinds I, U, D, T, with replication's head."""
+        transactions = self._transactions
+        if not transactions or transactions[-1] is not transaction:
+            transactions.append(transaction)
+            self._counts.append(len(self.messages))
+        self.messages.append(message)
+        if order is not None:
+            self._orders.append(order)
 
-    def _key_text(self, row: Tuple) -> bytes:
-        columns = row_columns(self.shape, [row], self.shape.key_positions)
-        fields = self.shape.layout.key
-        assert fields is not None
-        values = {f.name: c.to_pylist()[0] for f, c in zip(fields.fields, columns, strict=True)}
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str).encode()
-
-    def batch(self, context: ContextHeaders, server: str, database: str, position: Mapping[str, Any]) -> RecordBatch:
-        shape = self.shape
-        has_before = any(row is not None for row in self._before)
-        has_after = any(row is not None for row in self._after)
-        # a tombstone keeps its row in ``before`` for its key alone: its envelope is null as a whole
-        before = self._rows(self._before) if has_before else None
-        after = self._rows(self._after) if has_after else None
-        keys = None
-        if shape.layout.key is not None:
-            keyed: Sequence[Tuple | None] = self._after
-            if has_before:
-                keyed = [b if a is None else a for a, b in zip(self._after, self._before, strict=True)]
-            if not has_before and after is not None and after.null_count == 0:
-                columns = [after.field(at) for at in shape.key_positions]
-            else:
-                columns = row_columns(shape, keyed, shape.key_positions)
-            absent = np.array([row is None for row in keyed]) if None in keyed else None
-            keys = struct_column(shape.layout.key, columns, absent)
-        block = None
-        if any(b is not None for b in self._block):
-            names = ("id", "total_order", "data_collection_order")
-            cells = [None if b is None else dict(zip(names, b, strict=True)) for b in self._block]
-            block = pa.array(cells, TRANSACTION_BLOCK.arrow_type)
-        table = shape.table
-        source = source_column(server, database, table.schema, table.name, self._places)
-        extra = [self._extra.get(i, ()) for i in range(len(self._ops))] if self._extra else None
-        rows = Rows(self._ops, before, after, keys, source, block, extra)
-        return event_batch(shape.layout, rows, context, **position)
-
-    def _rows(self, rows: Sequence[Tuple | None]) -> pa.Array:
-        columns = row_columns(self.shape, rows, range(len(self.shape.forms)))
-        absent = np.array([row is None for row in rows]) if None in rows else None
-        return struct_column(self.shape.layout.row, columns, absent)
+    def events(self, *, tombstones: bool, skipped: frozenset[str]) -> Events:
+        """Raises DataError for a message that is not as the table is."""
+        made = _Decoding(self.shape, Messages(self.messages), tombstones=tombstones, skipped=skipped)
+        at = made.message
+        bounds = np.searchsorted(at, [*self._counts, len(self.messages)])
+        return Events(
+            ops=_OPS.take(pa.array(made.ops)),
+            before=made.before(),
+            after=made.after(),
+            keys=made.keys(),
+            lsns=made.lsns(),
+            transactions=self._transactions,
+            runs=np.diff(bounds),
+            orders=np.array(self._orders, np.int64)[at] if self._orders else None,
+            headers=made.headers(),
+        )
 
 
-def row_columns(shape: Shape, rows: Sequence[Tuple | None], wanted: Sequence[int]) -> list[pa.Array]:
-    """The wanted columns (by their place among the captured) of rows of text."""
-    width = len(shape.table.columns)
-    nothing: Tuple = [None] * width
-    turned = list(zip(*(nothing if row is None else row for row in rows), strict=True))
-    made = []
-    for at in wanted:
-        values = turned[shape.positions[at]]
-        form = shape.forms[at]
-        unchanged = None
-        if UNCHANGED in values:
-            unchanged = pa.array([value is UNCHANGED or value == UNCHANGED for value in values])
-            values = tuple(None if value == UNCHANGED else value for value in values)
-        column = form.convert(pa.array(values, pa.string()))
-        if unchanged is not None and form.unavailable is not None:
-            column = _replaced(column, unchanged, form.unavailable)
+class _Decoding:
+    """One run of messages. An event has a message and a row of the old values and of the new ones, or none: below zero."""
+
+    def __init__(self, shape: Shape, messages: Messages, *, tombstones: bool, skipped: frozenset[str]) -> None:
+        self._shape, self._messages = shape, messages
+        data, begins, ends = messages.bytes, messages.begins, messages.ends
+        width = len(shape.table.columns)
+        kinds = data[begins + HEAD]
+        marks = data[np.minimum(begins + _TUPLE - 1, ends)]
+        updates = kinds == _UPDATE
+        deletes = kinds == _DELETE
+        has_old = deletes | (updates & (marks != _NEW))
+        has_new = updates | (kinds == _INSERT)
+        old_rows, new_rows = np.flatnonzero(has_old), np.flatnonzero(has_new)
+        self._old, old_ends = messages.walk(begins[old_rows] + _TUPLE, ends[old_rows], width)
+        starts = begins + _TUPLE
+        starts[old_rows] = old_ends + 1
+        self._new, _ = messages.walk(starts[new_rows], ends[new_rows], width)
+        old_at, new_at = _places(old_rows, len(kinds)), _places(new_rows, len(kinds))
+        # an old row that is whole tells what an unchanged large value is
+        self._whole = marks == _OLD
+        both = np.flatnonzero(updates & has_old)
+        if len(both):
+            self._complete(new_at[both], old_at[both], self._whole[both])
+        moved = both[self._key_changed(old_at[both], new_at[both])]
+        plain = updates.copy()
+        plain[moved] = False
+        parts = [
+            (np.flatnonzero(kinds == _INSERT), _C, 0),
+            (np.flatnonzero(plain), _U, 0),
+            (np.sort(np.concatenate((np.flatnonzero(deletes), moved))), _D, 0),
+            (moved, _C, 2),
+            (np.flatnonzero(kinds == _TRUNCATE), _T, 0),
+        ]
+        parts = [part for part in parts if "cudt"[part[1]] not in skipped]
+        if tombstones and shape.layout.key is not None:
+            parts += [(rows, _TOMBSTONE, 1) for rows, op, _ in parts if op == _D]
+        parts = [part for part in parts if len(part[0])]
+        self.message, self.ops = _merged(parts)
+        self._moved, self._moved_old, self._moved_new = moved, old_at[moved], new_at[moved]
+        self._is_new = (self.ops == _C) | (self.ops == _U)
+        self._is_old = (self.ops == _D) | (self.ops == _TOMBSTONE)
+        self._new_at = np.where(self._is_new, new_at[self.message], -1)
+        self._old_at = old_at[self.message]
+        self._made: dict[int, pa.Array] = {}
+        """Columns of the new rows: those of the key are wanted twice."""
+
+    def _complete(self, new: Numbers, old: Numbers, whole: Any) -> None:
+        for place, column in enumerate(self._new):
+            missing = column.unchanged
+            if missing is None:
+                continue
+            other = np.full(len(missing), -1, np.int64)
+            other[new[whole]] = old[whole]
+            self._new[place] = column.instead(missing & (other >= 0), self._old[place].take(other))
+
+    def _key_changed(self, old: Numbers, new: Numbers) -> Any:
+        changed = np.zeros(len(old), np.bool_)
+        if not len(old):
+            return changed
+        for position in self._shape.key_positions:
+            at = self._shape.positions[position]
+            one, other = self._old[at].take(old), self._new[at].take(new)
+            same = pc.equal(self._messages.texts(one), self._messages.texts(other)).fill_null(False)
+            unlike = ~same.to_numpy(zero_copy_only=False) & ~one.null
+            if (kept := other.unchanged) is not None:
+                unlike &= ~kept
+            changed |= unlike
+        return changed
+
+    def lsns(self) -> Numbers:
+        return self._messages.numbers(self._messages.begins[self.message] + 1)
+
+    def after(self) -> pa.Array | None:
+        if not self._is_new.any():
+            return None
+        return self._rows(self._new, self._new_at, ~self._is_new)
+
+    def before(self) -> pa.Array | None:
+        # a tombstone is null as a whole
+        rows = (self.ops == _D) | ((self.ops == _U) & self._whole[self.message] & (self._old_at >= 0))
+        if not rows.any():
+            return None
+        return self._rows(self._old, np.where(rows, self._old_at, -1), ~rows)
+
+    def _rows(self, columns: Sequence[Spans], rows: Numbers, absent: Any) -> pa.Array:
+        made = [self._column(columns, place, rows) for place in range(len(self._shape.forms))]
+        return struct_column(self._shape.layout.row, made, absent)
+
+    def keys(self) -> pa.Array | None:
+        layout = self._shape.layout
+        if layout.key is None:
+            return None
+        columns = []
+        for place in self._shape.key_positions:
+            if not self._is_old.any():
+                columns.append(self._column(self._new, place, self._new_at))
+                continue
+            at = self._shape.positions[place]
+            new, old = self._new[at].take(self._new_at), self._old[at].take(np.where(self._is_old, self._old_at, -1))
+            columns.append(self._converted(place, new.instead(self._is_old, old)))
+        return struct_column(layout.key, columns, ~(self._is_new | self._is_old))
+
+    def _column(self, columns: Sequence[Spans], place: int, rows: Numbers) -> pa.Array:
+        if rows is self._new_at and place in self._made:
+            return self._made[place]
+        spans = columns[self._shape.positions[place]]
+        if len(rows) != len(spans.starts) or (len(rows) and (rows[0] != 0 or (np.diff(rows) != 1).any())):
+            spans = spans.take(rows)
+        made = self._converted(place, spans)
+        if rows is self._new_at:
+            self._made[place] = made
+        return made
+
+    def _converted(self, place: int, spans: Spans) -> pa.Array:
+        form = self._shape.forms[place]
+        column = form.convert(self._messages.texts(spans))
+        if form.unavailable is not None and (unchanged := spans.unchanged) is not None:
+            column = _replaced(column, pa.array(unchanged), form.unavailable)
         if not form.schema.optional and column.null_count:
             column = _replaced(column, column.is_null(), zero_of(form.schema))
-        made.append(column)
+        return column
+
+    def headers(self) -> list[tuple[Header, ...]] | None:
+        """Where a key changed: the new one on the delete and its tombstone, the old one on the create."""
+        if not len(self._moved) or self._shape.layout.key is None:
+            return None
+        made: list[tuple[Header, ...]] = [()] * len(self.message)
+        old = self._key_texts(self._old, self._moved_old)
+        new = self._key_texts(self._new, self._moved_new)
+        which = _places(self._moved, len(self._messages.begins))[self.message]
+        for event in np.flatnonzero(which >= 0).tolist():
+            if self.ops[event] == _C:
+                made[event] = (Header("__debezium.oldkey", old[which[event]]),)
+            else:
+                made[event] = (Header("__debezium.newkey", new[which[event]]),)
+        return made
+
+    def _key_texts(self, columns: Sequence[Spans], rows: Numbers) -> list[bytes]:
+        key = self._shape.layout.key
+        assert key is not None
+        cells = struct_column(key, [self._column(columns, place, rows) for place in self._shape.key_positions])
+        return [
+            json.dumps(cell, ensure_ascii=False, separators=(",", ":"), default=str).encode()
+            for cell in cells.to_pylist()
+        ]
+
+
+def _places(rows: Numbers, length: int) -> Numbers:
+    """Where each of ``length`` rows lies among those chosen; -1 for the others."""
+    made = np.full(length, -1, np.int64)
+    made[rows] = np.arange(len(rows))
     return made
 
 
@@ -130,39 +269,51 @@ def _replaced(column: pa.Array, mask: pa.Array, value: Any) -> pa.Array:
     return pc.if_else(mask, pa.scalar(value, column.type), column)
 
 
+def _merged(parts: Sequence[tuple[Numbers, int, int]]) -> tuple[Numbers, Any]:
+    """Messages and operations of events, in the order of messages and of the steps that each one makes."""
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if len(parts) == 1:
+        rows, op, _ = parts[0]
+        return rows, np.full(len(rows), op)
+    messages = np.concatenate([rows for rows, _, _ in parts])
+    steps = np.repeat([step for _, _, step in parts], [len(rows) for rows, _, _ in parts])
+    ops = np.repeat([op for _, op, _ in parts], [len(rows) for rows, _, _ in parts])
+    order = np.argsort(messages * 3 + steps, kind="stable")
+    return messages[order], ops[order]
+
+
 def source_column(
     server: str,
     database: str,
-    schema: str,
-    table: str,
-    places: Sequence[tuple[int, int | None, int, int | None]],
+    table: tuple[str, str],
+    lsns: Numbers,
+    transactions: Sequence[Transaction],
+    runs: Numbers,
     snapshot: pa.Array | None = None,
 ) -> pa.Array:
-    """The source block of events at these places (see ``TableChanges.add``); in a snapshot all have the first one's."""
-    length = len(places) if snapshot is None else len(snapshot)
-    positions, transactions, times, commits = zip(*places, strict=True)
-    lsn, micros = pa.array(positions, _I64), pa.array(times, _I64)
+    """The source block of events at these positions; ``runs`` says how many each transaction has."""
+    length = len(lsns)
     text = pa.string()
-    before = pc.fill_null(pc.binary_join_element_wise('"', pc.cast(pa.array(commits, _I64), text), '"', ""), "null")
-    sequence = pc.binary_join_element_wise("[", before, ',"', pc.cast(lsn, text), '"]', "")
-    millis = pa.array(np.floor_divide(micros.to_numpy(), 1000), _I64)
-    varying = [millis, sequence, micros, pc.multiply(micros, 1000), pa.array(transactions, _I64), lsn]
-    if snapshot is not None:
-        varying = [pa.repeat(column[0], length) for column in varying]
-    millis, sequence, micros, nanos, xids, lsn = varying
+    of = pa.array(np.repeat(np.arange(len(runs)), runs))
+    lsn = pa.array(lsns, _I64)
+    before = pa.array(["null" if t.before is None else f'"{t.before}"' for t in transactions], text)
+    sequence = pc.binary_join_element_wise("[", before.take(of), ',"', pc.cast(lsn, text), '"]', "")
+    times = [t.micros for t in transactions]
+    micros = pa.array(times, _I64).take(of)
     columns = [
         constant(VERSION, text, length),
         constant("postgresql", text, length),
         constant(server, text, length),
-        millis,
+        pa.array([micros // 1000 for micros in times], _I64).take(of),
         constant("false", text, length) if snapshot is None else snapshot,
         constant(database, text, length),
         sequence,
         micros,
-        nanos,
-        constant(schema, text, length),
-        constant(table, text, length),
-        xids,
+        pc.multiply(micros, 1000),
+        constant(table[0], text, length),
+        constant(table[1], text, length),
+        pa.array([t.xid for t in transactions], _I64).take(of),
         lsn,
         pa.nulls(length, _I64),
         pa.nulls(length, text),

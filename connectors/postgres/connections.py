@@ -109,8 +109,8 @@ class ReplicationStream:
         self._told = time.monotonic()
         self._interval = config.status_interval_ms / 1000
 
-    def next(self) -> tuple[bytes, int] | None:
-        """A message of the plugin and its position; None when nothing is at hand. Raises psycopg.OperationalError."""
+    def next(self) -> bytes | None:
+        """A message of the plugin with replication's head; None when nothing is at hand. Raises psycopg.OperationalError."""
         while True:
             length, data = self._connection.get_copy_data(1)
             if length == 0:
@@ -122,7 +122,7 @@ class ReplicationStream:
                 raise psycopg.OperationalError(self._ended())
             raw = bytes(data)
             if raw[0] == 119:  # w: XLogData
-                return raw[25:], int.from_bytes(raw[1:9])
+                return raw
             self.server_lsn = max(self.server_lsn, int.from_bytes(raw[1:9]))
             self._reply_due = self._reply_due or raw[17] == 1
 

@@ -1,43 +1,35 @@
-"""From pgoutput's messages to changes by table, with transactions, positions and logical messages."""
+"""From pgoutput's messages to batches by table, with transactions, positions and logical messages."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
-from connect.api import DataError, Field, Record, RecordBatch, Schema, SchemaType
-from connectors.debezium.envelope import TRANSACTION_KEY, TRANSACTION_VALUE, message_envelope
-from connectors.debezium.events import ContextHeaders
+from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
+from connectors.debezium.events import ContextHeaders, Rows, event_batch
 from connectors.debezium.filters import compiled
 from connectors.postgres import pgoutput
-from connectors.postgres.changes import TableChanges, source_column
+from connectors.postgres.changes import Events, Gathered, Transaction, source_column
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.pgoutput import UNCHANGED, Relation, Tuple
-from connectors.postgres.tables import SOURCE, Catalog, Column, Shape, Shapes, Table
+from connectors.postgres.messages import LogicalMessages
+from connectors.postgres.pgoutput import HEAD, Relation, lsn_of
+from connectors.postgres.tables import Catalog, Column, Shape, Shapes, Table
+from connectors.postgres.transactions import TransactionTopic
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "bounded"]
 
-_ENTRY: Final = "io.debezium.connector.postgresql.Message"
-_MESSAGE_KEY: Final = Schema.struct(
-    {"prefix": Schema(SchemaType.STRING, optional=True)}, name=f"{_ENTRY}Key", version=1
-)
-_MESSAGE_BLOCK: Final = Schema.struct(
-    [
-        Field("prefix", Schema(SchemaType.STRING, optional=True)),
-        Field("content", Schema(SchemaType.BYTES, optional=True)),
-    ],
-    name=_ENTRY,
-    version=1,
-)
-_MESSAGE_VALUE: Final = message_envelope(_MESSAGE_BLOCK, SOURCE, f"{_ENTRY}Value")
+_NAMES: Final = {73: "INSERT", 85: "UPDATE", 68: "DELETE", 84: "TRUNCATE", 77: "MESSAGE"}
+_NOTHING: Final = Transaction(None, 0, None)
 
 
 class Decoder:
     """Takes messages in their order (``feed``); ``take`` hands out what they made.
 
-    ``offset`` is the position after the last event, in Debezium's form (what it says of a transaction holds between messages).
+    Changes of rows are only put aside until then, and decoded table by table. ``offset`` is the position after the last event, in
+    Debezium's form.
     """
 
     def __init__(
@@ -50,117 +42,111 @@ class Decoder:
     ) -> None:
         self._config, self._shapes, self._catalog, self._context = config, shapes, catalog, context
         self._skipped = frozenset(config.skipped)
-        self._relations: dict[int, Shape | None] = {}
-        self._pending: dict[int, TableChanges] = {}
-        self._ready: list[TableChanges] = []
-        self._extras: list[RecordBatch] = []
-        self._messages = (compiled(config.message_include), compiled(config.message_exclude))
+        self._relations: dict[bytes, Shape | None] = {}
+        self._gathering: dict[bytes, Gathered] = {}
+        self._ready: list[Gathered] = []
+        self._messages = LogicalMessages()
+        self._message_filters = (compiled(config.message_include), compiled(config.message_exclude))
+        self._topic = TransactionTopic(shapes.topic(config.transaction_topic)) if config.transaction_metadata else None
         self.rows = 0
+        """Changes that were fed since the last ``take``."""
         self._offset: dict[str, Any] = dict(offset)
-        self._marked: tuple[int, str, int | None, int, int | None] | None = None
+        self._last: tuple[bytes, Transaction] | None = None
         self.commit_lsn: int | None = offset.get("lsn_commit")
         self.in_transaction = False
-        self._xid: int | None = None
-        self._time = 0
-        self._counts: dict[str, int] | None = None
-        self._total = 0
-        self._begin_id: str | None = None
+        self._transaction = _NOTHING
         # where the transaction that was being read when the position was written goes on
         self._resume_xid = offset.get("txId") if offset.get("messageType") not in (None, "COMMIT", "BEGIN") else None
         self._resume_lsn = offset.get("lsn_proc") or 0
         self._skip_to = 0
-        self._last_lsn = 0
 
     @property
     def done_lsn(self) -> int:
         """Up to where whole transactions are read."""
         return self.commit_lsn or self.offset.get("lsn") or 0
 
-    def at_boundary(self, lsn: int) -> bool:
-        """Whether a batch may end before a message at ``lsn``: rows of one log record share it, and go together."""
-        return lsn != self._last_lsn
+    def at_boundary(self, message: bytes) -> bool:
+        """Whether a batch may end before a message: rows of one log record share its position, and go together."""
+        return self._last is None or lsn_of(self._last[0]) != lsn_of(message)
 
-    def feed(self, data: bytes, lsn: int) -> None:
-        kind = data[0]
-        if kind == 73:  # I
-            shape = self._relations.get(int.from_bytes(data[1:5]))
-            if shape is not None and lsn > self._skip_to and "c" not in self._skipped:
-                after, _ = pgoutput.tuple_at(data, 6)
-                self._event(shape, "c", None, after, lsn, "INSERT")
-        elif kind == 85:  # U
-            self._update(data, lsn)
-        elif kind == 68:  # D
-            self._delete(data, lsn)
+    def feed(self, message: bytes) -> None:
+        """A message with replication's head before it."""
+        kind = message[HEAD]
+        if kind in (73, 85, 68):  # I, U, D
+            self._change(message[HEAD + 1 : HEAD + 5], message)
         elif kind == 66:  # B
-            self._time, xid = pgoutput.begin(data)
-            self.begin(xid, self._time, lsn)
+            micros, xid = pgoutput.begin(message)
+            self._begin(xid, micros, lsn_of(message))
         elif kind == 67:  # C
-            self.commit(pgoutput.commit(data)[0])
+            self._commit(pgoutput.commit(message))
         elif kind == 82:  # R
-            self.relation(pgoutput.relation(data))
+            self._relation(pgoutput.relation(message))
         elif kind == 84:  # T
-            self._truncate(data, lsn)
+            if "t" not in self._skipped:
+                for oid in pgoutput.truncate(message):
+                    self._change(oid.to_bytes(4), message)
         elif kind == 77:  # M
-            self._message(data, lsn)
+            self._message(message)
         elif kind not in (89, 79):  # types and origins say nothing that is not asked for otherwise
             raise DataError(f"pgoutput sent a message of unknown kind {chr(kind)!r}")
 
-    def begin(self, xid: int, micros: int, lsn: int) -> None:
-        self.in_transaction, self._xid, self._time = True, xid, micros
-        self._skip_to = self._resume_lsn if self._resume_xid is not None and xid == self._resume_xid else 0
-        self._resume_xid = None
-        self._last_lsn = 0
-        if self._config.transaction_metadata:
-            self._counts, self._total, self._begin_id = {}, 0, f"{xid}:{lsn}"
-            if self._skip_to:
-                prefix = "transaction_data_collection_order_"
-                known = {k.removeprefix(prefix): int(v) for k, v in self.offset.items() if k.startswith(prefix)}
-                self._counts, self._total, self._begin_id = known, sum(known.values()), None
+    def _change(self, oid: bytes, message: bytes) -> None:
+        gathered = self._gathering.get(oid)
+        if gathered is None:
+            shape = self._relations.get(oid)
+            if shape is None:
+                return
+            gathered = self._gathering[oid] = Gathered(shape)
+        if self._skip_to and lsn_of(message) <= self._skip_to:
+            return
+        gathered.add(message, self._transaction, None if self._topic is None else self._topic.next())
+        self._last = message, self._transaction
+        self.rows += 1
 
-    def commit(self, end: int) -> None:
+    def _begin(self, xid: int, micros: int, lsn: int) -> None:
+        self.in_transaction = True
+        self._transaction = Transaction(xid, micros, self.commit_lsn, self._transaction.number + 1)
+        resumed = self._resume_xid is not None and xid == self._resume_xid
+        self._skip_to = self._resume_lsn if resumed else 0
+        self._resume_xid = None
+        if self._topic is not None:
+            self._topic.begin(self._transaction, lsn, self.offset if resumed else None)
+
+    def _commit(self, end: int) -> None:
         self.in_transaction = False
-        if self._counts:
-            self._boundary("END", f"{self._xid}:{end}")
-        self._counts = None
+        self._skip_to = 0
+        if self._topic is not None:
+            self._topic.end(self._transaction, end)
         self.commit_lsn = end
-        self._mark(end, "COMMIT")
+        self._committed(end)
 
     def caught_up(self, lsn: int) -> None:
         """Nothing of interest lies before ``lsn``, between transactions."""
         if lsn > self.done_lsn:
             self.commit_lsn = lsn
-            self._mark(lsn, "COMMIT")
+            self._committed(lsn)
 
-    def _mark(self, lsn: int, kind: str) -> None:
-        """The position after an event; made a map of only when it is asked for."""
-        self._last_lsn = lsn
-        self._marked = (lsn, kind, self._xid, self._time, self.commit_lsn)
+    def _committed(self, lsn: int) -> None:
+        done = self._transaction
+        self._last = None
+        self._offset = _position(lsn, "COMMIT", done, lsn)
 
     @property
     def offset(self) -> dict[str, Any]:
-        if self._marked is not None:
-            lsn, kind, xid, micros, commit = self._marked
+        if self._last is not None:
+            message, transaction = self._last
+            lsn, commit = lsn_of(message), transaction.before
             if commit is None:  # nothing was committed yet: where reading began must not be lost
                 commit = self._offset.get("lsn_commit", self._offset.get("lsn"))
-            made = {
-                "lsn_proc": lsn,
-                "messageType": kind,
-                "lsn_commit": commit,
-                "lsn": lsn,
-                "txId": xid,
-                "ts_usec": micros,
-            }
-            if self._counts:
-                made["transaction_id"] = f"{xid}:{lsn}"
-                for name, count in self._counts.items():
-                    made[f"transaction_data_collection_order_{name}"] = count
-            self._offset = {name: value for name, value in made.items() if value is not None}
-            self._marked = None
+            self._offset = _position(lsn, _NAMES[message[HEAD]], transaction, commit)
+            if self._topic is not None:
+                self._offset |= self._topic.position(lsn)
         return self._offset
 
-    def relation(self, relation: Relation) -> None:
+    def _relation(self, relation: Relation) -> None:
         """A table's shape from now on. What came in its old shape goes out on its own."""
-        old = self._relations.get(relation.oid)
+        key = relation.oid.to_bytes(4)
+        old = self._relations.get(key)
         full_name = f"{relation.schema}.{relation.name}"
         config = self._config
         shape = None
@@ -168,9 +154,9 @@ class Decoder:
             shape = self._shapes.of(self._table(relation))
         if old is not None and shape is not None and old.table == shape.table and old.layout == shape.layout:
             return
-        if relation.oid in self._pending:
-            self._ready.append(self._pending.pop(relation.oid))
-        self._relations[relation.oid] = shape
+        if key in self._gathering:
+            self._ready.append(self._gathering.pop(key))
+        self._relations[key] = shape
 
     def _table(self, relation: Relation) -> Table:
         """As the log says, completed from the catalog, which may be ahead of it."""
@@ -191,156 +177,73 @@ class Decoder:
             key = tuple(column.name for column in relation.columns if column.in_key)
         return Table(relation.oid, relation.schema, relation.name, tuple(made), key, relation.identity)
 
-    def _changes(self, shape: Shape) -> TableChanges:
-        found = self._pending.get(shape.table.oid)
-        if found is None:
-            found = self._pending[shape.table.oid] = TableChanges(shape)
-        return found
-
-    def _block(self, name: str) -> tuple[str, int, int] | None:
-        if self._counts is None:
-            return None
-        if self._begin_id is not None:
-            self._boundary("BEGIN", self._begin_id)
-            self._begin_id = None
-        self._total += 1
-        self._counts[name] = self._counts.get(name, 0) + 1
-        return (f"{self._xid}:{self._last_lsn}", self._total, self._counts[name])
-
-    def _event(
-        self,
-        shape: Shape,
-        op: str,
-        before: Tuple | None,
-        after: Tuple | None,
-        lsn: int,
-        kind: str,
-        header: tuple[str, Tuple] | None = None,
-    ) -> None:
-        self._last_lsn = lsn
-        changes = self._changes(shape)
-        place = (lsn, self._xid, self._time, self.commit_lsn)
-        changes.add(
-            op, before, after, place, self._block(shape.table.full_name) if self._counts is not None else None, header
-        )
-        self.rows += 1
-        if op == "d" and self._config.tombstones and shape.layout.key is not None:
-            changes.add(None, before, None, place, None, header)
-            self.rows += 1
-        self._mark(lsn, kind)
-
-    def _update(self, data: bytes, lsn: int) -> None:
-        shape = self._relations.get(int.from_bytes(data[1:5]))
-        if shape is None or lsn <= self._skip_to:
-            return
-        at, before, key_row = 5, None, None
-        if data[at] in (75, 79):  # K: only the key's columns; O: the whole old row
-            key_row, end = pgoutput.tuple_at(data, at + 1)
-            if data[at] == 79:
-                before = key_row
-            at = end
-        after, _ = pgoutput.tuple_at(data, at + 1)
-        if before is not None and UNCHANGED in after:
-            after = [b if a == UNCHANGED else a for a, b in zip(after, before, strict=True)]
-        if key_row is not None and self._key_changed(shape, key_row, after):
-            if "d" not in self._skipped:
-                self._event(shape, "d", key_row, None, lsn, "UPDATE", ("__debezium.newkey", after))
-            if "c" not in self._skipped:
-                self._event(shape, "c", None, after, lsn, "UPDATE", ("__debezium.oldkey", key_row))
-        elif "u" not in self._skipped:
-            self._event(shape, "u", before, after, lsn, "UPDATE")
-
-    @staticmethod
-    def _key_changed(shape: Shape, old: Tuple, new: Tuple) -> bool:
-        return any(
-            old[at] != new[at] and new[at] != UNCHANGED and old[at] is not None
-            for at in (shape.positions[position] for position in shape.key_positions)
-        )
-
-    def _delete(self, data: bytes, lsn: int) -> None:
-        shape = self._relations.get(int.from_bytes(data[1:5]))
-        if shape is None or lsn <= self._skip_to or "d" in self._skipped:
-            return
-        before, _ = pgoutput.tuple_at(data, 6)
-        self._event(shape, "d", before, None, lsn, "DELETE")
-
-    def _truncate(self, data: bytes, lsn: int) -> None:
-        if "t" in self._skipped or lsn <= self._skip_to:
-            return
-        for oid in pgoutput.truncate(data):
-            shape = self._relations.get(oid)
-            if shape is not None:
-                self._event(shape, "t", None, None, lsn, "TRUNCATE")
-
-    def _message(self, data: bytes, lsn: int) -> None:
-        transactional, prefix, content = pgoutput.message(data)
-        include, exclude = self._messages
-        if transactional and lsn <= self._skip_to:
+    def _message(self, message: bytes) -> None:
+        transactional, prefix, content = pgoutput.message(message)
+        include, exclude = self._message_filters
+        lsn, transaction = lsn_of(message), self._transaction
+        if transactional and self._skip_to and lsn <= self._skip_to:
             return
         if (include and not any(p.fullmatch(prefix) for p in include)) or any(p.fullmatch(prefix) for p in exclude):
             return
-        import time
-
         if not transactional:
-            self._time, self._xid = time.time_ns() // 1000, None
             if not self.in_transaction:
                 self.commit_lsn = lsn
-        self._last_lsn = lsn
-        block = self._block("message") if transactional and self._counts is not None else None
-        place = (lsn, self._xid, self._time, self.commit_lsn)
-        source = source_column(self._config.prefix, self._config.database, "", "", [place]).to_pylist()[0]
-        names = ("id", "total_order", "data_collection_order")
-        value = {
-            "op": "m",
-            "ts_ms": time.time_ns() // 1_000_000,
-            "source": source,
-            "transaction": None if block is None else dict(zip(names, block, strict=True)),
-            "message": {"prefix": prefix, "content": content},
-        }
-        self._mark(lsn, "MESSAGE")
-        self._extras.append(
-            RecordBatch.from_records(
-                [Record(self._shapes.topic("message"), value, _MESSAGE_VALUE, {"prefix": prefix}, _MESSAGE_KEY)]
-            )
-        )
-        self.rows += 1
-
-    def _boundary(self, status: str, number: str) -> None:
-        counts = None
-        if status == "END" and self._counts is not None:
-            counts = [{"data_collection": name, "event_count": n} for name, n in sorted(self._counts.items())]
-        value = {
-            "status": status,
-            "id": number,
-            "event_count": None if counts is None else self._total,
-            "data_collections": counts,
-            "ts_ms": self._time // 1000,
-        }
-        topic = self._shapes.topic(self._config.transaction_topic)
-        record = Record(topic, value, TRANSACTION_VALUE, {"id": number}, TRANSACTION_KEY)
-        self._extras.append(RecordBatch.from_records([record]))
+            transaction = Transaction(None, time.time_ns() // 1000, self.commit_lsn)
+        self._messages.add(prefix, content, lsn, transaction, 0 if self._topic is None else self._topic.next())
+        self._last = message, transaction
         self.rows += 1
 
     def take(self, before: Mapping[str, Any]) -> list[RecordBatch]:
-        """The batches of what came since the last call; only the last one moves the position on from ``before``."""
-        partition = {"server": self._config.prefix}
-        still = {"source_partition": partition, "source_offset": dict(before)}
-        all_changes = [*self._ready, *self._pending.values()]
-        batches = [batch.replace(**still) for batch in self._extras]
+        """The batches of what came since the last call; only the last one moves the position on from ``before``.
+
+        Raises DataError for messages that are not as their tables are.
+        """
+        still = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(before)}
         config = self._config
-        batches += [c.batch(self._context, config.prefix, config.database, still) for c in all_changes if len(c)]
-        self._ready, self._extras, self.rows = [], [], 0
-        self._pending.clear()
-        batches = [piece for batch in batches for piece in bounded(batch)]
+        tombstones = config.tombstones
+        gathered = [one for one in (*self._ready, *self._gathering.values()) if len(one)]
+        found = [(one.shape, one.events(tombstones=tombstones, skipped=self._skipped)) for one in gathered]
+        found = [(shape, events) for shape, events in found if len(events)]
+        blocks: list[pa.Array | None] = [None] * len(found)
+        message_blocks: list[Any] = [None] * len(self._messages)
+        batches: list[RecordBatch] = []
+        if self._topic is not None:
+            named = [(shape.table.full_name, events) for shape, events in found]
+            made, batches = self._topic.numbered([*named, ("message", self._messages.events())])
+            *blocks, last = made
+            message_blocks = last.to_pylist()
+        if len(self._messages):
+            batches.append(self._messages.batch(config, self._shapes.topic("message"), message_blocks))
+        batches = [batch.replace(**still) for batch in batches]
+        for (shape, events), block in zip(found, blocks, strict=True):
+            batches += bounded(self._batch(shape, events, block, still))
+        self._ready, self._messages, self.rows = [], LogicalMessages(), 0
+        self._gathering.clear()
         if batches:
             batches[-1] = batches[-1].replace(source_offset=dict(self.offset))
         return batches
 
+    def _batch(self, shape: Shape, events: Events, block: pa.Array | None, position: Mapping[str, Any]) -> RecordBatch:
+        table, config = (shape.table.schema, shape.table.name), self._config
+        source = source_column(config.prefix, config.database, table, events.lsns, events.transactions, events.runs)
+        rows = Rows(events.ops, events.before, events.after, events.keys, source, block, events.headers)
+        return event_batch(shape.layout, rows, self._context, **position)
+
+
+def _position(lsn: int, kind: str, transaction: Transaction, commit: int | None) -> dict[str, Any]:
+    made = {
+        "lsn_proc": lsn,
+        "messageType": kind,
+        "lsn_commit": commit,
+        "lsn": lsn,
+        "txId": transaction.xid,
+        "ts_usec": transaction.micros,
+    }
+    return {name: value for name, value in made.items() if value is not None}
+
 
 def bounded(batch: RecordBatch) -> list[RecordBatch]:
     """The batch, in pieces of at most what a batch should have in bytes."""
-    from connect.api import MAX_BATCH_BYTES
-
     size = batch.nbytes
     if size <= MAX_BATCH_BYTES or len(batch) < 2:
         return [batch]

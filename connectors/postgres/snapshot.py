@@ -9,15 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from connect.api import RecordBatch
-from connectors.debezium.events import ContextHeaders, Rows, event_batch, struct_column
+from connectors.debezium.events import ContextHeaders, Rows, constant, event_batch, struct_column
 from connectors.debezium.filters import compiled
-from connectors.postgres.changes import source_column
+from connectors.postgres.changes import Transaction, source_column
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import connect, database_errors
 from connectors.postgres.decoding import bounded
@@ -195,16 +196,16 @@ class Snapshot:
         keys = None
         if shape.layout.key is not None:
             keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
-        place = (moment.lsn, moment.xid, moment.micros, None)
         source = source_column(
             config.prefix,
             config.database,
-            shape.table.schema,
-            shape.table.name,
-            [place],
+            (shape.table.schema, shape.table.name),
+            np.full(length, moment.lsn),
+            [Transaction(moment.xid, moment.micros, None)],
+            np.array([length]),
             marks.column(shape, length, **ends),
         )
-        rows = Rows(["r"] * length, None, after, keys, source)
+        rows = Rows(constant("r", pa.string(), length), None, after, keys, source)
         return bounded(event_batch(shape.layout, rows, self._context, **position))
 
     def close(self) -> None:

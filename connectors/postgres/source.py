@@ -42,6 +42,9 @@ __all__ = ["PostgresSource", "PostgresTask"]
 
 log = logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
+_MANY: Final = 100
+_LINGER_S: Final = 0.02
+"""How long a batch waits for more where so many changes are at hand that more are likely."""
 _STOP_S: Final = 10.0
 
 
@@ -72,7 +75,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._next_heartbeat = 0.0
         self._slot_failures = 0
         self._first = True
-        self._ahead: tuple[bytes, int] | None = None
+        self._ahead: bytes | None = None
         self._busy = threading.Lock()
         """Held while libpq is used: ``stop`` comes from another thread."""
 
@@ -235,26 +238,29 @@ class PostgresTask(SourceTask[PostgresConfig]):
         assert stream is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
         limit, size = self.config.max_queue_size, 0
+        lingering = 0.0
         take_next, feed = stream.next, decoder.feed
-        item = self._ahead or take_next()
+        message = self._ahead or take_next()
         self._ahead = None
         while True:
-            if item is None:
+            if message is None:
                 stream.tell(self._tellable())
-                left = deadline - time.monotonic()
-                if decoder.rows or left <= 0 or self.context.stopping.is_set():
+                now = time.monotonic()
+                if decoder.rows >= _MANY and not lingering:
+                    lingering = min(deadline, now + _LINGER_S)
+                left = (lingering if decoder.rows else deadline) - now
+                if left <= 0 or self.context.stopping.is_set():
                     break
                 stream.wait(min(left, 0.1))
             else:
-                data, lsn = item
-                if (decoder.rows >= limit or size >= _BATCH_BYTES) and decoder.at_boundary(lsn):
-                    self._ahead = item
+                if (decoder.rows >= limit or size >= _BATCH_BYTES) and decoder.at_boundary(message):
+                    self._ahead = message
                     break
-                feed(data, lsn)
-                size += len(data)
-            item = take_next()
+                feed(message)
+                size += len(message)
+            message = take_next()
         stream.tell(self._tellable())
-        if item is None and not decoder.in_transaction and self._ahead is None:
+        if message is None and not decoder.in_transaction and self._ahead is None:
             decoder.caught_up(stream.server_lsn)
         batches = decoder.take(self._offset or {"lsn": decoder.done_lsn})
         if batches:
