@@ -73,11 +73,10 @@ def test_whoever_is_asked_passes_the_request_on(workers, authority, tmp_path):
                 201,
             )
 
-        wait_until(created, "a connector created while the group settles", 60)
+        wait_until(created, "a connector created while the group settles")
     wait_until(
         lambda: all(ask(w, "GET", "/connectors", authority=authority).json() == ["c0", "c1"] for w in workers),
         "both",
-        30,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from connect.connector_config import CommonConfig
 from connect.hosts.restarts import Restarts
-from tests.servers.process import wait_until
+from tests.servers.process import answer_when, wait_until
 from tests.support.worker import ConnectWorker
 from tidegate.kit.config import parse
 
@@ -51,12 +51,12 @@ def named(worker, **config):
 def test_a_call_that_hangs_is_shown_with_its_trace_until_it_returns(worker, tmp_path):
     gate = tmp_path / "gate"
     name = named(worker, **WITHIN, hang_until=str(gate))
-    wait_until(lambda: "trace" in task(worker, name), "the hang seen")
-    shown = task(worker, name)
+    shown = answer_when(lambda found: "trace" in found, lambda: task(worker, name), "the hang seen")
     assert shown["state"] == "RUNNING"
     assert shown["trace"].startswith("poll has not returned for ") and "toys.py" in shown["trace"]
     gate.touch()
-    wait_until(lambda: task(worker, name)["state"] == "RUNNING" and "trace" not in task(worker, name), "the hang over")
+    running = lambda found: found.get("state") == "RUNNING" and "trace" not in found  # noqa: E731
+    answer_when(running, lambda: task(worker, name), "the hang over")
     worker.ask("DELETE", f"/connectors/{name}", expect=204)
 
 
@@ -101,8 +101,8 @@ def test_a_task_that_fails_is_started_again_as_often_as_asked_for(worker, tmp_pa
     gate = tmp_path / "gate"
     config = {"connector_class": NUMBERS, "total": "100", "batch": "10", "die_at": "50", "die_until": str(gate)}
     name = named(worker, **config, task_restart_max="-1", task_restart_backoff_ms="50")
-    wait_until(lambda: task(worker, name).get("state") == "FAILED", "a failure")
-    assert task(worker, name)["trace"] == "ConnectError: cannot go past 50"
+    failure = answer_when(lambda found: found.get("state") == "FAILED", lambda: task(worker, name), "a failure")
+    assert failure["trace"] == "ConnectError: cannot go past 50"
     gate.touch()
     offsets = f"/connectors/{name}/offsets"
     wait_until(lambda: [o["offset"] for o in worker.ask("GET", offsets)["offsets"]] == [{"n": 100}], "its end")

@@ -44,18 +44,31 @@ def committed(worker: ConnectWorker, name: str) -> int:
     return found[0]["offset"].get("n", found[0]["offset"].get("kafka_offset", 0)) if found else 0
 
 
-def test_a_worker_killed_in_mid_work_loses_nothing(worker, tmp_path):
-    name, out = topic(), tmp_path / "out"
-    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="3000", batch="10", pause_ms="5")
+def start_work(worker: ConnectWorker, name: str, out: Path, gate: Path) -> None:
+    """Numbers go from a source to a sink; the source is in mid-work, and will not end before ``gate`` is there."""
+    work = {"total": "2000", "batch": "10", "pause_ms": "5", "rest_at": "1500", "rest_until": str(gate)}
+    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, **work)
     worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
-    wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 3000, "the source in mid-work")
+    wait_until(lambda: committed(worker, f"{name}-numbers") > 100, "the source in mid-work")
+
+
+def wait_for_end_of_work(worker: ConnectWorker, name: str, out: Path) -> None:
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 2000, "the source at its end")
+    wait_until(lambda: set(numbers(out)) == set(range(2000)), "all rows in the sink")
+    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
+    worker.wait_for(f"{name}-rows", connector="RUNNING", task0="RUNNING")
+
+
+def test_a_worker_killed_in_mid_work_loses_nothing(worker, tmp_path):
+    name, out, gate = topic(), tmp_path / "out", tmp_path / "gate"
+    start_work(worker, name, out, gate)
     children = hosts(worker)
     worker.kill()
+    gate.touch()
     psutil.wait_procs(children, timeout=60)
     assert not any(child.is_running() for child in children), "task hosts outlived their worker"
     worker.start()
-    wait_until(lambda: committed(worker, f"{name}-numbers") == 3000, "the source at its end")
-    wait_until(lambda: set(numbers(out)) == set(range(3000)), "all rows in the sink")
+    wait_for_end_of_work(worker, name, out)
 
 
 def test_a_worker_killed_at_rest_repeats_nothing(worker, tmp_path):
@@ -75,17 +88,13 @@ def test_a_worker_killed_at_rest_repeats_nothing(worker, tmp_path):
 
 
 def test_a_task_host_killed_is_noticed_and_replaced(worker, tmp_path):
-    name, out = topic(), tmp_path / "out"
-    worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="2000", batch="10", pause_ms="5")
-    worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
-    wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 2000, "the source in mid-work")
+    name, out, gate = topic(), tmp_path / "out", tmp_path / "gate"
+    start_work(worker, name, out, gate)
     before = {child.pid for child in hosts(worker)}
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: committed(worker, f"{name}-numbers") == 2000, "the source at its end")
-    wait_until(lambda: set(numbers(out)) == set(range(2000)), "all rows in the sink")
-    worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
-    worker.wait_for(f"{name}-rows", connector="RUNNING", task0="RUNNING")
+    gate.touch()
+    wait_for_end_of_work(worker, name, out)
     assert not before & {child.pid for child in hosts(worker)}
 
 
@@ -102,7 +111,7 @@ def test_a_worker_that_stops_commits_what_it_sent(worker, tmp_path):
         assert committed(patient, f"{name}-numbers") == 0
         patient.stop()
         patient.start()
-        assert committed(patient, f"{name}-numbers") == 100
+        wait_until(lambda: committed(patient, f"{name}-numbers") == 100, "what was sent before")
     finally:
         patient.stop()
 
@@ -113,7 +122,7 @@ def test_a_task_that_fails_says_why_and_can_be_restarted(worker):
     worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="FAILED")
     status = worker.ask("GET", f"/connectors/{name}-numbers/status")["tasks"][0]
     assert status["trace"] == "ConnectError: cannot go past 50"
-    assert committed(worker, f"{name}-numbers") == 50
+    wait_until(lambda: committed(worker, f"{name}-numbers") == 50, "what came before")
     config = worker.ask("GET", f"/connectors/{name}-numbers/config")
     config.pop("die.at")
     worker.ask("PUT", f"/connectors/{name}-numbers/config", config, expect=200)
@@ -201,16 +210,12 @@ def test_a_broker_that_is_killed_and_comes_back_is_waited_for(tmp_path):
     worker = ConnectWorker(tmp_path / "worker", broker.bootstrap_servers)
     worker.start()
     try:
-        name, out = topic(), tmp_path / "out"
-        worker.create(f"{name}-numbers", connector_class=NUMBERS, topic=name, total="2000", batch="10", pause_ms="5")
-        worker.create(f"{name}-rows", connector_class=ROWS, topics=name, file=str(out))
-        wait_until(lambda: 100 < committed(worker, f"{name}-numbers") < 2000, "the source in mid-work")
+        name, out, gate = topic(), tmp_path / "out", tmp_path / "gate"
+        start_work(worker, name, out, gate)
         broker.kill()
+        gate.touch()
         broker.start()
-        wait_until(lambda: committed(worker, f"{name}-numbers") == 2000, "the source at its end")
-        wait_until(lambda: set(numbers(out)) == set(range(2000)), "all rows in the sink")
-        states = {"connector": "RUNNING", 0: "RUNNING"}
-        assert worker.state(f"{name}-numbers") == states and worker.state(f"{name}-rows") == states
+        wait_for_end_of_work(worker, name, out)
     finally:
         worker.stop()
         broker.stop()

@@ -33,7 +33,7 @@ async def publish(bus: EventBus, *bodies: bytes) -> list[object]:
 
 async def receive(subscription: object, count: int) -> list[bytes]:
     found: list[bytes] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(found) < count:
             await subscription.wait()
             found += [event.payload for event in await subscription.take(count - len(found))]
@@ -115,7 +115,7 @@ async def test_the_reader_ends_with_the_last_subscription(bus: EventBus) -> None
     second.close()
     second.close()
     assert bus.subscriptions == 0
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while any(task.get_name() == f"events {TOPIC}" for task in asyncio.all_tasks()):
             await asyncio.sleep(0)
 
@@ -162,7 +162,7 @@ async def test_subscribers_of_a_topic_that_was_made_anew_are_told(log: MemoryLog
     before = await bus.subscribe(TOPIC, LATEST)
     log.topics[TOPIC].clear()
     log.identities[TOPIC] = "another"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await before.wait()
     with pytest.raises(InvalidReplayId):
         await before.take(1)

@@ -49,7 +49,7 @@ async def topic(log: KafkaLog) -> str:
 
 async def collect(log: KafkaLog, topic: str, offset: int, count: int) -> list[LogRecord]:
     found: list[LogRecord] = []
-    async with asyncio.timeout(20), contextlib.aclosing(log.follow(topic, offset)) as following:
+    async with asyncio.timeout(60), contextlib.aclosing(log.follow(topic, offset)) as following:
         async for piece in following:
             found += piece.records
             if len(found) >= count:
@@ -183,7 +183,7 @@ async def test_servers_share_their_state_and_find_it_again(bootstrap: str) -> No
         await one.put(f"{key}/gone", True)
         await one.put(f"{key}/gone", None)
         await one.put(f"{key}/b", [3])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await heard.wait()
     late.start()
     for state in (one, other, late):

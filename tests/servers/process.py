@@ -13,17 +13,18 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from tidegate.kit import addresses
 
-__all__ = ["ServerFailed", "ServerProcess", "free_ports", "as_user", "wait_until"]
+__all__ = ["ServerFailed", "ServerProcess", "answer_when", "as_user", "free_ports", "wait_until"]
 
 
 class ServerFailed(Exception):
     """A server did not come up; the message ends with the last lines of its log."""
 
 
+T = TypeVar("T")
 _PORTS_FILE: Final = Path(tempfile.gettempdir()) / f"tidegate-test-ports-{os.geteuid()}"
 _ports_lock: IO[bytes] | None = None
 _ports: set[int] = set()
@@ -48,13 +49,28 @@ def _claimed_port() -> int:
             return port
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60, pause_s: float = 0.02) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 120, pause_s: float = 0.02) -> None:
     """Ask ``condition`` until it is true; raises TimeoutError that names ``what``."""
     end = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(f"{what}: not within {timeout_s:g} s")
         time.sleep(pause_s)
+
+
+def answer_when(holds: Callable[[T], bool], ask: Callable[[], T], what: str) -> T:
+    """``wait_until`` for whoever needs the answer that was right, and not one asked for later; raises TimeoutError that ends with the last."""
+    answers: list[T] = []
+
+    def turn() -> bool:
+        answers[:] = [ask()]
+        return holds(answers[0])
+
+    try:
+        wait_until(turn, what)
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}; the last answer was {answers}") from None
+    return answers[0]
 
 
 def as_user(name: str | None) -> dict[str, Any]:

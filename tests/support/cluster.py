@@ -71,7 +71,7 @@ class WorkerCluster:
         shown: dict[str, Any] = answer.json() if answer.ok else {"tasks": []}
         return {task["id"]: task["worker_id"] for task in shown["tasks"] if task["state"] == "RUNNING"}
 
-    def wait_spread(self, name: str, *counts: int, at: ConnectWorker | None = None, timeout_s: float = 40) -> float:
+    def wait_spread(self, name: str, *counts: int, at: ConnectWorker | None = None, timeout_s: float = 90) -> float:
         """Wait until the tasks run on as many workers as there are counts, with so many on each; returns the seconds."""
         began = time.monotonic()
         try:

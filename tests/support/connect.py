@@ -86,11 +86,15 @@ def sink_task(connector: Any, properties: Mapping[str, str], context: FakeContex
 
 
 def drain(task: Any) -> list[RecordBatch]:
-    """All batches until a poll delivers none; what they say is committed on the way. Set poll.linger.ms low."""
+    """All batches until some polls in a row deliver none, as a poll may look at one of several tables only; what they say
+    is committed on the way. Set poll.linger.ms low."""
     batches: list[RecordBatch] = []
-    while polled := task.poll():
+    empty = 0
+    while empty < 4:
+        polled = task.poll()
         task.context.commit(polled)
         batches += polled
+        empty = 0 if polled else empty + 1
     return batches
 
 

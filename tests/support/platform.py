@@ -28,7 +28,7 @@ def tidegate(*arguments: Any, check: bool = True) -> subprocess.CompletedProcess
     return done
 
 
-def until(condition: Callable[[], Any], what: str = "the condition", timeout_s: float = 60) -> None:
+def until(condition: Callable[[], Any], what: str = "the condition", timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {timeout_s:g} s"

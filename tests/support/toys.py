@@ -50,6 +50,8 @@ class NumbersConfig:
     die_until: str = key("die.until", default="", doc="Only until this file exists, if named.")
     hang_until: str = key("hang.until", default="", doc="poll does not return until this file exists, whoever asks.")
     leak_bytes: int = key("leak.bytes", default=0, doc="Memory that the task takes and keeps.")
+    rest_at: int = key("rest.at", default=-1, doc="No more is delivered from this number on until rest.until exists.")
+    rest_until: str = key("rest.until", default="", doc="The file that ends the rest.")
     hang: bool = key("hang", default=False, doc="Whether poll never returns.")
 
 
@@ -67,7 +69,7 @@ class NumbersTask(SourceTask[NumbersConfig]):
             _sleep()
         if 0 <= self.config.die_at < stop and not (self.config.die_until and Path(self.config.die_until).exists()):
             raise ConnectError(f"cannot go past {self.config.die_at}")
-        if first == stop:
+        if first == stop or (first >= self.config.rest_at >= 0 and not Path(self.config.rest_until).exists()):
             self.context.stopping.wait(0.05)
             return []
         self.n = stop

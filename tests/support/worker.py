@@ -10,9 +10,14 @@ from typing import Any
 
 import requests
 
-from tests.servers.process import ServerProcess, free_ports, wait_until
+from tests.servers.process import ServerProcess, answer_when, free_ports, wait_until
 
-__all__ = ["ConnectWorker"]
+__all__ = ["ConnectWorker", "settled"]
+
+
+def settled(answer: requests.Response) -> bool:
+    """Whether a worker, ours or the original, did not ask to be asked again when its group has shared out its work."""
+    return answer.status_code != 409 or not any(word in answer.text for word in ("rebalance", "momentarily"))
 
 
 class ConnectWorker:
@@ -66,8 +71,15 @@ class ConnectWorker:
         return str(json.loads(self._ready.read_text())["addresses"]["connect"])
 
     def ask(self, method: str, path: str, body: Any = None, expect: int | None = None) -> Any:
-        answer = requests.request(method, self.url + path, json=body, timeout=60)
-        if expect is not None:
+        """The answer as JSON. Where a status is expected, a worker that is sharing out work is asked again."""
+
+        def once() -> requests.Response:
+            return requests.request(method, self.url + path, json=body, timeout=60)
+
+        if expect is None:
+            answer = once()
+        else:
+            answer = answer_when(settled, once, f"{method} {path}")
             assert answer.status_code == expect, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
 
@@ -78,7 +90,7 @@ class ConnectWorker:
     def state(self, name: str) -> dict[str, Any]:
         """States by part: ``connector``, 0, 1...; nothing while there is no status."""
         answer = requests.get(f"{self.url}/connectors/{name}/status", timeout=60)
-        if answer.status_code == 404:
+        if not answer.ok:
             return {}
         shown = answer.json()
         return {"connector": shown["connector"]["state"]} | {task["id"]: task["state"] for task in shown["tasks"]}

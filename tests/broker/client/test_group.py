@@ -51,7 +51,7 @@ class Sharing:
             self.changed.notify_all()
 
     async def settled(self, assignment: bytes) -> Generation:
-        async with asyncio.timeout(30), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(
                 lambda: bool(self.generations) and self.generations[-1].assignment == assignment
             )
@@ -116,7 +116,7 @@ async def test_a_member_of_another_protocol_type_is_refused(config: ClientConfig
     other = GroupMember(config, group, "numbers", Sharing("2"))
     await other.start()
     with pytest.raises(InconsistentGroupProtocol, match=group):
-        await asyncio.wait_for(other.wait_failed(), 30)
+        await asyncio.wait_for(other.wait_failed(), 60)
     await other.stop()
     await one.stop()
 
@@ -149,7 +149,7 @@ async def test_a_member_without_a_broker_waits_and_can_be_stopped(crashing: Kafk
     one.rejoin()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(one.wait_failed(), 0.5)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await one.stop()
 
 
@@ -203,7 +203,7 @@ async def test_a_topic_that_comes_later_is_read(config: ClientConfig, name: Call
         async with BatchProducer(config) as producer:
             await producer.send(topic, None, b"late")
         found: list[FetchedBatches] = []
-        async with asyncio.timeout(30):  # metadata is asked for anew after 5 minutes of its own
+        async with asyncio.timeout(60):  # metadata is asked for anew after 5 minutes of its own
             while not found:
                 found = await consumer.fetch()
     assert [record.value for part in found for record in part.records()] == [b"late"]

@@ -64,7 +64,7 @@ def echo(connection: Connection, content: bytes) -> None:
 
 def run(test: Callable[[], Any]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await test()
 
     asyncio.run(limited())

@@ -10,6 +10,8 @@ import struct
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -287,26 +289,43 @@ def test_authentications_are_counted(doors: Doors) -> None:
 def short_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     directory = tmp_path_factory.mktemp("short")
     authority, issuer = Authority(directory / "authority"), Issuer(directory)
-    more = {
-        "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "300",
-        "connections.authentication.timeout.ms": "400",
-    }
+    more = {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "300"}
     with BrokerThread(doors_settings(directory / "data", authority, issuer, **more)) as broker:
         yield Doors(broker, authority, issuer, directory)
 
 
-def test_a_session_that_ended_takes_no_requests(short_sessions: Doors) -> None:
+class Clock:
+    """Stands in for the module ``time`` where sessions are judged."""
+
+    time_ns = staticmethod(time.time_ns)
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("broker.security.sasl.authenticator.time", made)
+    return made
+
+
+def test_a_session_that_ended_takes_no_requests(short_sessions: Doors, clock: Clock) -> None:
     with connect(short_sessions) as sock:
         assert log_in(sock, "PLAIN", plain(USER, PASSWORD))[3] == 300
+        clock.now_s += 0.3
         assert exchange(sock, METADATA)
-        time.sleep(0.35)
+        clock.now_s += 0.01
         assert exchange(sock, METADATA) == b""
 
 
-def test_a_client_authenticates_again_and_goes_on(short_sessions: Doors) -> None:
+def test_a_client_authenticates_again_and_goes_on(short_sessions: Doors, clock: Clock) -> None:
     with connect(short_sessions) as sock:
         assert log_in(sock, "PLAIN", plain(USER, PASSWORD))[3] == 300
-        time.sleep(0.35)
+        clock.now_s += 0.35
         assert log_in(sock, "PLAIN", plain(USER, PASSWORD))[0] == NONE
         assert exchange(sock, METADATA)
         # Not twice within a second: the handshake is a request like others then.
@@ -326,13 +345,18 @@ def test_a_client_stays_who_it_is(short_sessions: Doors) -> None:
         assert "not supported for re-authentication" in why
 
 
-def test_who_does_not_authenticate_is_closed(short_sessions: Doors) -> None:
-    sockets = [connect(short_sessions, listener) for listener in ("SASL_PLAINTEXT", "SSL", "SASL_SSL")]
-    with socket.create_connection(("127.0.0.1", short_sessions.port("PLAINTEXT"))) as bystander:
-        for sock in sockets:
-            assert receive_frame(sock) == b""
-            sock.close()
-        assert exchange(bystander, METADATA)
+def test_who_does_not_authenticate_is_closed(doors: Doors, tmp_path: Path) -> None:
+    impatient = doors_settings(
+        tmp_path, doors.authority, doors.issuer, **{"connections.authentication.timeout.ms": "200"}
+    )
+    with BrokerThread(impatient) as broker:
+        here = replace(doors, broker=broker)
+        sockets = [connect(here, listener) for listener in ("SASL_PLAINTEXT", "SSL", "SASL_SSL")]
+        with socket.create_connection(("127.0.0.1", here.port("PLAINTEXT"))) as bystander:
+            for sock in sockets:
+                assert receive_frame(sock) == b""
+                sock.close()
+            assert exchange(bystander, METADATA)
 
 
 FRAMES = st.one_of(

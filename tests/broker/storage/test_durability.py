@@ -29,7 +29,7 @@ def logs(tmp_path: Path) -> Any:
 
 def run(test: Callable[[Durability], Any], interval_s: float = 60) -> None:
     async def inner() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             durability = Durability(background_interval_s=interval_s)
             try:
                 await test(durability)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 import uuid
+from functools import partial
 
 import pytest
 import requests
 
-from tests.support.worker import ConnectWorker
+from tests.servers.process import answer_when
+from tests.support.worker import ConnectWorker, settled
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 JSON = {"Content-Type": "application/json"}
@@ -30,10 +32,15 @@ def both(ours, apache_connect, tmp_path_factory):
     config = {"connector.class": SOURCE, "file": str(tmp_path_factory.mktemp("lines") / "none"), "topic": "edge"}
     for url in urls:
         body = {"name": name, "config": config, "initial_state": "STOPPED"}
-        assert requests.post(f"{url}/connectors", json=body, timeout=60).status_code == 201
+        assert ask("POST", f"{url}/connectors", json=body).status_code == 201
     yield urls, name
     for url in urls:
-        requests.delete(f"{url}/connectors/{name}", timeout=60)
+        ask("DELETE", f"{url}/connectors/{name}")
+
+
+def ask(method, url, **more):
+    """The answer of a worker that is not rebalancing."""
+    return answer_when(settled, partial(requests.request, method, url, timeout=60, **more), f"{method} {url}")
 
 
 def shape(text):
@@ -104,10 +111,7 @@ CASES = [
 @pytest.mark.parametrize(("method", "path", "body", "headers"), CASES, ids=lambda value: str(value)[:40])
 def test_edges_are_answered_as_by_kafka_connect(both, method, path, body, headers):
     urls, name = both
-    answers = [
-        requests.request(method, url + path.replace("{c}", name), data=body, headers=headers, timeout=60)
-        for url in urls
-    ]
+    answers = [ask(method, url + path.replace("{c}", name), data=body, headers=headers) for url in urls]
     theirs, ours = ((answer.status_code, shape(answer.text)) for answer in answers)
     if theirs[0] == 500:  # a fault of the request that the original takes for one of its own
         assert ours[0] == 400 and answers[1].json()["error_code"] == 400

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
 import requests
 
-from tests.servers.process import wait_until
+from tests.servers.process import answer_when, wait_until
 from tests.support.cluster import WorkerCluster
+from tests.support.worker import settled
 
 CROWD = "org.toys.CrowdConnector"
 
@@ -36,11 +38,14 @@ def diary(path: Path) -> list[list[str]]:
 
 def leader_of(cluster: WorkerCluster) -> str:
     """The worker that answers what only the leader does, even where it must not pass it on."""
-    found = [
-        w.url for w in cluster.workers if requests.delete(f"{w.url}/connectors/none?forward=false").status_code == 404
-    ]
-    assert len(found) == 1
-    return found[0]
+
+    def leaders() -> list[str]:
+        answers = {
+            w.url: requests.delete(f"{w.url}/connectors/none?forward=false", timeout=60) for w in cluster.workers
+        }
+        return [url for url, answer in answers.items() if answer.status_code == 404]
+
+    return answer_when(lambda found: len(found) == 1, leaders, "one leader")[0]
 
 
 def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
@@ -50,10 +55,11 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
 
     # Created through one that does not lead, by way of the leader; each gets its share.
     config = {"connector.class": CROWD, "tasks.max": "6", "tasks": "6", "diary": str(book)}
-    created = requests.post(f"{followers[0].url}/connectors", json={"name": "crowd", "config": config}, timeout=60)
+    post = partial(requests.post, json={"name": "crowd", "config": config}, timeout=60)
+    created = answer_when(settled, lambda: post(f"{followers[0].url}/connectors"), "the connector created")
     assert (created.status_code, created.headers["Location"]) == (201, "/connectors/crowd")
     cluster.wait_spread("crowd", 2, 2, 2)
-    again = requests.post(f"{followers[1].url}/connectors", json={"name": "crowd", "config": config}, timeout=60)
+    again = post(f"{followers[1].url}/connectors")
     assert (again.status_code, again.json()["message"]) == (409, "Connector crowd already exists")
 
     # A task is restarted by whoever runs it, whoever is asked.

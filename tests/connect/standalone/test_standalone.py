@@ -48,9 +48,7 @@ def test_connectors_of_files_run_and_their_offsets_outlive_the_worker(standalone
     wait_until(lambda: out.exists() and out.read_text() == "one\ntwo\n", "two lines in the sink")
     assert sorted(requests.get(f"{standalone.url}/connectors", timeout=60).json()) == ["sink", "source"]
     key = json.dumps(["source", {"filename": f"{tmp_path}/in"}], separators=(",", ":")).encode()
-    wait_until(
-        lambda: offsets.exists() and load_map(offsets.read_bytes()).get(key) == b'{"position":8}', "the offset", 30
-    )
+    wait_until(lambda: offsets.exists() and load_map(offsets.read_bytes()).get(key) == b'{"position":8}', "the offset")
     shown = requests.get(f"{standalone.url}/connectors/source/offsets", timeout=60).json()
     assert shown["offsets"][0]["offset"] == {"position": 8}
     for method, path, words in (("POST", "tasks", "setting task configurations"), ("PUT", "fence", "exactly-once")):

@@ -54,7 +54,7 @@ def publish(service: EventsThread, *numbers: str) -> None:
 
 
 async def receive(client: Client, count: int) -> list[dict[str, Any]]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return [await client.receive() for _ in range(count)]
 
 
@@ -319,7 +319,7 @@ def _client(service: EventsThread, client: Bayeux) -> Any:
 
 def _until(condition: Callable[[], bool]) -> None:
     async def poll() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.01)
 

@@ -30,7 +30,7 @@ def child(tmp_path, name="toy", code=CHILD):
 
 
 async def until(condition):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)
 
