@@ -12,11 +12,12 @@ from registry import contracts
 from registry.associations.model import STRONG
 from registry.catalog import LATEST, Candidate, Catalog, as_version, fill_in
 from registry.errors import Incompatible, InvalidSchema, OperationNotPermitted, RegistryError
+from registry.formats.entities import Tags
 from registry.records import KeyType, RecordKey, SchemaVersion, encode_value
 from registry.schemas import Definition
 from registry.state import State
 from registry.subjects import DEFAULT_CONTEXT, bare_context, context_of, within
-from registry.tags import Tags, retagged, tagged_entities
+from registry.tags import tagged_entities, with_tags
 
 __all__ = ["NewSchema", "Planned", "Registration", "TagChange"]
 
@@ -149,7 +150,7 @@ class Registration:
 
     def _with_tags(self, subject: str, definition: Definition, add: Tags, remove: Tags) -> Definition:
         parsed = self._catalog.schemas.parse(subject, definition, strict=False, normalized=False)
-        text = retagged(parsed.schema_type, parsed.canonical, add, remove)
+        text = with_tags(parsed.schema_type, parsed.canonical, add, remove)
         return dataclasses.replace(definition, schema=text)
 
     def _filled(
@@ -198,7 +199,7 @@ class Registration:
 
     def tag_change(self, version: SchemaVersion, change: TagChange) -> NewSchema:
         """The registration that a change of tags, metadata or rules comes to."""
-        text = retagged(version.schema_type, version.schema, change.add, change.remove)
+        text = with_tags(version.schema_type, version.schema, change.add, change.remove)
         metadata = change.metadata if change.metadata is not None else version.metadata
         definition = Definition(
             text,

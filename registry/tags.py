@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
-from registry.errors import InvalidBody, InvalidSchema
-from registry.formats.avro.tags import Entity, tagged, with_tags
+from registry.errors import InvalidBody
+from registry.formats.avro import tags as avro
+from registry.formats.entities import Entity, Tags
+from registry.formats.json_schema import tags as json_schema
+from registry.formats.protobuf import tags as protobuf
 
-__all__ = ["Entity", "Tags", "found_tags", "read_tags", "retagged", "tagged_entities"]
+__all__ = ["found_tags", "read_tags", "tagged_entities", "with_tags"]
 
-Tags = Mapping[Entity, Sequence[str]]
+
+class _TagsOfFormat(Protocol):
+    def tagged(self, text: str) -> dict[Entity, list[str]]: ...
+
+    def with_tags(self, text: str, add: Tags, remove: Tags) -> str: ...
+
+
+_FORMATS: Final[dict[str, _TagsOfFormat]] = {"AVRO": avro, "JSON": json_schema, "PROTOBUF": protobuf}
 
 
 def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
@@ -35,17 +45,13 @@ def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
 
 
 def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema; types whose texts have no place for them have none."""
-    return tagged(text) if schema_type == "AVRO" else {}
+    """What bears tags in a schema."""
+    return _FORMATS[schema_type].tagged(text)
 
 
-def retagged(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
+def with_tags(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
     """The schema text with tags added, then removed; raises InvalidSchema for a path it does not have."""
-    if not add and not remove:
-        return text
-    if schema_type != "AVRO":
-        raise InvalidSchema(f"Tags inside schemas of type {schema_type} cannot be changed by this registry")
-    return with_tags(text, add, remove)
+    return _FORMATS[schema_type].with_tags(text, add, remove) if add or remove else text
 
 
 def found_tags(schema_type: str, text: str, wanted: Sequence[str]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from registry.serde.arrow_types import UnsupportedSchema, arrow_type, avro_schema
-    from registry.serde.columns import DecodedRun, decode_columns, encode_columns
+    from registry.serde.columns import DecodedRun, decode_block, decode_columns, encode_columns
     from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue, UnknownSchema
     from registry.serde.framing import frame, unframe
     from registry.serde.records import decode_record, encode_record
@@ -26,6 +26,7 @@ __all__ = [
     "UnsupportedSchema",
     "arrow_type",
     "avro_schema",
+    "decode_block",
     "decode_columns",
     "decode_record",
     "encode_columns",
@@ -45,6 +46,7 @@ _HOMES = {
     "UnsupportedSchema": "arrow_types",
     "arrow_type": "arrow_types",
     "avro_schema": "arrow_types",
+    "decode_block": "columns",
     "decode_columns": "columns",
     "decode_record": "records",
     "encode_columns": "columns",

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from registry.formats.avro.schema import AvroSchema
 from registry.serde.arrow_types import arrow_type
+from registry.serde.checking import SIZELESS, Budget, Malformed, check_of
 from registry.serde.column_resolution import resolve_column
 from registry.serde.decoder import decode_bodies
 from registry.serde.encoder import encode_bodies
 from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue
 from registry.serde.framing import HEADER_SIZE, header, schema_of
 
-__all__ = ["DecodedRun", "decode_columns", "encode_columns"]
+__all__ = ["DecodedRun", "decode_block", "decode_columns", "encode_columns"]
 
 Resolve = Callable[[int], AvroSchema]
 
@@ -70,6 +71,28 @@ def decode_columns(
     except SerializationError as error:
         error.located(origin)
         raise
+
+
+def decode_block(schema: AvroSchema, data: bytes, rows: int) -> pa.Array:
+    """So many bodies that follow one another without framing, as a block of a container file holds them, as a column.
+
+    Raises CorruptRecord with the row and the field for anything that is not what the schema says.
+    """
+    if not 0 <= rows <= max(len(data), SIZELESS):
+        raise CorruptRecord(f"a block of {rows} records in {len(data)} bytes")
+    type_ = arrow_type(schema)
+    if rows == 0:
+        return pa.array([], type_)
+    check, ends = check_of(schema.type), [0]
+    for row in range(rows):
+        try:
+            ends.append(check(data, ends[-1], len(data), Budget()))
+        except Malformed as error:
+            raise CorruptRecord(error.reason, row=row, path=error.path) from error
+    if ends[-1] != len(data):
+        raise CorruptRecord(f"{len(data) - ends[-1]} bytes are left over after the block's {rows} records")
+    buffers = [None, pa.py_buffer(np.array(ends, np.int32)), pa.py_buffer(data)]
+    return decode_bodies(schema.type, pa.Array.from_buffers(pa.binary(), rows, buffers))
 
 
 def _decode(values: pa.Array, resolve: Resolve, reader: AvroSchema | None) -> list[DecodedRun]:

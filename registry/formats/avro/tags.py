@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from registry.errors import InvalidSchema
+from registry.formats.entities import Entity, Tags, no_such_path, retagged
 from registry.formats.json_text import write_json
 
-__all__ = ["Entity", "tagged", "with_tags"]
+__all__ = ["tagged", "with_tags"]
 
 _TAGS: Final = "confluent:tags"
 
 
-class Entity(NamedTuple):
-    """A record by its full name, or a field by that and its own name; ``kind`` is ``sr_record`` or ``sr_field``."""
-
-    path: str
-    kind: str
-
-
 def tagged(text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema, in its order."""
+    """What bears tags in a schema, in its order: records by full name, fields by that and their own name."""
     found: dict[Entity, list[str]] = {}
     for record, full_name in _records(json.loads(text)):
         if tags := _tags_of(record):
@@ -34,14 +27,12 @@ def tagged(text: str) -> dict[Entity, list[str]]:
     return found
 
 
-def with_tags(text: str, add: Mapping[Entity, Sequence[str]], remove: Mapping[Entity, Sequence[str]]) -> str:
+def with_tags(text: str, add: Tags, remove: Tags) -> str:
     """The schema with tags added and then others removed; raises InvalidSchema for a path that is not in it."""
     root = json.loads(text)
     for entity in dict.fromkeys((*add, *remove)):
         bearer = _find(root, entity)
-        tags = list(dict.fromkeys((*_tags_of(bearer), *add.get(entity, ()))))
-        tags = [tag for tag in tags if tag not in remove.get(entity, ())]
-        if tags:
+        if tags := retagged(entity, _tags_of(bearer), add, remove):
             bearer[_TAGS] = tags
         else:
             bearer.pop(_TAGS, None)
@@ -60,7 +51,7 @@ def _find(root: Any, entity: Entity) -> dict[str, Any]:
         for field in _fields(record):
             if field["name"] == field_name:
                 return field
-    raise InvalidSchema(f"No matching path '{entity.path}' found in the schema")
+    raise no_such_path(entity)
 
 
 def _records(root: Any) -> Iterator[tuple[dict[str, Any], str]]:

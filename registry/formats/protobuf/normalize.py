@@ -26,7 +26,7 @@ from registry.formats.protobuf.elements import (
 )
 from registry.formats.protobuf.names import SCALARS, Names, map_parts
 
-__all__ = ["UnknownType", "normalized"]
+__all__ = ["UnknownType", "as_map", "normalized"]
 
 Scope = tuple[str, ...]
 V = TypeVar("V")
@@ -174,14 +174,14 @@ class _Normalizer:
             if field is not None and field.label != "repeated":
                 one = group[0]
                 for other in group[1:]:
-                    one = self._merged(field, one, _as_map(other), scope)
+                    one = self._merged(field, one, as_map(other), scope)
                 group = [one]
             found += [self._written(option, scope) for option in group]
         return found
 
     def _named(self, option: Option, scope: Scope) -> Option:
         if option.parenthesized and (name := self._names.resolve_extension(option.name, scope)) is not None:
-            return _as_map(replace(option, name=name))
+            return as_map(replace(option, name=name))
         return option
 
     def _merged(self, field: Field, one: Option, other: Option, scope: Scope) -> Option:
@@ -249,7 +249,7 @@ class _Normalizer:
         return value
 
 
-def _as_map(option: Option) -> Option:
+def as_map(option: Option) -> Option:
     """``(a).b.c = 1`` as ``(a) = {b: {c: 1}}``."""
     return replace(option, kind="map", value=_inner_map(option.value)) if option.kind == "option" else option
 

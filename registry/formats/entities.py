@@ -1,0 +1,30 @@
+"""What bears tags inside a schema, of whatever format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from registry.errors import InvalidSchema
+
+__all__ = ["Entity", "Tags", "no_such_path", "retagged"]
+
+
+class Entity(NamedTuple):
+    """A record or message, or a field of one, by its path; ``kind`` is ``sr_record`` or ``sr_field``."""
+
+    path: str
+    kind: str
+
+
+Tags = Mapping[Entity, Sequence[str]]
+
+
+def retagged(entity: Entity, tags: Sequence[str], add: Tags, remove: Tags) -> list[str]:
+    """The tags of one that has ``tags``, once those of ``add`` are added and then those of ``remove`` taken away."""
+    gone = remove.get(entity, ())
+    return [tag for tag in dict.fromkeys((*tags, *add.get(entity, ()))) if tag not in gone]
+
+
+def no_such_path(entity: Entity) -> InvalidSchema:
+    return InvalidSchema(f"No matching path '{entity.path}' found in the schema")
