@@ -81,6 +81,15 @@ CONNECTORS: Final = (
         short_names=("S3_SINK",),
     ),
     _source(
+        "connectors.s3.source:S3SourceConnector",
+        ("io.confluent.connect.s3.source.S3SourceConnector",),
+        short_names=("S3Source", "S3_SOURCE"),
+    ),
+    _source(
+        "connectors.s3.source:AivenS3SourceConnector",
+        ("io.aiven.kafka.connect.s3.source.S3SourceConnector",),
+    ),
+    _source(
         "connectors.salesforce.source:EventSource",
         ("io.confluent.salesforce.SalesforcePlatformEventSourceConnector",),
         needs=("simple_salesforce",),

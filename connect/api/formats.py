@@ -1,7 +1,8 @@
-"""The Avro and JSON forms of columns, for connectors that write files: the same that the converters write."""
+"""The Avro and JSON forms of columns, for connectors that write and read files: the same as the converters'."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from connect.api.errors import DataError
@@ -10,7 +11,7 @@ from connect.api.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["avro_bodies", "avro_text", "json_column"]
+__all__ = ["avro_blocks", "avro_bodies", "avro_text", "json_column"]
 
 
 def avro_text(schema: Schema) -> str:
@@ -39,6 +40,34 @@ def avro_bodies(schema: Schema, values: pa.Array) -> pa.Array:
 
 
 _FRAME_BYTES, _NO_END = 5, (1 << 31) - 1
+
+
+def avro_blocks(text: str) -> tuple[Schema, Callable[[bytes, int], pa.Array]]:
+    """The Connect schema of an Avro one, and what makes a column of so many bodies that follow one another.
+
+    Both raise DataError: for a schema that is none or that columns cannot hold, for bytes that are not what it says.
+    """
+    import json
+
+    from connect.converters.avro_columns import from_avro_column
+    from connect.converters.avro_reading import schema_from_avro
+    from registry.client import AvroSchema
+    from registry.serde import decode_block
+    from tidegate.kit.errors import TidegateError
+
+    try:
+        avro = AvroSchema.parse(text, strict=False)
+        schema = schema_from_avro(json.loads(avro.resolved))
+    except TidegateError as error:
+        raise DataError(str(error)) from error
+
+    def column(data: bytes, rows: int) -> pa.Array:
+        try:
+            return from_avro_column(schema, decode_block(avro, data, rows))
+        except TidegateError as error:
+            raise DataError(str(error)) from error
+
+    return schema, column
 
 
 def json_column(schema: Schema | None, values: pa.Array, *, numeric_decimals: bool = False) -> pa.Array:

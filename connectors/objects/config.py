@@ -9,7 +9,7 @@ from connectors.objects.formats import FORMATS, FormatOptions
 from connectors.objects.joda import problem_of
 from tidegate.kit.config import Check, KeyType
 
-__all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of"]
+__all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "separator_of"]
 
 PARTITIONERS = (
     "DefaultPartitioner",
@@ -33,6 +33,11 @@ def class_of(*names: str) -> Check:
 
     check.valid = f"[{', '.join(names)}]"  # type: ignore[attr-defined]
     return check
+
+
+def separator_of(given: str | None) -> bytes:
+    """What ``format.bytearray.separator`` means: a newline by default, escapes as in Java's sources."""
+    return b"\n" if given is None else given.encode().decode("unicode_escape").encode()
 
 
 @config
@@ -252,13 +257,12 @@ class ObjectSinkConfig:
 
     @property
     def options(self) -> FormatOptions:
-        separator = "\n" if self.raw_separator is None else self.raw_separator.encode().decode("unicode_escape")
         return FormatOptions(
             parquet_codec=self.parquet_codec,
             avro_codec=self.avro_codec,
             decimal_format=self.decimal_format,
             raw_extension=self.raw_extension,
-            raw_separator=separator.encode(),
+            raw_separator=separator_of(self.raw_separator),
         )
 
     def problems(self) -> Iterable[Problem]:

@@ -2,24 +2,113 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
-from connect.api import ConnectError, RetriableConnectError, TopicPartition
+from connect.api import ConnectError, Password, RetriableConnectError, TopicPartition
 from connectors.objects.store import Finished, Mark, Store
 from connectors.s3.config import S3SinkConfig
 
-__all__ = ["S3Store"]
+__all__ = ["Found", "S3Access", "S3Objects", "S3Store"]
 
 _BLOCK_BYTES: Final = 8 * 1024 * 1024
+_IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
 _TIMEOUT_S: Final = 60
 _FOR_GOOD: Final = re.compile(
     r"ACCESS_DENIED|NO_SUCH_BUCKET|INVALID_ACCESS_KEY|SIGNATURE|UNRECOGNIZED_CLIENT|InvalidAccessKeyId|NoSuchBucket|"
     r"AccessDenied|PermanentRedirect|HTTP status 40[034]",
     re.IGNORECASE,
 )
+
+
+class S3Access(Protocol):
+    """What reaching a bucket needs of a configuration, under whatever names its keys have."""
+
+    @property
+    def bucket(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def url(self) -> str | None: ...
+    @property
+    def access_key(self) -> str: ...
+    @property
+    def secret_key(self) -> Password: ...
+    @property
+    def path_style(self) -> bool: ...
+    @property
+    def retries(self) -> int: ...
+
+
+class Found(NamedTuple):
+    """An object of the bucket; ``modified_ms`` is since the epoch."""
+
+    name: str
+    modified_ms: int
+
+
+class S3Objects:
+    """The bucket's objects, to be read."""
+
+    def __init__(self, config: S3Access) -> None:
+        self._bucket = config.bucket
+        self._files = _file_system(config)
+
+    def list(self, prefix: str) -> list[Found]:
+        """All objects whose names begin with ``prefix``, by name."""
+        from pyarrow.fs import FileSelector, FileType
+
+        folder = prefix.rpartition("/")[0]
+        with _s3_errors("list", f"{self._bucket}/{prefix}"):
+            selector = FileSelector(f"{self._bucket}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
+            infos = self._files.get_file_info(selector)
+            if not infos and self._files.get_file_info(self._bucket).type == FileType.NotFound:
+                raise ConnectError(f"there is no bucket {self._bucket!r}, or it may not be seen with these credentials")
+        cut = len(self._bucket) + 1
+        found = [Found(i.path[cut:], i.mtime_ns // 1_000_000) for i in infos if i.type == FileType.File]
+        return sorted(each for each in found if each.name.startswith(prefix))
+
+    @contextmanager
+    def open(self, name: str, *, seeks: bool, compression: str | None) -> Iterator[BinaryIO]:
+        """An object as a file; one that is to be sought in is brought here first. The store's failures are ConnectErrors, so
+        that what else goes wrong is the data's fault."""
+        import pyarrow as pa
+
+        path = f"{self._bucket}/{name}"
+        with _s3_errors("read", path):
+            opened = self._files.open_input_stream(path, compression=None, buffer_size=_BLOCK_BYTES)
+        with opened:
+            stream = cast("BinaryIO", _Stream(opened, path))
+            if compression is not None:
+                yield cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression))
+            elif seeks:
+                with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as local:
+                    shutil.copyfileobj(stream, local, _BLOCK_BYTES)
+                    local.seek(0)
+                    yield cast("BinaryIO", local)
+            else:
+                yield stream
+
+
+class _Stream(io.RawIOBase):
+    """An object's bytes from the first to the last."""
+
+    def __init__(self, opened: Any, path: str) -> None:
+        self._opened, self._path = opened, path
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        with _s3_errors("read", self._path):
+            data: bytes = self._opened.read(size if size is None or size >= 0 else None)
+            return data
 
 
 class S3Store(Store):
@@ -37,18 +126,24 @@ class S3Store(Store):
     def _upload(self, finished: Finished) -> None:
         name = f"{self._config.bucket}/{finished.name}"
         metadata = {"ACL": self._config.acl} if self._config.acl else None
-        try:
-            with (
-                finished.path.open("rb") as source,
-                self._files.open_output_stream(name, compression=None, metadata=metadata) as target,
-            ):
-                while block := source.read(_BLOCK_BYTES):
-                    target.write(block)
-        except OSError as error:
-            said = f"cannot write s3://{name}: {_reason(error)}"
-            if _FOR_GOOD.search(said):
-                raise ConnectError(said) from error
-            raise RetriableConnectError(said) from error
+        with (
+            _s3_errors("write", name),
+            finished.path.open("rb") as source,
+            self._files.open_output_stream(name, compression=None, metadata=metadata) as target,
+        ):
+            while block := source.read(_BLOCK_BYTES):
+                target.write(block)
+
+
+@contextmanager
+def _s3_errors(doing: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = f"cannot {doing} s3://{path}: {_reason(error)}"
+        if _FOR_GOOD.search(said):
+            raise ConnectError(said) from error
+        raise RetriableConnectError(said) from error
 
 
 def _reason(error: OSError) -> str:
@@ -58,7 +153,7 @@ def _reason(error: OSError) -> str:
     return (found[0] if found else text).splitlines()[0]
 
 
-def _file_system(config: S3SinkConfig) -> Any:
+def _file_system(config: S3Access) -> Any:
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
     address: dict[str, Any] = {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
-from connect.api import Password, Problem, at_least, between, config, key, non_empty, one_of
+from connect.api import Problem, between, config, key, one_of
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import FormatOptions
+from connectors.s3.access import S3AccessConfig, access_problems
 from tidegate.kit.config import KeyType
 
 __all__ = ["S3SinkConfig"]
@@ -26,37 +26,9 @@ _ACLS = (
 
 
 @config
-class S3SinkConfig(ObjectSinkConfig):
-    """Which bucket, and how to reach it."""
+class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
+    """How objects are stored in the bucket."""
 
-    bucket: str = key(
-        "s3.bucket.name", doc="The bucket. It must be there.", importance="high", check=non_empty, group="S3"
-    )
-    region: str = key("s3.region", default="us-west-2", doc="The bucket's region.", group="S3")
-    url: str | None = key(
-        "store.url",
-        default=None,
-        doc="Address of a server other than Amazon's, such as http://127.0.0.1:9000.",
-        importance="high",
-        group="S3",
-    )
-    access_key: str = key(
-        "aws.access.key.id",
-        default="",
-        doc="Access key. Unless given, it comes from where Amazon's clients look: environment, profile, instance role.",
-        importance="high",
-        group="S3",
-    )
-    secret_key: Password = key(
-        "aws.secret.access.key", default="", doc="Secret of the access key.", importance="high", group="S3"
-    )
-    path_style: bool = key(
-        "s3.path.style.access.enabled",
-        default=True,
-        doc="Whether a server at store.url is asked by path (host/bucket) rather than by name (bucket.host).",
-        importance="low",
-        group="S3",
-    )
     acl: str | None = key(
         "s3.acl.canned", default=None, check=one_of(*_ACLS), doc="Canned ACL of objects.", importance="low", group="S3"
     )
@@ -77,14 +49,6 @@ class S3SinkConfig(ObjectSinkConfig):
         importance="low",
         group="S3",
     )
-    retries: int = key(
-        "s3.part.retries",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How often a failed request is repeated before the worker's own retries.",
-        group="S3",
-    )
     storage_class: str = key(
         "storage.class",
         default="io.confluent.connect.s3.storage.S3Storage",
@@ -102,7 +66,4 @@ class S3SinkConfig(ObjectSinkConfig):
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()
-        if self.url and urlsplit(self.url).scheme not in ("http", "https"):
-            yield Problem("store.url", f"store.url is {self.url!r}; it should look like http://127.0.0.1:9000")
-        if bool(self.access_key) != bool(self.secret_key):
-            yield Problem("aws.access.key.id", "give both of aws.access.key.id and aws.secret.access.key, or neither")
+        yield from access_problems(self.url, "store.url", self.access_key, self.secret_key)

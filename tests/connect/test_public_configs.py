@@ -22,7 +22,6 @@ NOT_HERE = {
     "MySqlCdcSource",
     "MySqlCdcSourceV2",
     "MySqlConnector",
-    "S3Source",
     "SalesforceBulkApiV2Sink",
     "SalesforceBulkApiV2Source",
     "SalesforceCdcSource",

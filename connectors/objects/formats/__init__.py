@@ -1,20 +1,20 @@
-"""File formats: each makes a file of the values of records that share a schema."""
+"""File formats: each makes a file of the values of records that share a schema, and reads such files."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
 
 from connect.api import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "FileFormat", "FormatOptions", "OpenFile", "format_of"]
+__all__ = ["FORMATS", "Chunk", "FileFormat", "FormatOptions", "OpenFile", "format_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,15 @@ class FormatOptions:
     decimal_format: str = "BASE64"
     raw_extension: str = ".bin"
     raw_separator: bytes = b"\n"
+    raw_block_bytes: int | None = None
+    """Raw files are read in rows of so many bytes, instead of by the separator."""
+
+
+class Chunk(NamedTuple):
+    """Some rows that were read, in the file's order; ``values`` is as in a RecordBatch of ``schema``."""
+
+    schema: Schema | None
+    values: pa.Array
 
 
 class OpenFile(ABC):
@@ -60,6 +69,18 @@ class FileFormat(ABC):
     @abstractmethod
     def open(self, path: Path, schema: Schema | None) -> OpenFile:
         """A new file at ``path``. Raises DataError for a schema that the format has no form for."""
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """What names of files in this format may end with, whatever they are compressed with."""
+        return (self.extension,)
+
+    seeks = False
+    """Whether reading jumps within the file, which then cannot be a compressed stream."""
+
+    @abstractmethod
+    def read(self, file: BinaryIO) -> Iterator[Chunk]:
+        """The rows of a file, in pieces. Raises DataError for what is not in this format."""
 
 
 FORMATS: Final[Mapping[str, str]] = {

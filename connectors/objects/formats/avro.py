@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import bz2
 import hashlib
+import lzma
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from connect.api import DataError, Schema
-from connect.api.formats import avro_bodies, avro_text
-from connectors.objects.formats import FileFormat, OpenFile
+from connect.api.formats import avro_blocks, avro_bodies, avro_text
+from connectors.objects.formats import Chunk, FileFormat, OpenFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["CODECS", "AvroFormat"]
 
 _BLOCK_ROWS: Final = 16_000
+_MAGIC: Final = b"Obj\x01"
+_MOST_BYTES: Final = 1 << 30
+"""Of a block or an entry of the header; Arrow's columns end at twice that."""
 
 
 def _deflate(data: bytes) -> bytes:
@@ -40,6 +44,31 @@ CODECS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
 }
 
 
+def _unsnappy(data: bytes) -> bytes:
+    import cramjam
+
+    plain = bytes(cramjam.snappy.decompress_raw(data[:-4]))
+    if zlib.crc32(plain).to_bytes(4, "big") != data[-4:]:
+        raise ValueError("its checksum is wrong")
+    return plain
+
+
+def _unzstd(data: bytes) -> bytes:
+    import cramjam
+
+    return bytes(cramjam.zstd.decompress(data))
+
+
+_DECODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "null": bytes,
+    "deflate": lambda data: zlib.decompress(data, -15),
+    "snappy": _unsnappy,
+    "bzip2": bz2.decompress,
+    "zstandard": _unzstd,
+    "xz": lzma.decompress,
+}
+
+
 class AvroFormat(FileFormat):
     @property
     def extension(self) -> str:
@@ -49,6 +78,24 @@ class AvroFormat(FileFormat):
         if schema is None:
             raise DataError("Avro needs a schema, but the records have none: use a converter with schemas")
         return _AvroFile(path, schema, self.options.avro_codec)
+
+    def read(self, file: BinaryIO) -> Iterator[Chunk]:
+        source = _Source(file)
+        meta = source.header()
+        codec = meta.get("avro.codec", b"null").decode(errors="replace")
+        if codec not in _DECODERS:
+            raise DataError(f"its codec is {codec!r}; read are {', '.join(_DECODERS)}")
+        schema, column = avro_blocks(meta.get("avro.schema", b"").decode(errors="replace"))
+        sync = source.exactly(16)
+        while (rows := source.rows()) is not None:
+            packed = source.sized()
+            try:
+                data = _DECODERS[codec](packed)
+            except Exception as error:  # each codec has errors of its own
+                raise DataError(f"a block is not {codec}: {error}") from error
+            yield Chunk(schema, column(data, rows))
+            if source.exactly(16) != sync:
+                raise DataError("a block does not end with the file's sync marker")
 
 
 class _AvroFile(OpenFile):
@@ -61,7 +108,7 @@ class _AvroFile(OpenFile):
         self._file = path.open("wb")
         meta = {b"avro.schema": text, b"avro.codec": codec.encode()}
         entries = b"".join(_bytes(name) + _bytes(value) for name, value in meta.items())
-        self._file.write(b"Obj\x01" + _long(len(meta)) + entries + _long(0) + self._sync)
+        self._file.write(_MAGIC + _long(len(meta)) + entries + _long(0) + self._sync)
 
     def write(self, values: pa.Array) -> None:
         blocks = []
@@ -102,3 +149,56 @@ def _long(number: int) -> bytes:
 
 def _bytes(data: bytes) -> bytes:
     return _long(len(data)) + data
+
+
+class _Source:
+    """The parts of a container file, read one after the other. Raises DataError where the file is no such file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def exactly(self, size: int) -> bytes:
+        data = self._file.read(size)
+        if len(data) < size:
+            raise DataError("the file ends within a block")
+        return data
+
+    def number(self) -> int:
+        return self._number(self.exactly(1))
+
+    def rows(self) -> int | None:
+        """How many rows the next block has, None at the end of the file."""
+        first = self._file.read(1)
+        return self._number(first) if first else None
+
+    def _number(self, byte: bytes) -> int:
+        """A zigzag varint of which the first byte is known."""
+        value = byte[0] & 0x7F
+        for shift in range(7, 70, 7):
+            if byte[0] < 0x80:
+                break
+            byte = self.exactly(1)
+            value |= (byte[0] & 0x7F) << shift
+        if byte[0] >= 0x80:
+            raise DataError("a number goes on after 10 bytes")
+        return (value >> 1) ^ -(value & 1)
+
+    def sized(self) -> bytes:
+        size = self.number()
+        if not 0 <= size <= _MOST_BYTES:
+            raise DataError(f"a length of {size}")
+        return self.exactly(size)
+
+    def header(self) -> dict[str, bytes]:
+        """The metadata, a map of bytes in blocks."""
+        if self._file.read(len(_MAGIC)) != _MAGIC:
+            raise DataError("not an Avro container file: it does not begin with Obj 01")
+        found: dict[str, bytes] = {}
+        while count := self.number():
+            if count < 0:
+                count = -count
+                self.number()
+            for _ in range(count):
+                name = self.sized().decode(errors="replace")
+                found[name] = self.sized()
+        return found

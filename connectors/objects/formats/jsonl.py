@@ -1,22 +1,26 @@
-"""JSON lines: a JSON text for each record's value, with a newline after it."""
+"""JSON lines: a JSON text for each record's value, with a newline after it; read, they are values without schema."""
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.api import Schema
+from connect.api import DataError, Schema
 from connect.api.formats import json_column
-from connectors.objects.formats import FileFormat, FormatOptions, OpenFile
+from connectors.objects.formats import Chunk, FileFormat, FormatOptions, OpenFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["JsonLinesFormat", "TextFile", "open_output"]
+__all__ = ["JsonLinesFormat", "TextFile", "open_output", "separated"]
+
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
 
 
 class JsonLinesFormat(FileFormat):
@@ -31,6 +35,35 @@ class JsonLinesFormat(FileFormat):
             lambda values: json_column(schema, values, numeric_decimals=numeric).cast(pa.binary()),
             b"\n",
         )
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        return (".json", ".json.gz")
+
+    def read(self, file: BinaryIO) -> Iterator[Chunk]:
+        row = 0
+        for lines in separated(file, b"\n"):
+            texts = [text for line in lines.to_pylist() if (text := line.strip())]
+            for text in texts:
+                row += 1
+                try:
+                    orjson.loads(text)
+                except orjson.JSONDecodeError as error:
+                    raise DataError(f"record {row} is not JSON: {error}") from error
+            yield Chunk(None, pa.array(texts, pa.binary()).cast(pa.string()))
+
+
+def separated(file: BinaryIO, separator: bytes) -> Iterator[pa.Array]:
+    """What stands before each separator, as binary columns; what is behind the last one counts unless it is empty."""
+    rest = b""
+    while block := file.read(_BLOCK_BYTES):
+        block = rest + block
+        end = block.rfind(separator)
+        if end >= 0:
+            yield pc.split_pattern(pa.array([block[:end]], pa.binary()), separator).flatten()
+        rest = block[end + len(separator) :] if end >= 0 else block
+    if rest:
+        yield pa.array([rest], pa.binary())
 
 
 def open_output(path: Path, options: FormatOptions) -> BinaryIO:

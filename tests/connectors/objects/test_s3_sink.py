@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -14,60 +13,36 @@ from connect.api import ConnectError, RetriableConnectError, TopicPartition
 from connectors.s3.config import S3SinkConfig
 from connectors.s3.sink import S3SinkConnector
 from tests.servers.s3 import S3Server
+from tests.support.buckets import Bucket, bucket_on
 from tests.support.connect import sink_task
 from tests.support.objects import batch, row
 from tidegate.kit.config import validate
 
 pytestmark = pytest.mark.servers
-_numbers = itertools.count()
-
-
-class Bucket:
-    def __init__(self, server: S3Server, client: Any) -> None:
-        self.server, self.client = server, client
-        self.name = f"sink-{next(_numbers)}"
-        client.create_bucket(Bucket=self.name)
-
-    def properties(self, **more: str) -> dict[str, str]:
-        given = {
-            "s3.bucket.name": self.name,
-            "s3.region": self.server.region,
-            "store.url": self.server.endpoint_url,
-            "aws.access.key.id": self.server.access_key,
-            "aws.secret.access.key": self.server.secret_key,
-            "storage.class": "io.confluent.connect.s3.storage.S3Storage",
-            "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
-            "flush.size": "3",
-            "s3.part.retries": "0",
-        }
-        return given | {key.replace("_", "."): value for key, value in more.items()}
-
-    def task(self, **more: str) -> Any:
-        return sink_task(S3SinkConnector, self.properties(**more))
-
-    def objects(self) -> dict[str, bytes]:
-        listed = self.client.list_objects_v2(Bucket=self.name).get("Contents", [])
-        return {
-            each["Key"]: self.client.get_object(Bucket=self.name, Key=each["Key"])["Body"].read() for each in listed
-        }
 
 
 @pytest.fixture
 def bucket(s3_server: S3Server) -> Iterator[Bucket]:
-    boto3 = pytest.importorskip("boto3")
-    client = boto3.client(
-        "s3",
-        endpoint_url=s3_server.endpoint_url,
-        region_name=s3_server.region,
-        aws_access_key_id=s3_server.access_key,
-        aws_secret_access_key=s3_server.secret_key,
-    )
-    yield Bucket(s3_server, client)
-    client.close()
+    with bucket_on(s3_server) as made:
+        yield made
+
+
+def properties(bucket: Bucket, **more: str) -> dict[str, str]:
+    given = {
+        **bucket.access,
+        "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "3",
+    }
+    return given | {key.replace("_", "."): value for key, value in more.items()}
+
+
+def sink(bucket: Bucket, **more: str) -> Any:
+    return sink_task(S3SinkConnector, properties(bucket, **more))
 
 
 def test_objects_are_named_as_the_original_names_them(bucket: Bucket) -> None:
-    task = bucket.task(s3_compression_type="gzip")
+    task = sink(bucket, s3_compression_type="gzip")
     task.put([batch([row(n) for n in range(7)], 10, partition=2)])
     found = bucket.objects()
     assert list(found) == [
@@ -82,11 +57,11 @@ def test_objects_are_named_as_the_original_names_them(bucket: Bucket) -> None:
 
 def test_a_restart_replaces_objects_by_the_same(bucket: Bucket) -> None:
     rows = [row(n) for n in range(9)]
-    task = bucket.task()
+    task = sink(bucket)
     task.put([batch(rows)])
     task.stop()
     before = bucket.objects()
-    again = bucket.task()  # from the offset committed before the crash, in other batches
+    again = sink(bucket)  # from the offset committed before the crash, in other batches
     for first in range(0, 9, 2):
         again.put([batch(rows[first : first + 2], first)])
     again.stop()
@@ -94,7 +69,7 @@ def test_a_restart_replaces_objects_by_the_same(bucket: Bucket) -> None:
 
 
 def test_a_large_object_arrives_whole(bucket: Bucket) -> None:
-    task = bucket.task(format_class="ByteArrayFormat", flush_size="12", format_bytearray_separator="")
+    task = sink(bucket, format_class="ByteArrayFormat", flush_size="12", format_bytearray_separator="")
     from connect.api import Schema, SchemaType
 
     bodies = [bytes([65 + n]) * 2_000_000 for n in range(12)]
@@ -112,7 +87,7 @@ def test_a_large_object_arrives_whole(bucket: Bucket) -> None:
     ],
 )
 def test_what_is_wrong_is_said(bucket: Bucket, change: dict[str, str], error: type[Exception], message: str) -> None:
-    task = bucket.task(**change)
+    task = sink(bucket, **change)
     with pytest.raises(error, match=message) as raised:
         task.put([batch([row(n) for n in range(3)])])
     assert "wrong" not in str(raised.value)

@@ -1,0 +1,157 @@
+"""Keys of the S3 source that Aiven's connector has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from connect.api import Password, Problem, at_least, config, key, non_empty, one_of
+from connectors.objects.formats import FileFormat, FormatOptions, format_of
+from connectors.s3.access import access_problems
+from connectors.s3.layouts import Layout, Template, template_pattern
+from tidegate.kit.config import KeyType
+
+__all__ = ["AivenS3SourceConfig", "AivenS3SourceTaskConfig"]
+
+_FORMATS: Final[Mapping[str, str]] = {
+    "avro": "AvroFormat",
+    "bytes": "ByteArrayFormat",
+    "jsonl": "JsonFormat",
+    "parquet": "ParquetFormat",
+}
+
+
+def _template(value: str) -> str | None:
+    try:
+        template_pattern(value)
+    except re.error as error:
+        return f"Must be a template or a regular expression: {error}"
+    return None
+
+
+@config
+class AivenS3SourceConfig:
+    """Which objects are read, and what is in them."""
+
+    bucket: str = key(
+        "aws.s3.bucket.name", doc="The bucket. It must be there.", importance="high", check=non_empty, group="S3"
+    )
+    region: str = key("aws.s3.region", default="us-east-1", doc="The bucket's region.", group="S3")
+    url: str | None = key(
+        "aws.s3.endpoint", default=None, doc="Address of a server other than Amazon's.", importance="low", group="S3"
+    )
+    access_key: str = key(
+        "aws.access.key.id",
+        default="",
+        doc="Access key. Unless given, it comes from where Amazon's clients look: environment, profile, instance role.",
+        group="S3",
+    )
+    secret_key: Password = key("aws.secret.access.key", default="", doc="Secret of the access key.", group="S3")
+    role_arn: str | None = key(
+        "aws.sts.role.arn", default=None, doc="Assuming a role is not supported.", importance="low", group="S3"
+    )
+    prefix: str = key("aws.s3.prefix", default="", doc="What names of objects that are read begin with.", group="S3")
+    retries: int = key(
+        "aws.s3.backoff.max.retries",
+        default=3,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How often a failed request is repeated before the worker's own retries.",
+        group="S3",
+    )
+    template: str = key(
+        "file.name.template",
+        check=_template,
+        doc="A regular expression that names of objects are searched for, in which {{topic}}, {{partition}}, {{start_offset}} "
+        "and {{timestamp}} stand for such parts; others are passed over.",
+        importance="high",
+        group="File",
+    )
+    file_compression: str = key(
+        "file.compression.type",
+        default="none",
+        check=one_of("none", "gzip", "zstd", ignore_case=True),
+        doc="What all objects but Parquet's are compressed with.",
+        group="File",
+    )
+    input_format: str = key(
+        "input.format",
+        default="bytes",
+        check=one_of(*_FORMATS, ignore_case=True),
+        doc="The format of objects: avro, parquet, jsonl (JSON lines), or bytes (blocks of transformer.max.buffer.size).",
+        importance="high",
+        group="File",
+    )
+    block_bytes: int = key(
+        "transformer.max.buffer.size",
+        default=4096,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="With bytes, the most bytes of a record.",
+        group="File",
+    )
+    topic: str | None = key(
+        "topic", default=None, doc="Topic to write to; by default the one that the template finds.", group="Topic"
+    )
+    distribution: str = key(
+        "distribution.type",
+        default="object_hash",
+        check=one_of("object_hash", "partition", ignore_case=True),
+        doc="What decides the task of an object: its name, or the partition that the template finds.",
+        group="Topic",
+    )
+    start_key: str | None = key(
+        "native.start.key", default=None, doc="Only objects with a name after this one are read.", group="Topic"
+    )
+    batch_rows: int = key(
+        "max.poll.records",
+        default=500,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="The most records in one batch.",
+        group="Topic",
+    )
+
+    path_style = True
+    poll_interval_ms = 5000
+    skips_errors = False
+    key_format = None
+
+    @property
+    def format(self) -> FileFormat:
+        return format_of(_FORMATS[self.input_format.lower()], FormatOptions(raw_block_bytes=self.block_bytes))
+
+    @property
+    def layout(self) -> Layout:
+        return Template(
+            self.bucket,
+            self.prefix,
+            self.template,
+            topic=self.topic,
+            by_partition=self.distribution.lower() == "partition",
+            after=self.start_key,
+        )
+
+    def compression(self, name: str) -> str | None:
+        del name
+        kind = self.file_compression.lower()
+        return None if kind == "none" or self.input_format.lower() == "parquet" else kind
+
+    def problems(self) -> Iterable[Problem]:
+        yield from access_problems(self.url, "aws.s3.endpoint", self.access_key, self.secret_key)
+        if self.role_arn:
+            yield Problem(
+                "aws.sts.role.arn", "assuming a role is not supported: give a key, or let the environment give one"
+            )
+        if self.topic is None and "{{topic}}" not in self.template:
+            yield Problem("topic", "give a topic, or say in file.name.template where it stands: {{topic}}")
+        if self.distribution.lower() == "partition" and "{{partition}}" not in self.template:
+            yield Problem("file.name.template", "distribution.type=partition needs {{partition}} in file.name.template")
+
+
+@config
+class AivenS3SourceTaskConfig(AivenS3SourceConfig):
+    """What the connector tells its tasks."""
+
+    tasks: int = key("tidegate.s3.tasks", default=1, type=KeyType.INT, doc="How many tasks share the objects.")

@@ -1,0 +1,141 @@
+"""Which objects a source reads, into which topics, and what their positions are called."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.s3.client import Found
+
+__all__ = ["Backup", "Item", "Layout", "Objects", "Template"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object to read. Those of one source partition are read by ascending ``first``; ``rank`` orders all that are
+    found at once; items of one ``share`` go to one task."""
+
+    name: str
+    topic: str
+    source_partition: Mapping[str, Any]
+    rank: tuple[Any, ...]
+    share: str
+    partition: int | None = None
+    first: int | None = None
+    """The offset that its first record had, where that is its place in the source partition."""
+    key: bytes | None = None
+    """The key of all its records."""
+    stem: str = ""
+    """Its name without what says the format, where the sink gave it."""
+
+
+class Layout(ABC):
+    """How a bucket is laid out. ``prefix`` is what names of its objects begin with."""
+
+    def __init__(self, bucket: str, prefix: str) -> None:
+        self.bucket, self.prefix = bucket, prefix
+
+    @abstractmethod
+    def item(self, found: Found) -> Item | None:
+        """What the object is, None for one that is not to be read."""
+
+
+class Backup(Layout):
+    """What the S3 sink wrote: ``<folders>/<topic>+<partition>+<first offset><extension>``. In one folder a topic's
+    partition goes on by growing offsets, so one position a folder is enough."""
+
+    def __init__(
+        self, bucket: str, prefix: str, *, folder_delim: str, file_delim: str, extensions: Sequence[str]
+    ) -> None:
+        super().__init__(bucket, prefix)
+        delim, ends = re.escape(file_delim), "|".join(map(re.escape, extensions))
+        self._folder_delim = folder_delim
+        name = rf"([a-zA-Z0-9._-]+){delim}(\d+){delim}(\d+)"
+        self._name = re.compile(rf"({name})(?:\.(?!keys\.|headers\.)\w+)?(?:{ends})")
+
+    def item(self, found: Found) -> Item | None:
+        folder, _, name = found.name.rpartition(self._folder_delim)
+        match = self._name.fullmatch(name)
+        if match is None:
+            return None
+        topic, partition, first = match[2], int(match[3]), int(match[4])
+        return Item(
+            name=found.name,
+            topic=topic,
+            source_partition={"bucket": self.bucket, "folder": folder, "topic": topic, "partition": partition},
+            rank=(topic, partition, first, found.name),
+            share=f"{topic}-{partition}",
+            partition=partition,
+            first=first,
+            stem=found.name.removesuffix(name) + match[1],
+        )
+
+
+class Objects(Layout):
+    """Any objects: the first pattern that all of a name matches says the topic."""
+
+    def __init__(self, bucket: str, prefix: str, topics: Sequence[tuple[str, str]], since_ms: int = 0) -> None:
+        super().__init__(bucket, prefix)
+        self._topics = [(topic, re.compile(pattern)) for topic, pattern in topics]
+        self._since_ms = since_ms
+
+    def item(self, found: Found) -> Item | None:
+        topic = next((topic for topic, pattern in self._topics if pattern.fullmatch(found.name)), None)
+        if topic is None or found.modified_ms < self._since_ms:
+            return None
+        return Item(
+            name=found.name,
+            topic=topic,
+            source_partition={"bucket": self.bucket, "object": found.name},
+            rank=(found.modified_ms, found.name),
+            share=found.name,
+        )
+
+
+class Template(Layout):
+    """Aiven's ``file.name.template``, which may say topic and partition; names are searched for it. Positions are those of
+    Aiven's connector, which an object's name is the key of all records for."""
+
+    def __init__(
+        self, bucket: str, prefix: str, template: str, *, topic: str | None, by_partition: bool, after: str | None
+    ) -> None:
+        super().__init__(bucket, prefix)
+        self._pattern = template_pattern(template)
+        self._topic, self._by_partition, self._after = topic, by_partition, after
+
+    def item(self, found: Found) -> Item | None:
+        match = self._pattern.search(found.name)
+        if match is None or (self._after is not None and found.name <= self._after):
+            return None
+        parts = match.groupdict()
+        topic = self._topic or parts.get("topic")
+        partition = int(parts["partition"]) if parts.get("partition") else None
+        if topic is None or (self._by_partition and partition is None):
+            return None
+        return Item(
+            name=found.name,
+            topic=topic,
+            source_partition={"bucket": self.bucket, "objectKey": found.name},
+            rank=(found.name,),
+            share=str(partition) if self._by_partition else found.name,
+            partition=partition,
+            key=found.name.encode(),
+        )
+
+
+def template_pattern(template: str) -> re.Pattern[str]:
+    """The regular expression that a template with ``{{topic}}`` and so on stands for. Raises re.error."""
+    for name, pattern in _PLACEHOLDERS.items():
+        template = template.replace(f"{{{{{name}}}}}", pattern)
+    return re.compile(template)
+
+
+_PLACEHOLDERS = {
+    "topic": r"(?P<topic>[a-zA-Z0-9\-_.]+)",
+    "partition": r"(?P<partition>\d+)",
+    "start_offset": r"(?:\d+)",
+    "timestamp": r"(?:\d+)",
+}

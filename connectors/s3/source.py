@@ -1,0 +1,246 @@
+"""The source from S3: objects that the sink wrote, or any others, record by record."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from connect.api import (
+    MAX_BATCH_BYTES,
+    ConnectError,
+    DataError,
+    OffsetChanges,
+    RecordBatch,
+    Schema,
+    SchemaType,
+    SourceConnector,
+    SourceTask,
+)
+from connectors.s3.aiven_config import AivenS3SourceConfig, AivenS3SourceTaskConfig
+from connectors.s3.source_config import S3SourceConfig, S3SourceTaskConfig
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connectors.objects.formats import Chunk
+    from connectors.s3.layouts import Item
+
+__all__ = ["AivenS3SourceConnector", "S3SourceConnector", "S3SourceTask"]
+
+log = logger(__name__)
+
+_KEY: Final = Schema(SchemaType.BYTES, optional=True)
+_IDLE_S: Final = 1.0
+_BATCHES_A_POLL: Final = 50
+
+
+class Position(NamedTuple):
+    """How far a source partition is read: ``rows`` of the object that begins at ``first``, which are all of them if ``done``."""
+
+    rows: int = 0
+    done: bool = False
+    first: int | None = None
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any] | None) -> Position:
+        """Raises ConnectError for an offset that is not of this source."""
+        offset = offset or {}
+        rows, first = offset.get("recordCount", 0), offset.get("startOffset")
+        for name, value in (("recordCount", rows), ("startOffset", first)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+                raise ConnectError(f"offset {dict(offset)}: {name} should be a number of records")
+        return cls(rows or 0, bool(offset.get("done", False)), first)
+
+    @property
+    def offset(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {"recordCount": self.rows, "done": self.done}
+        return found if self.first is None else {"startOffset": self.first, **found}
+
+
+class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
+    """Reads its share of the objects one after the other, and every poll interval looks for new ones. An object is read once:
+    one that is written again under the same name is not read again."""
+
+    def start(self) -> None:
+        from connectors.s3.client import S3Objects
+
+        self._layout = self.config.layout
+        self._format, self._key_format = self.config.format, self.config.key_format
+        self._objects = S3Objects(self.config)
+        self._positions: dict[frozenset[tuple[str, Any]], Position] = {}
+        self._queue: deque[Item] = deque()
+        self._reading: Iterator[RecordBatch] | None = None
+        self._next_look = time.monotonic()
+
+    def poll(self) -> Sequence[RecordBatch]:
+        found: list[RecordBatch] = []
+        size = 0
+        while len(found) < _BATCHES_A_POLL and size < MAX_BATCH_BYTES and not self.context.stopping.is_set():
+            try:
+                batch = self._next()
+            except ConnectError:
+                self._reading = None  # read again from where the position is
+                if found:
+                    return found
+                raise
+            if batch is None:
+                break
+            found.append(batch)
+            size += batch.nbytes
+        if not found:
+            self.context.stopping.wait(max(0.0, min(self._next_look - time.monotonic(), _IDLE_S)))
+        return found
+
+    def _next(self) -> RecordBatch | None:
+        """The next batch, None while there is nothing to read."""
+        while True:
+            if not self._queue:
+                if time.monotonic() < self._next_look:
+                    return None
+                self._queue = deque(self._unread())
+                self._next_look = time.monotonic() + self.config.poll_interval_ms / 1000
+                if not self._queue:
+                    return None
+            item = self._queue[0]
+            if self._reading is None:
+                self._reading = self._batches(item)
+            try:
+                if (batch := next(self._reading, None)) is not None:
+                    return batch
+            except DataError as error:
+                message = f"s3://{self._layout.bucket}/{item.name} cannot be read: {error}"
+                if not self.config.skips_errors:
+                    raise ConnectError(message) from error
+                log.warning("object passed over", object=item.name, error=str(error))
+            self._took(item, self._position(item)._replace(done=True, first=item.first))
+            self._queue.popleft()
+            self._reading = None
+
+    def _unread(self) -> list[Item]:
+        """What is in the bucket, is this task's and was not read to its end."""
+        items = (self._layout.item(found) for found in self._objects.list(self._layout.prefix))
+        ours = (item for item in items if item is not None and self._is_ours(item))
+        return sorted((item for item in ours if not self._is_read(item)), key=lambda item: item.rank)
+
+    def _is_ours(self, item: Item) -> bool:
+        return zlib.crc32(item.share.encode()) % self.config.tasks == self.context.task % self.config.tasks
+
+    def _is_read(self, item: Item) -> bool:
+        position = self._position(item)
+        if item.first is None or position.first is None:
+            return position.done
+        return item.first < position.first or (item.first == position.first and position.done)
+
+    def _position(self, item: Item) -> Position:
+        known = self._positions.get(frozenset(item.source_partition.items()))
+        return known or Position.of(self.context.offset(item.source_partition))
+
+    def _took(self, item: Item, position: Position) -> None:
+        self._positions[frozenset(item.source_partition.items())] = position
+
+    def _batches(self, item: Item) -> Iterator[RecordBatch]:
+        """The object's rows from its position on. The last batch is held back until it is known to be the last."""
+        position = self._position(item)
+        read = position.rows if position.first == item.first else 0
+        keys = self._keys(item)
+        held: RecordBatch | None = None
+        for schema, values in self._chunks(item, read):
+            if held is not None:
+                yield self._placed(item, held, read, done=False)
+            held = self._batch(item, schema, values)
+            if keys is not None:
+                held = held.replace(keys=_part(keys.values, read, len(values), item), key_schema=keys.schema)
+            read += len(values)
+        if held is not None:
+            yield self._placed(item, held, read, done=True)
+
+    def _placed(self, item: Item, batch: RecordBatch, end: int, *, done: bool) -> RecordBatch:
+        position = Position(end, done, item.first)
+        self._took(item, position)
+        return batch.replace(source_partition=item.source_partition, source_offset=position.offset)
+
+    def _chunks(self, item: Item, skip: int) -> Iterator[Chunk]:
+        """Rows behind the first ``skip``, in pieces that make a batch."""
+        compression = self.config.compression(item.name)
+        with self._objects.open(item.name, seeks=self._format.seeks, compression=compression) as file:
+            try:
+                for chunk in self._format.read(file):
+                    values = chunk.values.slice(min(skip, len(chunk.values)))
+                    skip -= min(skip, len(chunk.values))
+                    for start, length in _pieces(values, self.config.batch_rows):
+                        yield chunk._replace(values=values.slice(start, length))
+            except OSError as error:
+                raise DataError(f"not {compression}: {error}") from error
+
+    def _batch(self, item: Item, schema: Schema | None, values: pa.Array) -> RecordBatch:
+        import pyarrow as pa
+
+        rows = len(values)
+        return RecordBatch(
+            item.topic,
+            values,
+            schema,
+            keys=None if item.key is None else pa.repeat(pa.scalar(item.key, pa.binary()), rows),
+            key_schema=None if item.key is None else _KEY,
+            partitions=None if item.partition is None else pa.repeat(pa.scalar(item.partition, pa.int32()), rows),
+        )
+
+    def _keys(self, item: Item) -> Chunk | None:
+        """All keys of an object's records, where they are wanted: those of a file have one schema."""
+        if self._key_format is None:
+            return None
+        import pyarrow as pa
+
+        name = f"{item.stem}.keys{self._key_format.extension}"
+        with self._objects.open(name, seeks=self._key_format.seeks, compression=None) as file:
+            chunks = list(self._key_format.read(file))
+        if not chunks:
+            raise DataError(f"there are no keys in {name}")
+        return chunks[0]._replace(values=pa.concat_arrays([chunk.values for chunk in chunks]))
+
+
+def _part(keys: pa.Array, start: int, length: int, item: Item) -> pa.Array:
+    if start + length > len(keys):
+        raise DataError(f"there are only {len(keys)} keys for the records of {item.name}")
+    return keys.slice(start, length)
+
+
+def _pieces(values: pa.Array, most_rows: int) -> Iterator[tuple[int, int]]:
+    """Starts and lengths of batches that are small enough."""
+    step = most_rows
+    if len(values) and values.nbytes > MAX_BATCH_BYTES // 2:
+        step = max(1, min(step, len(values) * (MAX_BATCH_BYTES // 2) // values.nbytes))
+    for start in range(0, len(values), step):
+        yield start, min(step, len(values) - start)
+
+
+class S3SourceConnector(SourceConnector[S3SourceConfig]):
+    """Validation does not touch S3, as with the sink."""
+
+    config_class: ClassVar[type[Any]] = S3SourceConfig
+    task_class = S3SourceTask
+    task_config_class: ClassVar[type[Any] | None] = S3SourceTaskConfig
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [{**self.properties, "tidegate.s3.tasks": str(max_tasks)}] * max_tasks
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        for _, offset in offsets:
+            Position.of(offset)
+        return True
+
+    @classmethod
+    def exactly_once(cls, config: Any) -> bool:
+        return True
+
+
+class AivenS3SourceConnector(S3SourceConnector):
+    """Aiven's connector by its keys and positions."""
+
+    config_class = AivenS3SourceConfig
+    task_config_class = AivenS3SourceTaskConfig
