@@ -48,7 +48,7 @@ class Load(threading.Thread):
                 except BufferError:
                     self.producer.poll(0.1)
             self.producer.poll(0)
-        self.producer.flush(90)
+        self.producer.flush(240)
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -70,7 +70,7 @@ def test_every_acknowledged_record_is_there_once_and_in_order(tmp_path: Path, du
             wait_until(lambda: len(load.acknowledged) > part * RECORDS // 5, "records")  # noqa: B023 - called at once
             broker.kill()
             broker.start()
-        load.join(100)
+        load.join(250)
         assert not load.is_alive()
         assert load.failed == []
         assert len(load.acknowledged) == RECORDS
@@ -85,11 +85,11 @@ def test_every_acknowledged_record_is_there_once_and_in_order(tmp_path: Path, du
 def everything(bootstrap_servers: str, partition: int) -> list[tuple[int, int]]:
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "check", "check.crcs": True})
     where = TopicPartition("load", partition, 0)
-    _, end = consumer.get_watermark_offsets(where, 30)
+    _, end = consumer.get_watermark_offsets(where, 60)
     consumer.assign([where])
     found: list[tuple[int, int]] = []
     while len(found) < end:
-        messages = consumer.consume(1000, 10)
+        messages = consumer.consume(min(1000, end - len(found)), 60)
         assert messages, f"{len(found)} of {end} records came"
         found += [(message.offset(), int(message.value())) for message in messages]
     consumer.close()

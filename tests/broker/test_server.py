@@ -30,7 +30,7 @@ def write(bootstrap_servers: str, *values: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     for value in values:
         producer.produce("t", value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def read(bootstrap_servers: str, count: int) -> list[bytes]:
@@ -38,7 +38,7 @@ def read(bootstrap_servers: str, count: int) -> list[bytes]:
     consumer.assign([TopicPartition("t", 0, 0)])
     values: list[bytes] = []
     while len(values) < count:
-        messages = consumer.consume(count - len(values), 10)
+        messages = consumer.consume(count - len(values), 60)
         assert messages
         values += [message.value() for message in messages]
     consumer.close()

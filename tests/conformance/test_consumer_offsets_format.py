@@ -45,7 +45,7 @@ def work_as_a_group(bootstrap_servers: str, group: str, instance_id: str | None 
     admin.create_topics([NewTopic(topic, 1)])[topic].result(60)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(topic, b"x")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group,

@@ -54,7 +54,7 @@ def new_topic(bootstrap_servers: str, admin: AdminClient, prefix: str = "modern"
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(RECORDS_SENT):
         producer.produce(name, str(number).encode(), partition=number % PARTITIONS)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return name
 
 
@@ -301,7 +301,7 @@ def test_members_go_on_after_the_broker_was_killed(tmp_path: Path) -> None:
         producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         for number in range(PARTITIONS):
             producer.produce(topic, str(1000 + number).encode(), partition=number)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         poll_until(
             readers, lambda: {1000, 1001, 1002, 1003} <= {v for one in readers for v in one.values}, "all goes on"
         )

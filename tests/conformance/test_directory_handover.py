@@ -52,7 +52,7 @@ def take(broker: KafkaBroker | TidegateBroker, count: int) -> list[Any]:
     reader, found = consumer(broker), []
     reader.subscribe(["t0"])
     while len(found) < count:
-        messages = reader.consume(count - len(found), 30)
+        messages = reader.consume(count - len(found), 60)
         assert messages, f"{len(found)} of {count} records came"
         found += [message.value() for message in messages]
     reader.commit(asynchronous=False)
@@ -64,7 +64,7 @@ def produce(broker: KafkaBroker | TidegateBroker, values: range) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
     for value in values:
         producer.produce("t0", b"%d" % value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def test_a_directory_with_a_snapshot_opens_with_all_that_is_in_it(kafka: KafkaBroker, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def read_all(broker: KafkaBroker) -> list[Any]:
     reader.assign([TopicPartition("t0", 0, 0)])
     found: list[Any] = []
     while len(found) < 210:
-        messages = reader.consume(210 - len(found), 30)
+        messages = reader.consume(210 - len(found), 60)
         assert messages, f"{len(found)} came"
         found += messages
     reader.close()

@@ -35,7 +35,7 @@ def topic(bootstrap_servers: str, admin: AdminClient) -> str:
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(RECORDS):
         producer.produce(name, str(number).encode(), partition=number % PARTITIONS)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return name
 
 

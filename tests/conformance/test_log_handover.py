@@ -44,7 +44,7 @@ def produce(kafka: KafkaBroker, prefix: str, count: int, **settings: Any) -> lis
     sent = [(b"%s-%d" % (prefix.encode(), n), os.urandom(300)) for n in range(count)]
     for key, value in sent:
         producer.produce(TOPIC, value, key, partition=0, headers={"from": prefix})
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     if transactional:
         end = producer.abort_transaction if prefix == "aborted" else producer.commit_transaction
         end(30)

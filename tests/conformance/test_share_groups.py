@@ -86,7 +86,7 @@ def produce(bootstrap_servers: str, topic: str, numbers: range, **settings: str)
         producer.begin_transaction()
     for number in numbers:
         producer.produce(topic, str(number).encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return producer
 
 

@@ -50,7 +50,7 @@ def transactional(broker: Any, name: str) -> Producer:
 def write(producer: Producer, topic: str, value: str, *partitions: int) -> None:
     for partition in partitions:
         producer.produce(topic, value, partition=partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def committed(broker: Any, topic: str, partition: int = 0) -> list[str]:

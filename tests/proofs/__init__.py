@@ -13,11 +13,15 @@ __all__ = ["drawn_seed", "effort"]
 
 def effort(short: int, long: int) -> int:
     """How many seeds, rounds or seconds: the short form in CI, the long one under ``make proof``."""
-    return long if os.environ.get("TIDEGATE_PROOF") == "long" else short
+    return long if _long() else short
+
+
+def _long() -> bool:
+    return os.environ.get("TIDEGATE_PROOF") == "long"
 
 
 def drawn_seed() -> int:
-    """A seed that is another one with each run, printed, and shown with a failure; TIDEGATE_SEED repeats one."""
-    seed = int(os.environ.get("TIDEGATE_SEED") or random.SystemRandom().randrange(10**6))
+    """The same seed with each short run, another one with each long run; printed, and shown with a failure. TIDEGATE_SEED gives one."""
+    seed = int(os.environ.get("TIDEGATE_SEED") or (random.SystemRandom().randrange(10**6) if _long() else 1))
     print(f"seed {seed} (TIDEGATE_SEED={seed} runs it again)")
     return seed

@@ -31,7 +31,7 @@ def topic(bootstrap_servers: str) -> str:
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(10):
         producer.produce(name, str(number).encode(), partition=number % 2)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return name
 
 

@@ -77,7 +77,7 @@ class Application:
             line = f"word{number % 7} common"
             self._producer.produce("lines", line.encode(), key=str(number).encode())
             self.expected.update(line.split())
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(60) == 0
 
     def counted(self) -> None:
         """Wait until all words are."""

@@ -54,7 +54,7 @@ def test_names_and_numbers_are_those_of_kafkas_exporters(tmp_path: Path) -> None
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         for _ in range(3):
             producer.produce("t", b"x" * 100)
-            producer.flush(20)
+            producer.flush(60)
         client = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
         consumer = Consumer(client)
         consumer.subscribe(["t"])

@@ -44,7 +44,7 @@ def round_trip(config: dict[str, Any], topic: str) -> None:
     values = [b"x" * size for size in (1, 1000, 200_000)]
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     if "oauth_cb" in config:
         return  # librdkafka asks for the token of a consumer once a second
     consumer = Consumer({**config, "group.id": topic})

@@ -65,7 +65,7 @@ def everything(bootstrap: str, count: int) -> list[int]:
     consumer.assign([TopicPartition("t", 0, 0)])
     found: list[int] = []
     while len(found) < count:
-        messages = consumer.consume(count - len(found), 20)
+        messages = consumer.consume(count - len(found), 60)
         assert messages, f"{len(found)} of {count} came"
         found += [int(message.value()) for message in messages]
     consumer.close()
@@ -97,7 +97,7 @@ def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
                 )
                 producer.poll(0)
                 if number % 500 == 0:
-                    producer.flush(30)
+                    producer.flush(60)
 
         loading = threading.Thread(target=load)
         loading.start()
@@ -105,7 +105,7 @@ def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
             assert move(broker.port, target, 0) == 0
             wait_until(lambda: described(broker.port)[target].get(("t", 0), (0, True))[1] is False, "the move")  # noqa: B023
         loading.join()
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         assert failed == []
         assert everything(broker.bootstrap_servers, RECORDS) == list(range(RECORDS))
         assert move(broker.port, "/elsewhere", 0) == 57
@@ -139,7 +139,7 @@ def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None
                 partition=partition,
                 on_delivery=lambda error, sent: results.update({sent.partition(): error and error.code()}),
             )
-        producer.flush(20)
+        producer.flush(60)
         assert {partition for partition, error in results.items() if error is not None} == on_two
         with pytest.raises(KafkaStorageError, match="on a disk that failed"):
             broker.server.broker.partitions.find("t", min(on_two))

@@ -161,7 +161,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_harms_nobody(
         sock.close()
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(topic, "whole", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": uuid.uuid4().hex})
     consumer.assign([TopicPartition(topic, 0, 0)])
     message = consumer.poll(20)

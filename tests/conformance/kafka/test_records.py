@@ -27,14 +27,14 @@ def produce(bootstrap_servers: str, topic: str, count: int = COUNT, **settings: 
             timestamp=1_700_000_000_000 + number,
             on_delivery=lambda error, _: failed.append(error) if error else None,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert failed == []
 
 
 def consume(consumer: Consumer, count: int) -> Iterator[object]:
     got = 0
     while got < count:
-        messages = consumer.consume(count - got, 10)
+        messages = consumer.consume(count - got, 60)
         assert messages, f"only {got} of {count} records came"
         for message in messages:
             assert message.error() is None
@@ -96,7 +96,7 @@ def test_records_of_every_acks_are_there(bootstrap_servers: str, topic: str, ack
     producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": acks})
     for number in range(20):
         producer.produce(topic, str(number), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic})
     consumer.assign([TopicPartition(topic, 0, 0)])
     assert [message.value() for message in consume(consumer, 20)] == [str(n).encode() for n in range(20)]
@@ -111,7 +111,7 @@ def test_a_waiting_fetch_gets_the_record_that_comes(bootstrap_servers: str, topi
     assert consumer.poll(0.5) is None
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(topic, "late", partition=2)
-    producer.flush(30)
+    producer.flush(60)
     message = consumer.poll(10)
     assert message is not None
     assert message.value() == b"late"
@@ -121,7 +121,7 @@ def test_a_waiting_fetch_gets_the_record_that_comes(bootstrap_servers: str, topi
 def test_a_small_fetch_still_gives_a_large_batch(bootstrap_servers: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(topic, b"x" * 500_000, partition=0)
-    producer.flush(30)
+    producer.flush(60)
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap_servers,
         max_partition_fetch_bytes=1000,
@@ -140,7 +140,7 @@ def test_a_record_above_max_message_bytes_is_refused(bootstrap_servers: str, top
     producer = Producer({"bootstrap.servers": bootstrap_servers, "message.max.bytes": 5_000_000})
     outcome: list[KafkaError] = []
     producer.produce(topic, b"x" * 2_000_000, on_delivery=lambda error, _: outcome.append(error))
-    producer.flush(30)
+    producer.flush(60)
     assert outcome[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 
@@ -169,5 +169,5 @@ def test_an_offset_out_of_range_is_said(bootstrap_servers: str, topic: str) -> N
 def test_a_producer_to_no_topic_creates_it(bootstrap_servers: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce(f"{topic}-made", "first")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert f"{topic}-made" in producer.list_topics(timeout=60).topics

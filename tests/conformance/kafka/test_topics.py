@@ -58,7 +58,7 @@ def fill(bootstrap_servers: str, topic: str, count: int = 10) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for number in range(count):
         producer.produce(topic, str(number), partition=0, timestamp=1_700_000_000_000 + number * 1000)
-        producer.flush(30)
+        producer.flush(60)
 
 
 def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Callable[[], str]) -> None:

@@ -57,11 +57,11 @@ def test_only_what_was_committed_is_read(bootstrap_servers: str, topic: str) -> 
         producer.begin_transaction()
         for each in range(6):
             producer.produce(topic, f"{number}-{each}", partition=each % 3)
-        producer.flush(30)
+        producer.flush(60)
         end(30)
     producer.begin_transaction()
     producer.produce(topic, "open", partition=1)
-    producer.flush(30)
+    producer.flush(60)
     expected = {
         partition: [f"{number}-{each}" for number in (0, 2, 4) for each in (partition, partition + 3)]
         for partition in range(3)
@@ -83,7 +83,7 @@ def test_a_waiting_reader_gets_what_a_commit_releases(bootstrap_servers: str, to
     producer = transactional(bootstrap_servers, topic)
     producer.begin_transaction()
     producer.produce(topic, "first", partition=0)
-    producer.flush(30)
+    producer.flush(60)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -126,7 +126,7 @@ def test_a_replaced_producer_writes_nothing_more(bootstrap_servers: str, topic: 
     old = transactional(bootstrap_servers, topic)
     old.begin_transaction()
     old.produce(topic, "old", partition=0)
-    old.flush(30)
+    old.flush(60)
     new = transactional(bootstrap_servers, topic)
     with pytest.raises(KafkaException) as refused:
         old.commit_transaction(30)

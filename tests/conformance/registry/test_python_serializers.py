@@ -54,7 +54,7 @@ def test_serializers_round_trip_over_our_broker(client: SchemaRegistryClient, ti
     for kind, serializer, _, given in kinds:
         place = SerializationContext(f"{topic}-{kind}", MessageField.VALUE)
         producer.produce(f"{topic}-{kind}", serializer(given, place))
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     settings = {
         "bootstrap.servers": tidegate_broker.bootstrap_servers,
         "group.id": topic,
@@ -64,7 +64,7 @@ def test_serializers_round_trip_over_our_broker(client: SchemaRegistryClient, ti
     consumer.subscribe([f"{topic}-{kind}" for kind, *_ in kinds])
     received: dict[str, bytes] = {}
     while len(received) < len(kinds):
-        (message,) = consumer.consume(1, 20) or [None]
+        (message,) = consumer.consume(1, 60) or [None]
         assert message is not None and message.error() is None
         received[message.topic()] = message.value()
     consumer.close()

@@ -40,7 +40,7 @@ def fill(bootstrap, topic, values, partitions=2):
     producer = Producer({"bootstrap.servers": bootstrap})
     for n, value in enumerate(values):
         producer.produce(topic, value, partition=n % partitions)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def make_job(bootstrap, inputs, path, **changes):

@@ -84,4 +84,5 @@ def test_writes_are_passed_on_over_https(tidegate_broker: TidegateBroker, tmp_pa
         with running(tmp_path, [{**common, "leader.eligibility": "false"}]) as (follows,):
             with SchemaRegistryClient({"url": follows.url, "ssl.ca.location": str(authority.certificate)}) as client:
                 assert client.register_schema("s", Schema(json.dumps("int"), "AVRO")) == 1
+                wait_until(lambda: client.get_subjects() == ["s"], "the follower to have read the log")
                 assert client.get_schema(1).schema_str == '"int"'
