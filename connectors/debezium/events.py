@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from connect.api import Header, RecordBatch, Schema
+from connect.api import MAX_BATCH_BYTES, Header, RecordBatch, Schema
 from connectors.debezium.envelope import HEARTBEAT_KEY, HEARTBEAT_VALUE, TRANSACTION_BLOCK
 
-__all__ = ["ContextHeaders", "Layout", "Rows", "constant", "event_batch", "heartbeat", "struct_column"]
+__all__ = ["ContextHeaders", "Layout", "Rows", "bounded", "constant", "event_batch", "heartbeat", "struct_column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +121,19 @@ def heartbeat(topic: str, server: str, partition: Mapping[str, Any], offset: Map
         source_partition=partition,
         source_offset=offset,
     )
+
+
+def bounded(batch: RecordBatch) -> list[RecordBatch]:
+    """The batch, in pieces of at most what a batch should have in bytes."""
+    if batch.nbytes <= MAX_BATCH_BYTES or len(batch) < 2:
+        return [batch]
+    half = len(batch) // 2
+    position = {"source_partition": batch.source_partition, "source_offset": batch.source_offset}
+    pieces = (batch.slice(0, half), batch.slice(half))
+    return [piece for part in pieces for piece in bounded(_compact(part).replace(**position))]
+
+
+def _compact(batch: RecordBatch) -> RecordBatch:
+    """A slice keeps its parent's buffers: copy what it has."""
+    names = ("values", "keys", "headers")
+    return batch.replace(**{n: pa.concat_arrays([c]) for n in names if (c := getattr(batch, n)) is not None})
