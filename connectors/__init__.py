@@ -116,6 +116,11 @@ CONNECTORS: Final = (
         needs=("pyspark",),
         extra="spark",
     ),
+    _source(
+        "connectors.sqlite.source:SqliteSource",
+        ("tidegate.sqlite.SqliteCdcSourceConnector",),
+        short_names=("SqliteCdcSource",),
+    ),
 )
 """Where each class is, and the names of the originals whose configurations it runs."""
 

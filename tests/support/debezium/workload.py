@@ -94,6 +94,9 @@ def rebuilt(batches: Iterable[RecordBatch]) -> dict[str, dict[Any, Any]]:
     for batch in batches:
         table = tables.setdefault(batch.topic.rpartition(".")[2], {})
         for record in batch.records():
+            if record.value is not None and record.value["op"] == "t":
+                table.clear()
+                continue
             key = tuple(record.key.values())
             if record.value is None or record.value["op"] == "d":
                 table.pop(key, None)

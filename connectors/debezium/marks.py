@@ -1,0 +1,29 @@
+"""The ``snapshot`` field of the source block: which row is the first and the last, of all and of its table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+__all__ = ["SnapshotMarks"]
+
+
+class SnapshotMarks:
+    """For the blocks of a snapshot in their order; each block is rows of one table."""
+
+    def __init__(self) -> None:
+        self._table: object = None
+
+    def column(self, table: object, length: int, *, ends_table: bool, ends_all: bool = False) -> pa.Array:
+        """For the next block, of at least one row."""
+        first = last = "true"
+        if self._table is not table:
+            first = "first" if self._table is None else "first_in_data_collection"
+            self._table = table
+        if ends_all:
+            last = "last"
+        elif ends_table:
+            last = "last_in_data_collection"
+        if length == 1:
+            return pa.array([last if ends_all or (ends_table and first != "first") else first], pa.string())
+        middle = pa.repeat(pa.scalar("true", pa.string()), length - 2)
+        return pa.concat_arrays([pa.array([first], pa.string()), middle, pa.array([last], pa.string())])

@@ -1,0 +1,1 @@
+"""Change data capture from SQLite by triggers, in Debezium's form."""

@@ -1,0 +1,85 @@
+"""Keys of the SQLite source: its own, and those that all change data capture shares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from connect.api import Problem, at_least, config, key, one_of
+from connectors.debezium.config import CaptureConfig, regexes
+from tidegate.kit.config import KeyType
+
+__all__ = ["SqliteConfig"]
+
+
+def _log_name(value: str) -> str | None:
+    return None if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,40}", value) else "Must be letters, digits and underscores"
+
+
+@config
+class SqliteConfig(CaptureConfig):
+    """How to follow a SQLite database."""
+
+    path: str = key(
+        "database.path",
+        doc="The database's file. The worker must be able to write it and its folder.",
+        importance="high",
+        group="Database",
+    )
+    busy_timeout_ms: int = key(
+        "database.busy.timeout.ms",
+        default=5000,
+        doc="How long to wait for a lock that another process holds.",
+        group="Database",
+        check=at_least(0),
+        type=KeyType.INT,
+    )
+    log: str = key(
+        "change.log.name",
+        default="tidegate_changes",
+        doc="The table in the same database that triggers write changes to, and first part of the names of the triggers and of "
+        "two tables beside it. One for each connector.",
+        group="Change log",
+        check=_log_name,
+    )
+    log_drop: bool = key(
+        "change.log.drop.on.stop",
+        default=False,
+        doc="Remove the triggers and the change log when the task stops. What is written until it starts again is then read by "
+        "a new snapshot.",
+        group="Change log",
+    )
+    snapshot_mode: str = key(
+        "snapshot.mode",
+        default="initial",
+        doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never "
+        "(no_data), or where the position is lost (when_needed).",
+        group="Snapshot",
+        check=one_of(
+            "always",
+            "initial",
+            "initial_only",
+            "no_data",
+            "never",
+            "schema_only",
+            "when_needed",
+            ignore_case=True,
+        ),
+    )
+    snapshot_tables: list[str] = key(
+        "snapshot.include.collection.list",
+        default=[],
+        doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
+        group="Snapshot",
+        check=regexes,
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        yield from super().problems()
+        if self.transaction_metadata:
+            yield Problem(
+                "provide.transaction.metadata",
+                "triggers do not see which changes are one transaction: take it out",
+            )
+        if self.path == ":memory:" or self.path.startswith("file:"):
+            yield Problem("database.path", f"{self.path!r} should be the path of a file")

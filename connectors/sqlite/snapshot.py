@@ -1,0 +1,59 @@
+"""The whole content of tables, as of one moment."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from connect.api import RecordBatch
+from connectors.debezium.marks import SnapshotMarks
+from connectors.sqlite.batches import Events
+from connectors.sqlite.changelog import ChangeLog
+from connectors.sqlite.config import SqliteConfig
+from connectors.sqlite.connections import connect
+from connectors.sqlite.reading import pieces, select
+from connectors.sqlite.tables import Shape
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot:
+    """Reads tables within one read transaction; ``seq`` is the last change that they show. Close it in any case.
+
+    In a database with journal_mode=WAL nobody waits for it; in others who commits waits until it is over.
+    """
+
+    def __init__(self, config: SqliteConfig, events: Events) -> None:
+        self._config, self._events = config, events
+        self._connection: sqlite3.Connection = connect(config)
+        self._connection.execute("BEGIN")
+        self.seq = ChangeLog(self._connection, config.log, config.prefix).last()
+
+    def batches(self, shapes: Sequence[Shape], offset: Mapping[str, Any]) -> Iterator[list[RecordBatch]]:
+        """Batches to hand on, table by table; the very last completes ``offset``."""
+        marks, millis = SnapshotMarks(), time.time_ns() // 1_000_000
+        position = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(offset)}
+        held: tuple[Shape, list[Any]] | None = None
+
+        def made(block: tuple[Shape, list[Any]], **ends: bool) -> RecordBatch:
+            shape, rows = block
+            return self._events.of_rows(shape, rows, marks.column(shape, len(rows), **ends), millis, position)
+
+        for shape in shapes:
+            if not shape.forms:
+                continue
+            for rows in pieces(self._connection.execute(select(shape)), self._config.max_queue_size):
+                if held is not None:
+                    yield [made(held, ends_table=held[0] is not shape)]
+                held = (shape, rows)
+        if held is not None:
+            done = {**offset, "last_snapshot_record": True, "snapshot_completed": True}
+            yield [made(held, ends_table=True, ends_all=True).replace(source_offset=done)]
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.interrupt()
+        self._connection.close()

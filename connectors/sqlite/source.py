@@ -1,0 +1,289 @@
+"""The SQLite source: snapshot, then the change log; one task, as a log has one reader."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector, SourceTask
+from connectors.debezium.events import ContextHeaders, heartbeat
+from connectors.debezium.filters import Filters, compiled
+from connectors.sqlite.batches import Events
+from connectors.sqlite.changelog import ChangeLog
+from connectors.sqlite.config import SqliteConfig
+from connectors.sqlite.connections import connect, database_errors, is_busy
+from connectors.sqlite.reading import changes
+from connectors.sqlite.snapshot import Snapshot
+from connectors.sqlite.tables import Shape, Shapes, Table, captured
+from connectors.sqlite.validation import find_problems
+from tidegate.kit.config import parse
+from tidegate.kit.logs import logger
+
+__all__ = ["SqliteSource", "SqliteTask"]
+
+log = logger(__name__)
+_LOOK_S: Final = 0.05
+_PRUNE_S: Final = 1.0
+_STOP_S: Final = 10.0
+
+
+def _snapshot_pending(offset: Mapping[str, Any]) -> bool:
+    return bool(offset.get("snapshot")) and not offset.get("snapshot_completed")
+
+
+class SqliteTask(SourceTask[SqliteConfig]):
+    """Reads one change log."""
+
+    def __init__(self, config: SqliteConfig, context: Any) -> None:
+        super().__init__(config, context)
+        self._filters = Filters(config)
+        self._maker = Shapes(config, self._filters)
+        self._partition = {"server": config.prefix}
+        headers = ContextHeaders(config.prefix, "sqlite", context.task, enabled=config.extended_headers)
+        self._events = Events(config, Path(config.path).stem, headers)
+        self._connection: sqlite3.Connection | None = None
+        self._log: ChangeLog | None = None
+        self._log_id = ""
+        self._snapshot: Snapshot | None = None
+        self._pieces: Iterator[list[RecordBatch]] | None = None
+        self._shapes: dict[int, Shape] = {}
+        self._schema_version = -1
+        self._data_version = -1
+        self._offset: dict[str, Any] = {}
+        self._seq = 0
+        self._done = 0
+        self._next_prune = 0.0
+        self._next_heartbeat = 0.0
+        self._first, self._finished = True, False
+        self._busy = threading.Lock()
+        """Held while the database is used: ``stop`` comes from another thread."""
+
+    def start(self) -> None:
+        self._offset = dict(self.context.offset(self._partition) or {})
+        self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
+
+    def poll(self) -> Sequence[RecordBatch]:
+        if self._finished:
+            self.context.stopping.wait(self.config.poll_interval_ms / 1000)
+            return []
+        try:
+            with self._busy, database_errors(self.config, "following"):
+                if self._connection is None:
+                    self._begin()
+                if self._pieces is not None:
+                    return self._next_piece()
+                return [*self._changes(), *self._heartbeat()]
+        except BaseException:
+            with self._busy:
+                self._disconnect()
+            raise
+
+    # beginnings
+
+    def _begin(self) -> None:
+        config, position = self.config, self._offset
+        self._connection = connection = connect(config)
+        self._log = ChangeLog(connection, config.log, config.prefix)
+        fresh = not self._log.exists
+        self._log_id = self._log.open()
+        lost = bool(position) and not _snapshot_pending(position) and self._is_lost(position)
+        mode = config.snapshot_mode.lower()
+        if lost and mode != "when_needed":
+            raise ConnectError(
+                f"the changes after {position.get('seq')} are not in change log {config.log!r} of {config.path}: it was removed, "
+                "pruned further, or the file was replaced. Set snapshot.mode=when_needed to read the tables again, or reset the "
+                "connector's offsets"
+            )
+        beginning = not position or _snapshot_pending(position) or lost
+        self._follow_tables(copy=not (fresh or beginning))
+        wanted = (mode == "always" and self._first) or (beginning and mode not in ("no_data", "never", "schema_only"))
+        self._first = False
+        if wanted:
+            self._start_snapshot()
+        elif mode == "initial_only":
+            self._finished = True
+        else:
+            self._seq = int(position["seq"]) if position and not beginning else self._log.last()
+            self._offset = self._position(self._seq)
+
+    def _is_lost(self, position: Mapping[str, Any]) -> bool:
+        assert self._log is not None
+        number, _, pruned = self._log.owner()
+        seq = int(position.get("seq", -1))
+        return position.get("log") != number or not pruned <= seq <= self._log.last()
+
+    def _position(self, seq: int, **more: Any) -> dict[str, Any]:
+        return {"log": self._log_id, "seq": seq, **more}
+
+    def _tables(self) -> list[Table]:
+        assert self._connection is not None
+        return captured(self._connection, self._filters, self.config.log)
+
+    def _follow_tables(self, *, copy: bool) -> None:
+        """Let the triggers follow the tables as they are now."""
+        assert self._connection is not None and self._log is not None
+        version = self._pragma("schema_version")
+        while changed := self._log.renew(self._tables, copy=copy):
+            log.info("triggers were made", connector=self.context.connector, tables=changed)
+            version = self._pragma("schema_version")
+        self._schema_version = version
+        self._data_version = -1
+        self._shapes = {number: self._maker.of(table) for number, table in self._log.shapes().items()}
+
+    def _pragma(self, name: str) -> int:
+        assert self._connection is not None
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _start_snapshot(self) -> None:
+        config = self.config
+        wanted = compiled(config.snapshot_tables)
+        tables = [t for t in self._tables() if not wanted or any(p.fullmatch(t.full_name) for p in wanted)]
+        self._snapshot = Snapshot(config, self._events)
+        self._seq = self._snapshot.seq
+        pending = {"snapshot": "INITIAL", "snapshot_completed": False, "last_snapshot_record": False}
+        self._offset = self._position(self._seq, **pending)
+        self._pieces = self._snapshot.batches([self._maker.of(table) for table in tables], self._offset)
+        log.info("a snapshot begins", connector=self.context.connector, tables=len(tables), change=self._seq)
+
+    def _next_piece(self) -> Sequence[RecordBatch]:
+        assert self._pieces is not None and self._snapshot is not None
+        batches = next(self._pieces, None)
+        if batches is not None:
+            return batches
+        self._pieces = None
+        self._snapshot.close()
+        self._snapshot = None
+        self._offset = self._position(self._seq)
+        self._finished = self.config.snapshot_mode.lower() == "initial_only"
+        log.info("the snapshot is complete", connector=self.context.connector)
+        return []
+
+    # changes
+
+    def _changes(self) -> Sequence[RecordBatch]:
+        deadline = time.monotonic() + self.config.poll_interval_ms / 1000
+        while True:
+            self._prune()
+            version = self._pragma("data_version")
+            if version != self._data_version:
+                batches, more = self._read()
+                if not more:
+                    self._data_version = version
+                if batches or more:
+                    return batches
+            left = deadline - time.monotonic()
+            if left <= 0 or self.context.stopping.wait(min(left, _LOOK_S)):
+                return []
+
+    def _read(self) -> tuple[list[RecordBatch], bool]:
+        """The next changes, and whether to look again at once."""
+        assert self._connection is not None
+        connection, config = self._connection, self.config
+        connection.execute("BEGIN")
+        try:
+            schema = self._pragma("schema_version")
+            found, until = changes(connection, config.log, self._shapes, self._seq, config.max_queue_size)
+        finally:
+            connection.execute("COMMIT")
+        if schema != self._schema_version:
+            self._follow_tables(copy=True)
+            return [], True
+        if until == self._seq:
+            return [], False
+        still = {"source_partition": self._partition, "source_offset": self._offset}
+        batches = [batch for shape, rows in found if (batch := self._events.of_changes(shape, rows, still)) is not None]
+        self._seq = until
+        self._offset = self._position(until)
+        if batches:
+            batches[-1] = batches[-1].replace(source_offset=self._offset)
+        return batches, True
+
+    def _heartbeat(self) -> list[RecordBatch]:
+        config = self.config
+        interval = config.heartbeat_interval_ms / 1000
+        if not interval or time.monotonic() < self._next_heartbeat:
+            return []
+        self._next_heartbeat = time.monotonic() + interval
+        if config.heartbeat_query and self._connection is not None:
+            self._connection.execute(config.heartbeat_query)
+        topic = f"{config.heartbeat_prefix}{config.delimiter}{config.prefix}"
+        return [heartbeat(topic, config.prefix, self._partition, self._offset)]
+
+    def _prune(self) -> None:
+        """Forget what the topics have; when another process writes, later."""
+        assert self._log is not None
+        if not self._done or time.monotonic() < self._next_prune:
+            return
+        try:
+            if not self._log.prune(self._done):
+                self._next_prune = time.monotonic() + _PRUNE_S
+                self._done = 0
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            self._next_prune = time.monotonic() + _PRUNE_S
+
+    def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        for _, offset in offsets:
+            if offset.get("log") == self._log_id and not _snapshot_pending(offset):
+                self._done = int(offset["seq"])
+
+    def _disconnect(self) -> None:
+        for part in (self._snapshot, self._connection):
+            if part is not None:
+                with suppress(sqlite3.Error):
+                    part.close()
+        self._snapshot = self._connection = self._pieces = self._log = None
+
+    def stop(self) -> None:
+        """The poll that may run ends by itself: it looks at ``stopping`` twenty times a second."""
+        if not self._busy.acquire(timeout=_STOP_S):
+            log.warning("a statement did not end in time", connector=self.context.connector)
+            return
+        try:
+            self._disconnect()
+            if self.config.log_drop:
+                _drop_log(self.config)
+        finally:
+            self._busy.release()
+
+
+def _drop_log(config: SqliteConfig) -> None:
+    """Remove triggers and log, unless they are another connector's."""
+    with database_errors(config, "removing the change log of"):
+        connection = connect(config)
+        try:
+            found = ChangeLog(connection, config.log, config.prefix)
+            if found.exists and found.owner()[1] == config.prefix:
+                found.drop()
+        finally:
+            connection.close()
+
+
+class SqliteSource(SourceConnector[SqliteConfig]):
+    """Captures the changes of a SQLite database."""
+
+    config_class = SqliteConfig
+    task_class = SqliteTask
+
+    @classmethod
+    def check(cls, config: SqliteConfig) -> Iterable[Problem]:
+        yield from find_problems(config)
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        """To forget the position removes the triggers and the log too: without a position nothing in it is of use."""
+        config = parse(SqliteConfig, properties)
+        for partition, offset in offsets:
+            if partition != {"server": config.prefix}:
+                raise ConnectError(f'partition {dict(partition)} should be {{"server": "{config.prefix}"}}')
+            if offset is not None and not (isinstance(offset.get("seq"), int) and isinstance(offset.get("log"), str)):
+                raise ConnectError(f"offset {dict(offset)} should have log, the change log's id, and seq, a number")
+        if any(offset is None for _, offset in offsets):
+            _drop_log(config)
+        return True

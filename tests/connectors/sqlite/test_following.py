@@ -1,0 +1,370 @@
+"""The SQLite source follows a database that other connections and processes write."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connect.api import ConnectError, DataError, RecordBatch, RetriableConnectError
+from connect.bench import Bench
+from connectors.sqlite.source import SqliteSource
+from connectors.sqlite.types import Modes, form_of
+from tests.proofs import effort
+from tests.support.debezium.sqlite_workload import TABLES, SqliteWorkload
+from tests.support.debezium.workload import rebuilt
+from tidegate.kit.config import parse
+
+
+class Place:
+    """A database, a connection of the application's and a connector for it."""
+
+    def __init__(self, path: Path, journal: str = "wal") -> None:
+        self.path = path
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.execute(f"PRAGMA journal_mode = {journal}")
+        self.connection.execute("PRAGMA synchronous = OFF")
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        return self.connection.execute(statement, values)
+
+    def bench(self, **more: str) -> Bench:
+        return Bench(SqliteSource, self.properties(**more))
+
+    def properties(self, **more: str) -> dict[str, str]:
+        given = {"database.path": str(self.path), "topic.prefix": "t", "poll.interval.ms": "1"}
+        return given | {name.replace("_", "."): value for name, value in more.items()}
+
+    def problems(self, **more: str) -> dict[str, str]:
+        config = parse(SqliteSource.config_class, self.properties(**more))
+        return {problem.key: problem.message for problem in SqliteSource.check(config)}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "shop.db")
+    yield made
+    made.connection.close()
+
+
+def settled(task: Any) -> list[RecordBatch]:
+    """What comes until three polls in a row have nothing; the first ones may only begin."""
+    batches: list[RecordBatch] = []
+    idle = 0
+    while idle < 3:
+        found = task.poll()
+        batches += found
+        idle = 0 if found else idle + 1
+    return batches
+
+
+def events(batches: list[RecordBatch]) -> list[tuple[Any, ...]]:
+    """(table, op, key, row after) of each event; op None for a tombstone."""
+    return [
+        (
+            batch.topic.rpartition(".")[2],
+            *(("t", None, None) if r.key is None and r.value["op"] == "t" else ()),
+            *((r.value and r.value["op"], *r.key.values(), r.value and r.value["after"]) if r.key is not None else ()),
+        )
+        for batch in batches
+        for r in batch.records()
+    ]
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+@pytest.mark.parametrize("seed", range(effort(1, 20)))
+def test_tables_are_rebuilt_over_restarts_and_changes_of_structure(tmp_path: Path, seed: int, journal: str) -> None:
+    dice = random.Random(seed)
+    place = Place(tmp_path / "shop.db", journal)
+    work = SqliteWorkload(place.path, seed)
+    work.prepare(journal)
+    bench = place.bench(max_queue_size="25", skipped_operations="none")
+    seen: list[RecordBatch] = []
+    for _ in range(effort(6, 60)):
+        with bench.task() as running:
+            if journal == "delete":  # a snapshot lets nobody write there until it ends
+                seen += settled(running.task)
+                bench.commit(seen[-1:])
+            for _ in range(dice.randrange(1, 8)):
+                work.step()
+                found = list(running.task.poll())
+                seen += found
+                done = found[: dice.randrange(len(found) + 1)]
+                bench.commit(done)
+                running.task.committed([(b.source_partition, b.source_offset) for b in done])
+            # the task dies here: what was delivered after the last commit comes again
+        for _ in range(dice.randrange(20)):
+            work.step()
+    with bench.task() as running:
+        seen += settled(running.task)
+        running.task.committed([(b.source_partition, b.source_offset) for b in seen[-1:]])
+        running.task.poll()
+    tables = rebuilt(seen)
+    for name, key in TABLES.items():
+        found = place.execute(f"SELECT * FROM {name}")
+        columns = [c[0] for c in found.description]
+        truth = {tuple(row[columns.index(k)] for k in key): dict(zip(columns, row, strict=True)) for row in found}
+        made = tables[name]
+        assert set(made) == set(truth)
+        for number, row in truth.items():
+            defaults = {c: int(c.removeprefix("extra")) for c in columns if c.startswith("extra")}
+            # a column that was added with a default later is not repeated for rows that rest
+            assert {**defaults, **made[number]} == row
+    assert place.execute("SELECT count(*) FROM tidegate_changes WHERE op <> 'p'").fetchone() == (0,)
+    work.connection.close()
+    place.connection.close()
+
+
+def test_rows_that_were_replaced_are_deleted_and_rolled_back_ones_never_seen(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, code TEXT UNIQUE COLLATE NOCASE)")
+    bench = place.bench(tombstones_on_delete="false")
+    with bench.task() as running:
+        settled(running.task)
+        place.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        place.execute("BEGIN")
+        place.execute("DELETE FROM t")
+        place.execute("ROLLBACK")
+        place.execute("INSERT OR REPLACE INTO t VALUES (3, 'A')")
+        place.execute("INSERT OR IGNORE INTO t VALUES (4, 'B')")
+        place.execute("UPDATE OR REPLACE t SET code = 'B' WHERE id = 3")
+        with pytest.raises(sqlite3.IntegrityError):
+            place.execute("INSERT INTO t VALUES (5, 'b')")
+        place.execute("PRAGMA recursive_triggers = ON")
+        place.execute("INSERT OR REPLACE INTO t VALUES (6, 'b')")
+        found = [(op, key) for _, op, key, _ in events(settled(running.task))]
+    assert found == [("c", 1), ("c", 2), ("d", 1), ("c", 3), ("d", 2), ("u", 3), ("d", 3), ("c", 6)]
+
+
+def test_the_row_that_an_application_s_trigger_left_is_told_last(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
+    bench = place.bench()
+    with bench.task() as running:
+        settled(running.task)
+        place.execute("CREATE TRIGGER mine AFTER INSERT ON t BEGIN UPDATE t SET word = 'mine' WHERE id = NEW.id; END")
+        place.execute("INSERT INTO t VALUES (1, 'theirs')")
+        found = events(settled(running.task))
+    assert found[-1][-1] == {"id": 1, "word": "mine"}
+
+
+def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
+    place.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+    bench = place.bench(skipped_operations="none")
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        place.execute("UPDATE t SET word = 'uno' WHERE id = 1")
+        place.execute("ALTER TABLE t ADD COLUMN n INT DEFAULT 7")
+        place.execute("INSERT INTO t VALUES (3, 'three', 3)")
+        found = settled(running.task)
+        bench.commit(found)
+        # what the old triggers wrote has the old columns; rows with more than the default are told again
+        assert events(found) == [
+            ("t", "u", 1, {"id": 1, "word": "uno"}),
+            ("t", "c", 3, {"id": 3, "word": "three"}),
+            ("t", "u", 3, {"id": 3, "word": "three", "n": 3}),
+        ]
+        told = found[-1].value_schema
+        assert told is not None and told.field("after").schema.field("n").schema.default == 7
+        place.execute("UPDATE t SET n = 8 WHERE id = 1")
+        assert events(settled(running.task)) == [("t", "u", 1, {"id": 1, "word": "uno", "n": 8})]
+    # long offline: a rename, a table that is made again, one that is new, one that is gone
+    place.execute("ALTER TABLE t RENAME COLUMN word TO text")
+    place.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY)")
+    place.execute("INSERT INTO fresh VALUES (1)")
+    bench.commit(found)
+    with bench.task() as running:
+        found = settled(running.task)
+        bench.commit(found)
+    assert ("t", "u", 3, {"id": 3, "text": "three", "n": 3}) in events(found)
+    assert ("fresh", "r", 1, {"id": 1}) in events(found)
+    place.connection.executescript(
+        "CREATE TABLE again (id INTEGER PRIMARY KEY, text TEXT); INSERT INTO again SELECT id, text FROM t WHERE id > 1; "
+        "DROP TABLE t; ALTER TABLE again RENAME TO t; DROP TABLE fresh; INSERT INTO t VALUES (9, 'nine')"
+    )
+    with bench.task() as running:
+        found = settled(running.task)
+    assert [event[:3] for event in events(found)] == [("t", "t", None), ("t", "r", 2), ("t", "r", 3), ("t", "r", 9)]
+
+
+def test_a_snapshot_and_the_log_meet_without_a_gap(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
+    place.connection.executemany("INSERT INTO t VALUES (?, 'old')", [(n,) for n in range(1000)])
+    bench = place.bench(max_queue_size="100")
+    with bench.task() as running:
+        first = list(running.task.poll())
+        place.execute("UPDATE t SET word = 'new' WHERE id >= 500")
+        place.execute("DELETE FROM t WHERE id < 10")
+        found = [*first, *settled(running.task)]
+    marks = [r.value["source"]["snapshot"] for b in found for r in b.records() if r.value is not None]
+    assert marks[:1000] == ["first", *["true"] * 998, "last"]
+    tables = rebuilt(found)
+    assert len(tables["t"]) == 990 and tables["t"][(999,)]["word"] == "new"
+
+
+def test_a_position_that_the_log_does_not_have_is_told_or_read_anew(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    place.execute("INSERT INTO t VALUES (1)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+    assert SqliteSource.alter_offsets(bench.properties, [({"server": "t"}, None)])
+    assert place.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%tidegate%'").fetchall() == []
+    with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
+        running.task.poll()
+    bench.properties["snapshot.mode"] = "when_needed"
+    with bench.task() as running:
+        assert [event[1:3] for event in events(settled(running.task))] == [("r", 1)]
+    with pytest.raises(ConnectError, match="should have log"):
+        SqliteSource.alter_offsets(bench.properties, [({"server": "t"}, {"seq": 1})])
+
+
+def test_tables_that_are_not_captured_any_more_lose_their_triggers(place: Place) -> None:
+    place.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, secret TEXT, word TEXT)")
+    place.execute("CREATE TABLE b (id INTEGER PRIMARY KEY)")
+
+    def triggers() -> set[str]:
+        return {row[0] for row in place.execute("SELECT tbl_name FROM sqlite_schema WHERE type = 'trigger'")}
+
+    bench = place.bench(column_exclude_list="main.a.secret", column_mask_with_3_chars="main.a.word")
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        place.execute("INSERT INTO a VALUES (1, 'secret', 'word')")
+        assert events(settled(running.task)) == [("a", "c", 1, {"id": 1, "word": "***"})]
+        assert "secret" not in str(place.execute("SELECT * FROM tidegate_changes").fetchall())
+    assert triggers() == {"a", "b"}
+    place.execute("ALTER TABLE a DROP COLUMN secret")
+    bench.properties["table.include.list"] = "main.b"
+    with bench.task() as running:
+        settled(running.task)
+    assert triggers() == {"b"}
+    bench.properties["change.log.drop.on.stop"] = "true"
+    with bench.task() as running:
+        settled(running.task)
+    assert triggers() == set()
+
+
+def test_what_is_wrong_is_told_before_it_starts(place: Place, tmp_path: Path) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    assert place.problems() == {}
+    assert "main.t" in place.problems(table_include_list="t")["table.include.list"]
+    assert "no file" in place.problems(database_path=str(tmp_path / "none.db"))["database.path"]
+    (tmp_path / "text.db").write_text("hello " * 1000)
+    assert "not a database" in place.problems(database_path=str(tmp_path / "text.db"))["database.path"]
+    assert "not captured" in place.problems(message_key_columns="main.t:nothing")["message.key.columns"]
+    place.execute("BEGIN IMMEDIATE")
+    assert "lock" in place.problems(database_busy_timeout_ms="1")["database.path"]
+    bench = place.bench(database_busy_timeout_ms="1")
+    with bench.task() as running, pytest.raises(RetriableConnectError, match="another process"):
+        running.task.poll()
+    place.execute("COMMIT")
+    with bench.task() as running:
+        settled(running.task)
+    assert "topic.prefix=t" in place.problems(topic_prefix="other")["change.log.name"]
+    other = Bench(SqliteSource, place.properties(topic_prefix="other"))
+    with other.task() as running, pytest.raises(ConnectError, match=r"change\.log\.name"):
+        running.task.poll()
+
+
+def test_a_value_that_its_column_cannot_hold_is_named(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INT)")
+    place.execute("INSERT INTO t VALUES (1, 'many')")
+    with place.bench().task() as running, pytest.raises(DataError, match=r"'n' of table main\.t.*'many' is no integer"):
+        settled(running.task)
+
+
+def test_writers_in_other_processes_are_followed_while_they_write(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, who INT)")
+    code = (
+        "import sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], timeout=60)\n"
+        "connection.execute('PRAGMA synchronous = OFF')\n"
+        "for n in range(100):\n"
+        "    connection.execute('INSERT INTO t (who) VALUES (?)', [sys.argv[2]])\n"
+        "    connection.commit()\n"
+    )
+    bench = place.bench()
+    with bench.task() as running:
+        settled(running.task)
+        writers = [subprocess.Popen([sys.executable, "-c", code, place.path, str(n)]) for n in range(2)]
+        found = running.poll_rows(200, timeout_s=120)
+        assert [writer.wait(60) for writer in writers] == [0, 0]
+    told = [r.value["after"]["id"] for b in found for r in b.records()]
+    assert told == list(range(1, 201))
+
+
+def test_stop_ends_a_poll_that_waits(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    bench = place.bench(poll_interval_ms="3600000")
+    with bench.task() as running:
+        while running.task.poll():  # the snapshot
+            pass
+        waiting = threading.Thread(target=running.task.poll)
+        waiting.start()
+        running.context.stopping.set()
+        running.task.stop()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
+_CELLS = st.one_of(
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8),
+    st.binary(max_size=8),
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(_CELLS, _CELLS), min_size=1, max_size=5))
+def test_the_log_keeps_values_of_every_storage_class_as_they_are(rows: list[tuple[Any, Any]]) -> None:
+    from connectors.sqlite.changelog import ChangeLog
+    from connectors.sqlite.tables import Column, Table
+
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b TEXT)")
+    columns = (Column("id", "INTEGER", False), Column("a", "", True), Column("b", "TEXT", True))
+    log = ChangeLog(connection, "log", "t")
+    log.open()
+    log.renew(lambda: [Table("t", columns, ("id",), ("rowid",))], copy=False)
+    for a, b in rows:
+        connection.execute("INSERT INTO t (a, b) VALUES (?, ?)", [a, b])
+    kept = connection.execute("SELECT n1, n2, n3, typeof(n2), typeof(n3) FROM log ORDER BY seq").fetchall()
+    assert kept == connection.execute("SELECT id, a, b, typeof(a), typeof(b) FROM t").fetchall()
+    connection.close()
+
+
+_DECLARED = st.sampled_from(
+    ["INTEGER", "BOOLEAN", "REAL", "TEXT", "BLOB", "", "NUMERIC", "DECIMAL(9,2)", "DATE", "DATETIME", "TIME"]
+)
+_MODES = st.builds(
+    Modes,
+    st.sampled_from(["precise", "string", "double"]),
+    st.sampled_from(["adaptive", "connect", "isostring", "microseconds", "nanoseconds"]),
+    st.sampled_from(["bytes", "hex", "base64", "base64-url-safe"]),
+)
+
+
+@settings(max_examples=100)
+@given(_DECLARED, _MODES, st.lists(_CELLS, max_size=4))
+def test_any_value_has_its_column_s_form_or_is_refused(declared: str, modes: Modes, values: list[Any]) -> None:
+    form = form_of(declared, modes)
+    try:
+        made = form.convert(values)
+    except DataError:
+        return
+    assert made.type == form.schema.arrow_type and len(made) == len(values)
+    assert [v is None for v in made.to_pylist()] == [v is None for v in values]
+    if declared == "INTEGER":
+        assert all(
+            int(given) == found for given, found in zip(values, made.to_pylist(), strict=True) if given is not None
+        )
