@@ -17,6 +17,11 @@ _sink = partial(Plugin, PluginType.SINK, version=VERSION)
 
 CONNECTORS: Final = (
     _source(
+        "connectors.datagen.source:DatagenConnector",
+        ("io.confluent.kafka.connect.datagen.DatagenConnector",),
+        short_names=("DatagenSource",),
+    ),
+    _source(
         "connectors.files.source:FileStreamSourceConnector",
         ("org.apache.kafka.connect.file.FileStreamSourceConnector",),
     ),

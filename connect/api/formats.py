@@ -11,7 +11,9 @@ from connect.api.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["avro_blocks", "avro_bodies", "avro_text", "json_column"]
+    from registry.client import AvroSchema
+
+__all__ = ["avro_blocks", "avro_bodies", "avro_schema", "avro_text", "json_column"]
 
 
 def avro_text(schema: Schema) -> str:
@@ -47,19 +49,11 @@ def avro_blocks(text: str) -> tuple[Schema, Callable[[bytes, int], pa.Array]]:
 
     Both raise DataError: for a schema that is none or that columns cannot hold, for bytes that are not what it says.
     """
-    import json
-
     from connect.converters.avro_columns import from_avro_column
-    from connect.converters.avro_reading import schema_from_avro
-    from registry.client import AvroSchema
     from registry.serde import decode_block
     from tidegate.kit.errors import TidegateError
 
-    try:
-        avro = AvroSchema.parse(text, strict=False)
-        schema = schema_from_avro(json.loads(avro.resolved))
-    except TidegateError as error:
-        raise DataError(str(error)) from error
+    avro, schema = _read(text)
 
     def column(data: bytes, rows: int) -> pa.Array:
         try:
@@ -79,3 +73,22 @@ def json_column(schema: Schema | None, values: pa.Array, *, numeric_decimals: bo
     if schema is not None:
         return json_texts(schema, values, numeric_decimals=numeric_decimals)
     return pc.replace_substring_regex(values, r"[\r\n]+", " ")
+
+
+def avro_schema(text: str) -> Schema:
+    """The Connect schema of an Avro one, as JSON text. Raises DataError for what is none, or what columns cannot hold."""
+    return _read(text)[1]
+
+
+def _read(text: str) -> tuple[AvroSchema, Schema]:
+    import json
+
+    from connect.converters.avro_reading import schema_from_avro
+    from registry.client import AvroSchema
+    from tidegate.kit.errors import TidegateError
+
+    try:
+        avro = AvroSchema.parse(text, strict=False)
+        return avro, schema_from_avro(json.loads(avro.resolved))
+    except TidegateError as error:
+        raise DataError(str(error)) from error

@@ -15,7 +15,6 @@ from tidegate.cli.connectors import read_connector
 
 FILES = sorted((Path(__file__).parent / "public_configs").glob("*.json"))
 NOT_HERE = {
-    "DatagenConnector",
     "HttpSink",
     "HttpSinkV2",
     "MirrorCheckpointConnector",

@@ -1,0 +1,1 @@
+"""Records made up by a schema that says how."""
