@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from events.changes.schemas import ChangeEventSchema
 from events.definitions import EventDefinition, to_avro_text
 from events.errors import BusUnavailable, InvalidDefinition, NotThere, TopicUnfit, UnknownEvent, UnknownSchema
 from events.payloads import EventSchema
@@ -32,6 +33,10 @@ class SchemaStore(Protocol):
 
     def register(self, subject: str, text: str) -> int:
         """Raises DefinitionConflict when the registry finds the schema incompatible."""
+        ...
+
+    def register_freely(self, subject: str, text: str) -> int:
+        """Register what need not be compatible with the version before."""
         ...
 
 
@@ -69,6 +74,8 @@ class Catalog:
         self._schemas, self._topics = schemas, topics
         self._refresh_s, self._clock = refresh_ms / 1000, clock
         self._by_id: dict[int, EventSchema] = {}
+        self._changes: dict[int, ChangeEventSchema] = {}
+        self._newest_changes: dict[str, tuple[float, ChangeEventSchema | None]] = {}
         self._current: dict[str, tuple[float, EventSchema | None]] = {}
         self._names: tuple[float, tuple[str, ...]] = (float("-inf"), ())
         self._fit: dict[str, float] = {}
@@ -121,6 +128,43 @@ class Catalog:
                 raise UnknownSchema(str(schema_id))
             known = self._remember(schema_id, text)
         return known
+
+    async def any_schema(self, schema_id: int) -> EventSchema | ChangeEventSchema:
+        """The schema of a platform event or of a change event; raises UnknownSchema."""
+        return self._changes.get(schema_id) or await self._find_any(schema_id)
+
+    async def _find_any(self, schema_id: int) -> EventSchema | ChangeEventSchema:
+        try:
+            return await self.schema(schema_id)
+        except UnknownSchema:
+            return self._remember_change(schema_id, await self.text(schema_id))
+
+    async def text(self, schema_id: int) -> str:
+        """The text of any Avro schema; raises UnknownSchema."""
+        found = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
+        if found is None:
+            raise UnknownSchema(str(schema_id))
+        return found
+
+    async def newest_text(self, subject: str) -> str | None:
+        """The text of the newest schema of any subject, or None."""
+        found = await asyncio.to_thread(self._schemas.latest, subject)
+        return None if found is None else found[1]
+
+    async def change_event(self, name: str) -> ChangeEventSchema | None:
+        """The newest schema of a change event by its exact name, or None."""
+        now, held = self._clock(), self._newest_changes.get(name)
+        if held is None or now - held[0] >= self._refresh_s:
+            found = await asyncio.to_thread(self._schemas.latest, f"{name}-value")
+            held = self._newest_changes[name] = (now, None if found is None else self._remember_change(*found))
+        return held[1]
+
+    async def define_change_event(self, name: str, text: str) -> ChangeEventSchema:
+        """Register the schema of a change event. It follows its table, so it need not be compatible with the one before:
+        every event says which schema it was written with."""
+        schema_id = await asyncio.to_thread(self._schemas.register_freely, f"{name}-value", text)
+        self._newest_changes.pop(name, None)
+        return self._remember_change(schema_id, text)
 
     async def define(self, definition: EventDefinition, *, retention_ms: int) -> EventSchema:
         """Make the event's topic where it is missing, and register the definition.
@@ -175,6 +219,15 @@ class Catalog:
             except InvalidDefinition as error:
                 raise UnknownSchema(str(schema_id)) from error
             self._by_id[schema_id] = known
+        return known
+
+    def _remember_change(self, schema_id: int, text: str) -> ChangeEventSchema:
+        known = self._changes.get(schema_id)
+        if known is None or known.text != text:
+            try:
+                known = self._changes[schema_id] = ChangeEventSchema(schema_id, text)
+            except InvalidDefinition as error:
+                raise UnknownSchema(str(schema_id)) from error
         return known
 
     async def _check_topic(self, name: str) -> None:

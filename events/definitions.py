@@ -25,6 +25,7 @@ __all__ = [
     "EventDefinition",
     "EventField",
     "FieldType",
+    "field_id",
     "from_avro",
     "to_avro",
     "to_avro_text",
@@ -171,6 +172,12 @@ class EventDefinition:
             object.__setattr__(self, "plural_label", self.label)
 
     @property
+    def columns(self) -> dict[str, FieldType]:
+        """What a filter can compare."""
+        own = {field.name: field.type for field in self.fields}
+        return own | {"CreatedDate": FieldType.DATE_TIME, "CreatedById": FieldType.TEXT}
+
+    @property
     def subject(self) -> str:
         """The registry subject of the definition: that of the topic's values."""
         return f"{self.name}-value"
@@ -230,7 +237,7 @@ def _field_to_avro(event: str, field: EventField) -> dict[str, Any]:
         made["type"] = ["null", field.type.avro]
     else:
         made["type"] = field.type.avro
-    made["doc"] = f"Data:{field.type.doc}:{_field_id(event, field.name)}"
+    made["doc"] = f"Data:{field.type.doc}:{field_id(event, field.name)}"
     if field.nullable:
         made["default"] = None
     elif field.type is FieldType.CHECKBOX:
@@ -242,7 +249,7 @@ def _field_to_avro(event: str, field: EventField) -> dict[str, Any]:
     return made
 
 
-def _field_id(event: str, field: str) -> str:
+def field_id(event: str, field: str) -> str:
     """A custom-field id (``00N``, 15 characters) that is the same wherever the same field is defined."""
     number = int.from_bytes(hashlib.sha256(f"{event}.{field}".encode()).digest()[:9])
     digits = ""

@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from events.definitions import EventDefinition, FieldType
+from events.definitions import FieldType
 from events.errors import InvalidMetadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lark import Lark, Token
 
-__all__ = ["MAX_LENGTH", "Filter", "InvalidFilter"]
+__all__ = ["MAX_LENGTH", "Filter", "Filterable", "InvalidFilter"]
 
 MAX_LENGTH: Final = 131_072
 _MAX_DEPTH: Final = 50
@@ -48,7 +48,7 @@ LIKE.2: /LIKE\b/i
 TRUE.2: /TRUE\b/i
 FALSE.2: /FALSE\b/i
 NULL.2: /NULL\b/i
-NAME: /[A-Za-z]\w*/
+NAME: /[A-Za-z]\w*(?:\.\w+)*/
 OPERATOR: "!=" | "<>" | ">=" | "<=" | "=" | ">" | "<"
 STRING: /'(?:[^'\\]|\\.)*'/s
 DATE_TIME.3: /\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d)/
@@ -88,13 +88,23 @@ class _Column:
     kind: FieldType
 
 
+class Filterable(Protocol):
+    """A kind of event; ``columns`` are the names of what can be compared, with the types that literals must have."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def columns(self) -> Mapping[str, FieldType]: ...
+
+
 Mask = Callable[["Mapping[str, pa.Array]", int], "pa.BooleanArray"]
 
 
 class Filter:
     """An expression read for one event. Immutable; may be used from several threads."""
 
-    def __init__(self, text: str, definition: EventDefinition) -> None:
+    def __init__(self, text: str, definition: Filterable) -> None:
         """Raises InvalidFilter with the place in the text and what was expected there."""
         from lark import Token
         from lark.exceptions import UnexpectedCharacters, UnexpectedInput
@@ -116,9 +126,10 @@ class Filter:
             )
             words = ", ".join(sorted({_WORDS.get(name, name) for name in expected or ()}))
             raise InvalidFilter(f"line {error.line} column {error.column}: {shown} where {words} may stand") from error
-        columns = {field.name.lower(): _Column(field.name, field.type) for field in definition.fields}
-        columns["createddate"] = _Column("CreatedDate", FieldType.DATE_TIME)
-        columns["createdbyid"] = _Column("CreatedById", FieldType.TEXT)
+        columns = {name.lower(): _Column(name, kind) for name, kind in definition.columns.items()}
+        named = {str(token).lower() for token in tree.scan_values(_is_name)}
+        self.fields = frozenset(column.name for name, column in columns.items() if name in named)
+        """What the expression compares."""
         self._mask = _compile(tree, columns, definition.name)
 
     def mask(self, rows: pa.StructArray) -> pa.BooleanArray:
@@ -131,6 +142,10 @@ def _parser() -> Lark:
     from lark import Lark
 
     return Lark(_GRAMMAR, parser="lalr", propagate_positions=False)
+
+
+def _is_name(found: Any) -> bool:
+    return bool(found.type == "NAME")
 
 
 def _depth(text: str) -> int:

@@ -148,6 +148,11 @@ class KafkaLog:
         stable = min(readable[partition], end[partition])
         return LogBounds(start[partition], end[partition], stable, str(described[topic].topic_id))
 
+    async def ends(self, topic: str, count: int) -> list[int]:
+        with _border(f"offsets of {topic}"):
+            found = await self._admin.end_offsets([TopicPartition(topic, number) for number in range(count)])
+        return [found[TopicPartition(topic, number)] for number in range(count)]
+
     async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
         partition = TopicPartition(topic, 0)
         with _border(f"offset of {topic} at {timestamp_ms}"):

@@ -79,6 +79,10 @@ class EventLog(Protocol):
 
     async def bounds(self, topic: str) -> LogBounds: ...
 
+    async def ends(self, topic: str, count: int) -> list[int]:
+        """Of a topic with several partitions, as others write them: the next offset of each."""
+        ...
+
     async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
         """The offset of the first record whose timestamp is at or after this one; None when there is none."""
         ...

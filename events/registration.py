@@ -77,6 +77,14 @@ class RegistrySchemas:
                     f"The new definition of {event} is not compatible with the one before: {error}"
                 ) from error
 
+    def register_freely(self, subject: str, text: str) -> int:
+        with _border():
+            try:
+                return self._client.register(subject, text)
+            except Incompatible:
+                self._client.set_compatibility("NONE", subject)
+                return self._client.register(subject, text)
+
 
 class Topics:
     """A TopicStore over a cluster's clients, which are started and stopped by whoever made them."""

@@ -1,29 +1,26 @@
-"""The relay: copies the events that pass a channel's filters from their topics into the channel's.
+"""The relay: fills each channel from the topics of its members.
 
-Each copy and the position in its source are one Kafka transaction, so an event is in a channel once, whatever is killed.
-Several events servers share the work as members of a consumer group. A producer has the transactional id of its channel
-and source: whoever takes a source over fences the one before, and then begins at the position that was committed.
+What goes into a channel and the position in its source are one Kafka transaction, so an event is in a channel once,
+whatever is killed. Several events servers share the work as members of a consumer group. A producer has the transactional
+id of its channel and source: whoever takes a source over fences the one before, and then begins at the position that was
+committed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
 
-from broker.client import BatchConsumer, BatchProducer, ClientConfig, FetchedBatches, KafkaRecord, TopicPartition
+from broker.client import BatchConsumer, BatchProducer, ClientConfig, FetchedBatches, TopicPartition
 from events.catalog import Catalog
+from events.changes.source import ChangeSource
 from events.channels import ChannelMember, Channels
-from events.errors import BusUnavailable, InvalidMetadata, NotThere, UndecodablePayload
-from events.filters import Filter
-from events.payloads import EventSchema, unframe
-from registry.client import AvroSchema
+from events.errors import BusUnavailable
+from events.relay_sources import EventSource, RelaySource
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["ChannelRelays"]
 
@@ -37,9 +34,10 @@ _TRANSACTION_MS: Final = "15000"
 class ChannelRelays:
     """One relay per channel with members, begun anew when its members change. ``start`` and ``stop``; one event loop."""
 
-    def __init__(self, config: ClientConfig, channels: Channels, catalog: Catalog) -> None:
-        self._config, self._channels, self._catalog = config, channels, catalog
-        self._running: dict[str, tuple[tuple[ChannelMember, ...], asyncio.Task[None]]] = {}
+    def __init__(self, config: ClientConfig, channels: Channels, catalog: Catalog, *, commit_user: str) -> None:
+        """``commit_user`` is the id of the user whose changes all changes are said to be."""
+        self._config, self._channels, self._catalog, self._commit_user = config, channels, catalog, commit_user
+        self._running: dict[str, tuple[Hashable, asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -65,27 +63,43 @@ class ChannelRelays:
                     await asyncio.sleep(_RETRY_S)
 
     async def _adapt(self) -> None:
-        wanted: dict[str, list[ChannelMember]] = {}
-        for member in await self._channels.members():
-            wanted.setdefault(member.channel, []).append(member)
-        for channel, (members, task) in list(self._running.items()):
-            if tuple(wanted.get(channel, ())) != members:
+        wanted: dict[str, list[RelaySource]] = {}
+        plans: dict[str, list[Hashable]] = {}
+        for source, channel, plan in await self._sources():
+            wanted.setdefault(channel, []).append(source)
+            plans.setdefault(channel, []).append(plan)
+        for channel, (plan, task) in list(self._running.items()):
+            if tuple(plans.get(channel, ())) != plan:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
                 del self._running[channel]
-        for channel, found in wanted.items():
+        for channel, sources in wanted.items():
             if channel not in self._running:
-                relay = _Relay(self._config, channel, found, self._catalog)
+                relay = _Relay(self._config, channel, sources)
                 task = asyncio.create_task(relay.run(), name=f"channel {channel}")
-                self._running[channel] = (tuple(found), task)
+                self._running[channel] = (tuple(plans[channel]), task)
+
+    async def _sources(self) -> list[tuple[RelaySource, str, Hashable]]:
+        """What channels are filled from, with the channel and with what the relay was made from."""
+        entities = {entity.event: entity for entity in await self._channels.entities.all()}
+        found: list[tuple[RelaySource, str, Hashable]] = []
+        alone = [ChannelMember(name=event, channel=event, event=event) for event in entities]
+        for member in [*await self._channels.members(), *alone]:
+            entity = entities.get(member.event)
+            if entity is not None:
+                change = ChangeSource(member, entity, self._catalog, commit_user=self._commit_user)
+                found.append((change, member.channel, repr((member, entity))))
+            else:
+                found.append((EventSource(member, self._catalog), member.channel, repr(member)))
+        return found
 
 
 class _Relay:
     """One channel on this server."""
 
-    def __init__(self, config: ClientConfig, channel: str, members: Sequence[ChannelMember], catalog: Catalog) -> None:
-        self._channel, self._catalog = channel, catalog
-        self._members = {member.event: member for member in members}
+    def __init__(self, config: ClientConfig, channel: str, sources: Sequence[RelaySource]) -> None:
+        self._channel = channel
+        self._sources: Mapping[str, RelaySource] = {source.topic: source for source in sources}
         self._group = f"tidegate-events.{channel}"
         self._config = config
         reading = {
@@ -98,12 +112,10 @@ class _Relay:
             "heartbeat.interval.ms": "3000",
         }
         self._reading = config.with_properties(reading)
-        self._producers: dict[str, BatchProducer] = {}
+        self._producers: dict[TopicPartition, BatchProducer] = {}
         self._started: list[BatchProducer] = []
-        self._filters: dict[tuple[str, int], Filter] = {}
-        self._avro: dict[int, AvroSchema] = {}
-        self._consumer: BatchConsumer | None = None
-        self._assignment = 0
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._assignment = self._prepared = 0
 
     async def run(self) -> None:
         said = False
@@ -121,16 +133,14 @@ class _Relay:
     async def _relay(self) -> None:
         try:
             async with BatchConsumer(self._reading) as consumer:
-                self._consumer = consumer
-                await consumer.subscribe(list(self._members), listener=self)
+                await consumer.subscribe(list(self._sources), listener=self)
                 while True:
-                    everything = await consumer.fetch(60_000, _FETCH_BYTES)
-                    assignment = self._assignment
-                    for fetched in everything:
-                        if assignment != self._assignment:
-                            break  # a rebalance came in between and set the positions back to what is committed
-                        if fetched.topic in self._producers:  # else its position is still to be set
-                            await self._copy(self._producers[fetched.topic], fetched)
+                    if self._prepared != self._assignment:
+                        await self._prepare(consumer, self._assignment)
+                    for fetched in await consumer.fetch(60_000, _FETCH_BYTES):
+                        if self._prepared != self._assignment:
+                            break  # a rebalance came in between: it was read from a position that is none of ours
+                        await self._copy(self._producers[fetched.topic_partition], fetched)
         finally:
             await self._close_producers()
 
@@ -138,24 +148,29 @@ class _Relay:
         """A copy under way may end: its producer is fenced only when another has taken its source over."""
 
     async def on_assigned(self, partitions: set[TopicPartition]) -> None:
-        """Fence whoever had these sources, and begin where that one's last transaction ended."""
+        """Only noted. What can fail is done where a failure begins the relay anew, which in a rebalance it would not."""
+        self._assigned = frozenset(partitions)
         self._assignment += 1
+
+    async def _prepare(self, consumer: BatchConsumer, assignment: int) -> None:
+        """Fence whoever had these sources, and begin where that one's last transaction ended."""
         await self._close_producers()
-        consumer = self._consumer
-        assert consumer is not None
-        for partition in partitions:
+        for partition in self._assigned:
             properties = {
-                "transactional.id": f"{self._group}.{partition.topic}",
+                "transactional.id": f"{self._group}.{partition.topic}-{partition.partition}",
                 "transaction.timeout.ms": _TRANSACTION_MS,
                 "max.request.size": str(4 * 1024 * 1024),
             }
             producer = BatchProducer(self._config.with_properties(properties))
             self._started.append(producer)
             await producer.start()
-            committed = await consumer.committed(partition)
-            position = self._members[partition.topic].since if committed is None else committed
+            source = self._sources[partition.topic]
+            committed = await consumer.committed_with_note(partition)
+            position, note = committed or (source.since(partition.partition), "")
             await consumer.seek(partition, position)
-            self._producers[partition.topic] = producer
+            source.resume(partition.partition, note)
+            self._producers[partition] = producer
+        self._prepared = assignment
 
     async def _close_producers(self) -> None:
         self._producers = {}
@@ -165,78 +180,10 @@ class _Relay:
                 await producer.stop(1)
 
     async def _copy(self, producer: BatchProducer, fetched: FetchedBatches) -> None:
-        passing = await self._passing(fetched)
+        copies, note = await self._sources[fetched.topic].copies(fetched)
         async with producer.transaction():
-            for record in passing:
+            for copy in copies:
                 await producer.enqueue(
-                    self._channel,
-                    record.key,
-                    record.value,
-                    record.headers,
-                    partition=0,
-                    timestamp_ms=record.timestamp_ms,
+                    self._channel, copy.key, copy.value, copy.headers, partition=0, timestamp_ms=copy.timestamp_ms
                 )
-            await producer.send_offsets({fetched.topic_partition: fetched.next_offset}, self._group)
-
-    async def _passing(self, fetched: FetchedBatches) -> list[KafkaRecord]:
-        """The events of a fetch that the member's filter lets through; a record that is no event is left out, said aloud."""
-        found: list[tuple[KafkaRecord, EventSchema]] = []
-        for record in fetched.records():
-            try:
-                if record.value is None:
-                    raise UndecodablePayload("The record has no value")
-                schema = await self._catalog.schema(unframe(record.value)[0])
-            except (UndecodablePayload, NotThere) as error:
-                log.warning(
-                    "a record in an event topic is not an event; its channel goes without it",
-                    channel=self._channel,
-                    topic=record.topic,
-                    offset=record.offset,
-                    error=str(error),
-                )
-                continue
-            found.append((record, schema))
-        if not found or not self._members[fetched.topic].filter:
-            return [record for record, _ in found]
-        return await asyncio.to_thread(self._filtered, fetched.topic, found)
-
-    def _filtered(self, topic: str, found: Sequence[tuple[KafkaRecord, EventSchema]]) -> list[KafkaRecord]:
-        import pyarrow as pa
-
-        from registry.serde import CorruptRecord, decode_columns
-
-        schemas = {schema.id: schema for _, schema in found}
-        for schema in schemas.values():
-            if schema.id not in self._avro:
-                self._avro[schema.id] = AvroSchema.parse(schema.text)
-        values = pa.array([record.value for record, _ in found], pa.binary())
-        try:
-            runs = decode_columns(values, self._avro.__getitem__)
-        except CorruptRecord as error:
-            if len(found) > 1:  # one by one, so that the others are not lost with it
-                return [record for each in found for record in self._filtered(topic, [each])]
-            log.warning(
-                "an event cannot be decoded; its channel goes without it", channel=self._channel, error=str(error)
-            )
-            return []
-        passing: list[KafkaRecord] = []
-        for run in runs:
-            assert run.schema_id is not None
-            passes = self._mask(topic, schemas, run.schema_id, run.array)
-            passing += [found[run.start + index][0] for index, passed in enumerate(passes) if passed]
-        return passing
-
-    def _mask(self, topic: str, schemas: Mapping[int, EventSchema], schema_id: int, rows: pa.StructArray) -> list[bool]:
-        made = self._filters.get((topic, schema_id))
-        if made is None:
-            try:
-                made = Filter(self._members[topic].filter, schemas[schema_id].definition)
-            except InvalidMetadata as error:
-                # The event's definition lost a field since: nothing of this version can be told to pass.
-                log.warning(
-                    "a filter does not fit its event any more", channel=self._channel, topic=topic, error=str(error)
-                )
-                return [False] * len(rows)
-            self._filters[topic, schema_id] = made
-        passes: list[bool] = made.mask(rows).to_pylist()
-        return passes
+            await producer.send_offsets({fetched.topic_partition: fetched.next_offset}, self._group, note=note)

@@ -22,6 +22,7 @@ from events.fronts.bulk import BulkFront
 from events.fronts.cometd import CometdFront
 from events.fronts.composite import CompositeFront
 from events.fronts.definitions import DefinitionsFront
+from events.fronts.entities import EntitiesFront
 from events.fronts.oauth import OAuthFront
 from events.fronts.rest import RestFront
 from events.fronts.soap import SoapFront
@@ -102,7 +103,8 @@ class EventsServer:
         self._positions = GroupPositions(client)
         self.managed = ManagedSubscriptions(self.state, self.bus)
         self.channels = Channels(self.state, self.catalog, self.log, self.log, config.retention_ms)
-        self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog)
+        user_id = self.access.user_id
+        self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog, commit_user=user_id)
         self._ids = PublishedIds(config.data_path / "published-ids.sqlite", self.log, _clock_ms)
         self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms, self._ids)
         self._jobs = BulkJobs(config.data_path / "bulk", self.catalog, self._publisher, _clock_ms)
@@ -169,7 +171,7 @@ class EventsServer:
             pause_s = min(pause_s * 2, _LAST_RETRY_S)
 
     def _application(self) -> ASGIApp:
-        rest = RestFront(self.catalog, self._publisher, self.access, self._usage)
+        rest = RestFront(self.catalog, self._publisher, self.access, self._usage, self.channels.entities)
         fronts = (
             self._cometd,  # first, for routes are tried in turn and its requests are the most
             rest,
@@ -178,6 +180,7 @@ class EventsServer:
             SoapFront(self.access, self._publisher),
             OAuthFront(self.access),
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
+            EntitiesFront(self.channels, self.access),
             SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),
         )

@@ -237,6 +237,13 @@ class BatchConsumer:
             found = await self._running.committed(LibraryPartition(*partition))
         return None if found is None else int(found)
 
+    async def committed_with_note(self, partition: tuple[str, int]) -> tuple[int, str] | None:
+        """The group's committed position and the metadata that was committed with it; None where there is none."""
+        wanted = LibraryPartition(*partition)
+        with border(f"committed offset of {partition}"):
+            found = (await self._running._coordinator.fetch_committed_offsets([wanted])).get(wanted)
+        return None if found is None or found.offset < 0 else (int(found.offset), found.metadata or "")
+
     async def partitions(self, topic: str) -> frozenset[int]:
         """The partitions of a topic; waits for metadata up to request.timeout.ms, then UnknownTopicOrPartition."""
         with border(f"metadata of topic {topic}"):

@@ -240,9 +240,9 @@ class BatchProducer:
         with border("aborting a transaction"):
             await self._running.abort_transaction()
 
-    async def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str) -> None:
-        """Make the commit of these positions of a group part of the open transaction."""
-        given = {LibraryPartition(*tp): OffsetAndMetadata(offset, "") for tp, offset in offsets.items()}
+    async def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str, *, note: str = "") -> None:
+        """Make the commit of these positions of a group part of the open transaction, ``note`` as their metadata."""
+        given = {LibraryPartition(*tp): OffsetAndMetadata(offset, note) for tp, offset in offsets.items()}
         with border(f"offsets of group {group_id} in a transaction"):
             await self._running.send_offsets_to_transaction(given, group_id)
 

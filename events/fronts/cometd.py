@@ -37,6 +37,7 @@ from events.fronts.bayeux import (
 )
 from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, check_version, session_of
 from events.metrics import EventMetrics
+from events.payloads import EventSchema
 from tidegate.kit.http import json_response
 from tidegate.kit.logs import logger
 
@@ -349,13 +350,15 @@ class CometdFront:
         shown = self._shown.get(place)
         if shown is None:
             try:
-                schema = await self._catalog.schema(event.schema_id)
+                schema = await self._catalog.any_schema(event.schema_id)
                 payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
             except (NotThere, BadEvent) as error:
                 self._metrics.skipped.labels(topic).inc()
                 log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
                 return None
-            position = {"replayId": event.replay_id, "EventUuid": event.uuid, "EventApiName": schema.definition.name}
+            position: Message = {"replayId": event.replay_id}
+            if isinstance(schema, EventSchema):
+                position |= {"EventUuid": event.uuid, "EventApiName": schema.definition.name}
             shown = {"schema": str(event.schema_id), "payload": payload, "event": position}
             if len(self._shown) >= MAX_SHOWN:
                 self._shown.clear()

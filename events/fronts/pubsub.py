@@ -92,9 +92,9 @@ class PubSubFront:
         self._enter(context)
         found = await self._channels.subscribable(request.topic_name)
         return pb.TopicInfo(
-            topic_name=f"/event/{found.topic}",
+            topic_name=found.path,
             tenant_guid=self._access.org_id,
-            can_publish=found.schema is not None,
+            can_publish=found.kind == "event" and found.schema is not None,
             can_subscribe=True,
             schema_id="" if found.schema is None else str(found.schema.id),
             rpc_id=str(uuid.uuid4()),
@@ -105,7 +105,7 @@ class PubSubFront:
         said = request.schema_id
         if not (said.isascii() and said.isdigit() and len(said) < 11):
             raise UnknownSchema(said[:50])
-        schema = await self._catalog.schema(int(said))
+        schema = await self._catalog.any_schema(int(said))
         return pb.SchemaInfo(schema_json=schema.text, schema_id=str(schema.id), rpc_id=str(uuid.uuid4()))
 
     async def publish(self, request: pb.PublishRequest, context: Context) -> pb.PublishResponse:
@@ -120,7 +120,7 @@ class PubSubFront:
         with self._counted():
             async for request in requests:
                 self._enter(context)
-                name = _same_topic(name, request.topic_name)
+                name = _event_name(_same_topic(f"/event/{name}" if name else "", request.topic_name))
                 yield await self._publish(name, request)
 
     async def _publish(self, name: str, request: pb.PublishRequest) -> pb.PublishResponse:
@@ -146,7 +146,7 @@ class PubSubFront:
 
         async def take(request: pb.FetchRequest) -> None:
             self._enter(context)
-            _same_topic(name, request.topic_name)
+            _same_topic(found.path, request.topic_name)
             flow.ask(requested(request.num_requested))
 
         reading = asyncio.create_task(flow.read(requests, take))
@@ -212,16 +212,15 @@ def _event_name(topic: str) -> str:
     return topic.removeprefix("/event/")
 
 
-def _same_topic(name: str, topic: str) -> str:
-    """The event of a stream: named by its first request, and by none after it otherwise."""
-    if not topic and name:
-        return name
-    said = _event_name(topic)
-    if name and said.lower() != name.lower():
+def _same_topic(held: str, topic: str) -> str:
+    """The topic of a stream: named by its first request, and by none after it otherwise."""
+    if not topic and held:
+        return held
+    if held and topic.lower() != held.lower():
         raise CallRefused(
-            "topic.changed", f"The stream is for /event/{name}, and a request names {topic}; open another stream"
+            "topic.changed", f"The stream is for {held}, and a request names {topic}; open another stream"
         )
-    return said
+    return topic
 
 
 def _start(request: pb.FetchRequest, metadata: Mapping[str, str], stale: Stale) -> Start:

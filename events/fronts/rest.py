@@ -12,10 +12,9 @@ from starlette.routing import Route
 
 from events.access import Access
 from events.catalog import Catalog
-from events.errors import (
-    BadRequest,
-    UnknownSchema,
-)
+from events.changes.entities import ChangeEntities
+from events.changes.schemas import ChangeEventSchema, is_change_event
+from events.errors import BadRequest, UnknownEvent, UnknownSchema
 from events.fronts import describe
 from events.fronts.records import (
     MAX_RECORDS,
@@ -53,7 +52,9 @@ class RestFront:
         publisher: Publisher,
         access: Access,
         usage: Callable[[], Mapping[str, tuple[int, int]]],
+        entities: ChangeEntities,
     ) -> None:
+        self._entities = entities
         self._catalog, self._publisher, self._access, self._usage = catalog, publisher, access, usage
 
     def routes(self) -> list[Route]:
@@ -150,7 +151,8 @@ class RestFront:
 
     async def schema_by_name(self, request: Request) -> Response:
         self._enter(request)
-        found = await self._catalog.find(request.path_params["event"])
+        name = request.path_params["event"]
+        found = await (self._change_event(name) if is_change_event(name) else self._catalog.find(name))
         return _schema_response(request, found.text, found.id)
 
     async def schema_by_id(self, request: Request) -> Response:
@@ -158,8 +160,14 @@ class RestFront:
         text = request.path_params["schema"]
         if not (text.isascii() and text.isdigit() and len(text) < 11):
             raise UnknownSchema(text[:50])
-        found = await self._catalog.schema(int(text))
+        found = await self._catalog.any_schema(int(text))
         return _schema_response(request, found.text, found.id)
+
+    async def _change_event(self, name: str) -> ChangeEventSchema:
+        found = await self._entities.schema(await self._entities.find(name))
+        if found is None:
+            raise UnknownEvent(name)
+        return found
 
     def _enter(self, request: Request) -> str:
         """The API version of an authenticated request."""
@@ -176,6 +184,19 @@ def _by_method(handlers: Mapping[str, Callable[[Request], Any]]) -> Callable[[Re
     return dispatch
 
 
+def _expanded(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As JSON has it: instants of a change event, and CreatedDate of any, are text."""
+    if field["name"] == "CreatedDate" and field["type"] == "long":
+        return dict(field, type="string")
+    if field["type"] == ["null", "long"] and field.get("doc", "").split(":")[1:2] in (
+        ["DateTime"],
+        ["DateOnly"],
+        ["TimeOnly"],
+    ):
+        return dict(field, type=["null", "string"])
+    return field
+
+
 def _schema_response(request: Request, text: str, schema_id: int) -> Response:
     """EXPANDED shows the event as CometD delivers it, COMPACT the plain Avro record."""
     form = request.query_params.get("payloadFormat", "EXPANDED").upper()
@@ -184,7 +205,7 @@ def _schema_response(request: Request, text: str, schema_id: int) -> Response:
         return json_response(compact | {"uuid": str(schema_id)})
     if form != "EXPANDED":
         raise BadRequest(f"payloadFormat {form[:50]!r} is not known; use EXPANDED or COMPACT")
-    fields = [dict(field, type="string") if field["name"] == "CreatedDate" else field for field in compact["fields"]]
+    fields = [_expanded(field) for field in compact["fields"]]
     payload = {"type": "record", "name": "Payload", "doc": "", "fields": fields}
     position = {"type": "record", "name": "Event", "fields": [{"name": "replayId", "type": "long"}]}
     data = [

@@ -157,7 +157,7 @@ class ChannelRecords:
                 "DeveloperName": one.name.removesuffix("__chn"),
                 "FullName": one.name,
                 "MasterLabel": one.label,
-                "ChannelType": "event",
+                "ChannelType": one.type,
                 "Metadata": one.metadata,
             }
             for one in await self._channels.all()

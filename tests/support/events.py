@@ -91,6 +91,10 @@ class MemoryLog:
         end = len(self.topics[topic])
         return LogBounds(self.starts.get(topic, 0), end, end, self.identities.get(topic, ""))
 
+    async def ends(self, topic: str, count: int) -> list[int]:
+        self._check()
+        return [len(self.topics[topic])] * count
+
     async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
         self._check()
         held = (record for record in self.topics[topic][self.starts.get(topic, 0) :] if record is not None)
@@ -186,6 +190,9 @@ class MemorySchemas:
         if not held or held[-1] != number:
             held.append(number)
         return number
+
+    def register_freely(self, subject: str, text: str) -> int:
+        return self.register(subject, text)
 
 
 def events_config(data: Path, **more: object) -> EventsConfig:

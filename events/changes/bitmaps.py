@@ -1,0 +1,33 @@
+"""The bitmaps by which a change event's header names fields: ``0x650004E0``, and ``4-0x10`` for parts of a compound field.
+
+The n-th bit, counted from the right and from 0, stands for the n-th field of the Avro record. Source: Pub/Sub API guide,
+"Event Deserialization Considerations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+__all__ = ["encode"]
+
+
+def encode(names: Sequence[tuple[str, Sequence[str]]], chosen: Collection[str]) -> list[str]:
+    """The bitmaps of chosen fields. ``names`` are all fields of the record in order, each with the names of its parts.
+
+    A part is chosen as ``Field.Part``, and a compound field as a whole by its own name.
+    """
+    found = [_hex(index for index, (name, _) in enumerate(names) if name in chosen)]
+    for index, (name, parts) in enumerate(names):
+        bits = _hex(place for place, part in enumerate(parts) if f"{name}.{part}" in chosen)
+        found.append(f"{index}-{bits}" if bits else "")
+    return [each for each in found if each]
+
+
+def _hex(bits: Iterable[int]) -> str:
+    number = 0
+    for bit in bits:
+        number |= 1 << bit
+    if not number:
+        return ""
+    digits = f"{number:X}"
+    return f"0x{'0' * (len(digits) % 2)}{digits}"

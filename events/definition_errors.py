@@ -1,0 +1,13 @@
+"""Errors of definitions that have codes of their own; their tree is in ``events.errors``."""
+
+from __future__ import annotations
+
+from events.errors import InvalidMetadata
+
+__all__ = ["DuplicateName"]
+
+
+class DuplicateName(InvalidMetadata):
+    """Something of this name, or for the same thing, is there already."""
+
+    code = "DUPLICATE_DEVELOPER_NAME"
