@@ -97,14 +97,19 @@ class JsonConverter(Converter):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = values if schema is None else self._texts(schema, values)
-        if self.config.schemas:
-            before = '{"schema":null,"payload":' if schema is None else self._envelope(schema)
-            texts = pc.binary_join_element_wise(before, texts, "}", "")
+        if schema is None:
+            texts = values
+            if self.config.schemas:
+                texts = pc.binary_join_element_wise('{"schema":null,"payload":', texts, "}", "")
+        else:
+            texts = json_texts(
+                schema,
+                values,
+                numeric_decimals=self._numeric,
+                defaults=self.config.replace_null,
+                around=(self._envelope(schema), "}") if self.config.schemas else ("", ""),
+            )
         return texts.cast(pa.binary())
-
-    def _texts(self, schema: Schema, values: pa.Array) -> pa.Array:
-        return json_texts(schema, values, numeric_decimals=self._numeric, defaults=self.config.replace_null)
 
     def _envelope(self, schema: Schema) -> str:
         if schema not in self._envelopes:

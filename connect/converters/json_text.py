@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import decimal
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
 from connect.defaults import with_default
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["is_choice", "json_texts", "text_of"]
+
+_MANY: Final = 16
+"""Rows from which on it is worth looking whether they are all alike."""
 
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
 GENERALIZED_UNION: Final = "org.apache.kafka.connect.data.Union"
@@ -41,79 +44,161 @@ def json_texts(
     numeric_decimals: bool = False,
     defaults: bool = False,
     entries: bool = False,
+    around: tuple[str, str] = ("", ""),
 ) -> pa.Array:
-    """A string column of JSON texts; null where the value is. Decimals are base64 of their unscaled bytes, or numbers;
-    with ``defaults`` nulls within a value take the default of their schema."""
+    """A string column of JSON texts, each with ``around`` before and after it; null where the value is. Decimals are base64 of
+    their unscaled bytes, or numbers; with ``defaults`` nulls within a value take the default of their schema."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = _texts(schema, values, _Style(numeric_decimals, defaults, entries))
+    pieces = _pieces(schema, values, _Style(numeric_decimals, defaults, entries))
+    texts = _together([around[0], *pieces, around[1]], len(values))
     if values.null_count == 0:
         return texts
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
 
 
-def _texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
-    """Like ``json_texts`` with the text ``null`` for a null."""
+_Piece: TypeAlias = "str | pa.Array"
+"""A part of each row's text: the same in all rows, or a column."""
+
+
+def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
+    """What the text of each row consists of, one part after another; ``null`` for a null.
+
+    Parts that all rows have in common are made once, so that an envelope around a row costs little.
+    """
     import pyarrow.compute as pc
 
+    if not len(values):
+        return []
+    if values.null_count == len(values):
+        return ["null"]
+    if _is_one_value(values):
+        return ["".join(_together(_varying(schema, values.slice(0, 1), style), 1).to_pylist())]
+    pieces = _varying(schema, values, style)
+    if values.null_count:
+        return [pc.if_else(pc.is_null(values), "null", _together(pieces, len(values)))]
+    return pieces
+
+
+def _varying(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
+    """Like ``_pieces``; whatever stands where a value is null."""
     if schema.name in (DECIMAL, DATE, TIME, TIMESTAMP):
-        texts = _logical_texts(schema, values, style)
-    elif style.entries and is_choice(schema):
-        texts = _choice_texts(schema, values, style)
-    elif schema.type is SchemaType.STRUCT:
-        texts = _struct_texts(schema, values, style)
-    elif schema.type is SchemaType.ARRAY:
-        assert schema.value_schema is not None
-        items = _texts(schema.value_schema, _filled(schema.value_schema, values.flatten(), style), style)
-        texts = _wrap("[", _join(values, items), "]")
-    elif schema.type is SchemaType.MAP:
-        texts = _map_texts(schema, values, style)
-    elif schema.type is SchemaType.STRING:
-        texts = _quoted(values)
-    elif schema.type is SchemaType.BYTES:
-        texts = _base64(values.to_pylist())
-    elif schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
-        texts = _float_texts(values)
-    else:
-        texts = values.cast("string")
-    return pc.fill_null(texts, "null")
+        return [_logical_texts(schema, values, style)]
+    if style.entries and is_choice(schema):
+        return [_choice_texts(schema, values, style)]
+    match schema.type:
+        case SchemaType.STRUCT:
+            return _struct_pieces(schema, values, style)
+        case SchemaType.ARRAY:
+            assert schema.value_schema is not None
+            items = _texts(schema.value_schema, _filled(schema.value_schema, values.flatten(), style), style)
+            return ["[", _join(values, items), "]"]
+        case SchemaType.MAP:
+            return _map_pieces(schema, values, style)
+        case SchemaType.STRING:
+            return ['"', _escaped(values), '"']
+        case SchemaType.BYTES:
+            return [_base64(values.to_pylist())]
+        case SchemaType.FLOAT32 | SchemaType.FLOAT64:
+            return [_float_texts(values)]
+    return [values.cast("string")]
+
+
+def _texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
+    """Like ``json_texts`` with the text ``null`` for a null."""
+    return _together(_pieces(schema, values, style), len(values))
+
+
+def _together(pieces: list[_Piece], rows: int) -> pa.Array:
+    """The parts of each row as one text; what all rows have in common is joined first. A null part is no text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    merged: list[_Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
+        elif not isinstance(piece, str) or piece:
+            merged.append(piece)
+    if all(isinstance(piece, str) for piece in merged):
+        return pa.repeat(pa.scalar("".join(map(str, merged)), pa.string()), rows)
+    if len(merged) == 1:
+        return merged[0]
+    return pc.binary_join_element_wise(*merged, "", null_handling="skip")
+
+
+def _is_one_value(values: pa.Array) -> bool:
+    """Whether all rows hold the same, told apart by bits; never of nested values, nor where that saves nothing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = len(values)
+    if rows < _MANY or values.null_count or values.type.num_fields:
+        return False
+    if pa.types.is_floating(values.type):  # 0.0 is equal to -0.0
+        values = values.view(f"int{values.type.bit_width}")
+    first = values[0]
+    if first != values[rows - 1] or first != values[rows // 2]:
+        return False
+    return bool(pc.all(pc.equal(values, first)).as_py())
 
 
 def _filled(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     return with_default(schema, values) if style.defaults else values
 
 
-def _wrap(before: str, texts: pa.Array, after: str) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.binary_join_element_wise(before, texts, after, "")
-
-
-def _quoted(values: pa.Array) -> pa.Array:
+def _escaped(values: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     values = values.cast("string")
-    if pc.any(pc.match_substring_regex(values, r'[\x00-\x1f"\\]')).as_py():
-        values = pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"')
-        for code in range(32):
-            if pc.any(pc.match_substring(values, chr(code))).as_py():
-                values = pc.replace_substring(values, chr(code), _ESCAPES.get(code, f"\\u{code:04x}"))
-    return _wrap('"', values, '"')
+    for character in _to_escape(values):
+        values = pc.replace_substring(values, character, _ESCAPES.get(character, f"\\u{ord(character):04x}"))
+    return values
 
 
-_ESCAPES: Final = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
+def _to_escape(values: pa.Array) -> list[str]:
+    """Those of control characters, quote and backslash that a column has anywhere, the backslash first."""
+    import numpy as np
+
+    _, offsets, data = values.buffers()
+    if data is None:
+        return []
+    first, stop = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
+    there = np.zeros(256, np.bool_)
+    there[np.frombuffer(data, np.uint8)[first:stop]] = True
+    return [chr(code) for code in (92, 34, *range(32)) if there[code]]
+
+
+_ESCAPES: Final = {
+    "\\": "\\\\",
+    '"': '\\"',
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\f": "\\f",
+    "\r": "\\r",
+}
 
 
 def _float_texts(values: pa.Array) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     texts = values.cast("string")
-    texts = pc.if_else(pc.match_substring_regex(texts, r"^-?[0-9]+$"), _wrap("", texts, ".0"), texts)
-    # JSON has no such numbers: Jackson, and so Kafka Connect, writes them as strings.
-    odd = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
-    for arrow, text in odd.items():
-        texts = pc.if_else(pc.equal(texts, arrow), text, texts)
+    numbers = pc.fill_null(values, 0.5).to_numpy(zero_copy_only=False)
+    whole = pa.array(np.equal(numbers, np.floor(numbers)))
+    if pc.any(whole).as_py():
+        chosen = texts.filter(whole)
+        plain = pc.match_substring_regex(chosen, r"^-?[0-9]+$")
+        pointed = pc.if_else(plain, pc.binary_join_element_wise(chosen, ".0", ""), chosen)
+        texts = pc.replace_with_mask(texts, whole, pointed)
+    if not np.isfinite(numbers).all():
+        # JSON has no such numbers: Jackson, and so Kafka Connect, writes them as strings.
+        odd = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+        for arrow, text in odd.items():
+            texts = pc.if_else(pc.equal(texts, arrow), text, texts)
     return texts
 
 
@@ -137,21 +222,13 @@ def _unscaled(value: decimal.Decimal, scale: int) -> bytes:
     return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
-def _struct_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not schema.fields:
-        texts = pa.repeat(pa.scalar("{}"), len(values))
-    else:
-        parts: list[Any] = []
-        for position, member in enumerate(schema.fields):
-            parts.append(("," if position else "{") + _name_text(member.name) + ":")
-            parts.append(
-                _texts(member.schema, _filled(member.schema, pc.struct_field(values, [position]), style), style)
-            )
-        texts = pc.binary_join_element_wise(*parts, "}", "")
-    return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
+def _struct_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    for position, member in enumerate(schema.fields):
+        pieces.append(("," if position else "{") + _name_text(member.name) + ":")
+        # what a member holds in a row without a struct does not count
+        pieces += _pieces(member.schema, _filled(member.schema, values.field(position), style), style)
+    return [*pieces, "}"] if pieces else ["{}"]
 
 
 def is_choice(schema: Schema) -> bool:
@@ -177,7 +254,7 @@ def _name_text(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _map_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
+def _map_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
     """An object where the keys are strings, else an array of pairs."""
     import pyarrow.compute as pc
 
@@ -193,8 +270,8 @@ def _map_texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     elif style.entries:
         entries = pc.binary_join_element_wise('{"key":', keys, ',"value":', items, "}", "")
     else:
-        entries = _wrap("[", pc.binary_join_element_wise(keys, items, ","), "]")
-    return _wrap(around[0], _join(values, entries), around[1])
+        entries = pc.binary_join_element_wise("[", keys, ",", items, "]", "")
+    return [around[0], _join(values, entries), around[1]]
 
 
 def _join(lists: pa.Array, texts: pa.Array) -> pa.Array:
