@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from events.access import long_id
+from events.access import Permission, User, long_id
 from events.catalog import Catalog
 from events.errors import BadRequest, BusUnavailable, NotThere, UnknownEvent
 from events.fronts.records import id_of, record_id, status_of
@@ -28,7 +28,7 @@ from events.publishing import JsonEvent, Published, Publisher
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
-__all__ = ["DELIMITERS", "BulkJob", "BulkJobs", "State"]
+__all__ = ["DELIMITERS", "BulkJob", "BulkJobs", "InvalidJob", "State"]
 
 log = logger(__name__)
 
@@ -50,6 +50,10 @@ class State(Enum):
     DONE = "JobComplete"
     FAILED = "Failed"
     ABORTED = "Aborted"
+
+
+class InvalidJob(BadRequest):
+    code = "INVALIDJOB"
 
 
 class InvalidJobState(BadRequest):
@@ -91,7 +95,16 @@ class BulkJob:
 class BulkJobs:
     """All jobs of a service, in a folder each. ``start`` takes up what is waiting; to be used on one event loop."""
 
-    def __init__(self, folder: Path, catalog: Catalog, publisher: Publisher, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        catalog: Catalog,
+        publisher: Publisher,
+        users: Callable[[str], User | None],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        """``users`` finds a user by id: a job publishes with the rights that its user has by then."""
+        self._users = users
         self._folder, self._catalog, self._publisher, self._clock_ms = folder, catalog, publisher, clock_ms
         self._jobs: dict[str, BulkJob] = {}
         self._queue: asyncio.Queue[BulkJob] = asyncio.Queue()
@@ -112,29 +125,38 @@ class BulkJobs:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def create(self, *, event: str, operation: str, delimiter: str, ending: str, user_id: str) -> BulkJob:
-        """A new job that is open for its file. Raises InvalidEntity for what is no event, or for more than inserting."""
+    async def create(self, *, event: str, operation: str, delimiter: str, ending: str, user: User) -> BulkJob:
+        """A new job that is open for its file.
+
+        Raises InvalidEntity for what is no event, or for more than inserting, InvalidJob for what the user may not publish.
+        """
         try:
             name = (await self._catalog.find(event)).definition.name
+            if not user.may_see(name):
+                raise UnknownEvent(name)
         except UnknownEvent as error:
             raise InvalidEntity(f"InvalidEntity : Entity '{event[:100]}' is not supported by the Bulk API.") from error
+        if not user.may_create(name):
+            raise InvalidJob(f"InvalidJob : No create/update access for object:{name}")
         if operation != "insert":
             raise InvalidEntity(f"InvalidEntity : {name} takes the operation insert, not {operation[:50]!r}.")
         self._sweep()
         now = self._clock_ms()
         id_ = long_id("750" + secrets.token_hex(6))
-        job = BulkJob(id_, name, delimiter, ending, user_id, now, instant_text(now), instant_text(now))
+        job = BulkJob(id_, name, delimiter, ending, user.id, now, instant_text(now), instant_text(now))
         (self._folder / id_).mkdir(parents=True)
         self._jobs[id_] = job
         self._save(job)
         return job
 
-    def all(self) -> list[BulkJob]:
-        return sorted(self._jobs.values(), key=lambda job: job.created_ms)
+    def of(self, user: User) -> list[BulkJob]:
+        """The jobs that a user may see: the user's own, or all of them with CustomizeApplication."""
+        return sorted((job for job in self._jobs.values() if _is_open(job, user)), key=lambda job: job.created_ms)
 
-    def find(self, id_: str) -> BulkJob:
+    def find(self, id_: str, user: User) -> BulkJob:
+        """A job that the user may see; raises UnknownJob."""
         job = self._jobs.get(long_id(id_) if len(id_) == 15 and id_.isascii() else id_)
-        if job is None:
+        if job is None or not _is_open(job, user):
             raise UnknownJob(id_)
         return job
 
@@ -274,8 +296,11 @@ class BulkJobs:
     async def _answers(self, job: BulkJob, events: list[JsonEvent]) -> list[Published | TidegateError | None]:
         """The answers, asked for until the log gives them: a job outlasts a log that is away."""
         while True:
+            user = self._users(job.user_id)
+            if user is None or not user.active:
+                raise _BadFile(f"InvalidJob : there is no active user {job.user_id}")
             try:
-                answers = await self._publisher.publish_json(events, user_id=job.user_id, face="bulk")
+                answers = await self._publisher.publish_json(events, user=user, face="bulk")
             except TidegateError as error:
                 if not error.retriable:
                     raise
@@ -283,6 +308,10 @@ class BulkJobs:
                 if not any(isinstance(answer, TidegateError) and answer.retriable for answer in answers):
                     return answers
             await asyncio.sleep(_RETRY_S)
+
+
+def _is_open(job: BulkJob, user: User) -> bool:
+    return job.user_id == user.id or user.may(Permission.CUSTOMIZE)
 
 
 def _body(header: list[str], row: list[str]) -> dict[str, Any]:

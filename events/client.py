@@ -1,6 +1,6 @@
 """A client of the events service for threads: log in, define events, publish, follow.
 
-It speaks the outer faces (OAuth, REST, Pub/Sub API), so it works against a Salesforce org as far as those go.
+It speaks the outer faces (SOAP login, REST, Pub/Sub API), so it works against a Salesforce org as far as those go.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from xml.sax.saxutils import escape
 
 import requests
 
+from events import xml
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ __all__ = ["EventsClient", "PublishRefused", "ReceivedEvent"]
 _SUBSCRIBE: Final = "/eventbus.v1.PubSub/Subscribe"
 _GET_SCHEMA: Final = "/eventbus.v1.PubSub/GetSchema"
 _BATCH: Final = 100
+_LOGIN: Final = (
+    '<env:Envelope xmlns:env="http://schemas.xmlsoap.org/soap/envelope/"><env:Body>'
+    '<login xmlns="urn:partner.soap.sforce.com"><username>{user}</username><password>{password}</password></login>'
+    "</env:Body></env:Envelope>"
+)
 
 
 class PublishRefused(TidegateError):
@@ -49,19 +56,28 @@ class EventsClient:
     def __init__(self, url: str, *, user: str, password: str, pubsub: str | None = None) -> None:
         self._url, self._pubsub = url.rstrip("/"), pubsub
         self._session = requests.Session()
-        form = {"grant_type": "password", "username": user, "password": password}
-        form |= {"client_id": "tidegate", "client_secret": password}
-        login = self._call("POST", "/services/oauth2/token", data=form)
-        self._token = login["access_token"]
-        self._tenant = login["id"].rstrip("/").split("/")[-2]
+        self._token, self._tenant = self._login(user, password)
         self._session.headers["Authorization"] = f"Bearer {self._token}"
         self._schemas: dict[str, Any] = {}
 
-    def _call(self, method: str, path: str, **more: Any) -> Any:
+    def _login(self, user: str, password: str) -> tuple[str, str]:
+        """Session and organization. By SOAP, which needs no connected app."""
+        body = _LOGIN.format(user=escape(user), password=escape(password))
+        headers = {"Content-Type": "text/xml; charset=UTF-8", "SOAPAction": "login"}
+        answer = self._ask("POST", "/services/Soap/u/60.0", data=body.encode(), headers=headers)
+        said = {xml.local_name(one): one.text or "" for one in xml.parse(answer.content).iter()}
+        if not answer.ok:
+            raise PublishRefused(said.get("faultstring", f"{answer.status_code} {answer.reason}"))
+        return said["sessionId"], said["organizationId"]
+
+    def _ask(self, method: str, path: str, **more: Any) -> requests.Response:
         try:
-            answer = self._session.request(method, self._url + path, timeout=60, **more)
+            return self._session.request(method, self._url + path, timeout=60, **more)
         except requests.ConnectionError as error:
             raise TidegateError(f"no events service answers at {self._url}") from error
+
+    def _call(self, method: str, path: str, **more: Any) -> Any:
+        answer = self._ask(method, path, **more)
         if answer.ok:
             return answer.json() if answer.content else None
         raise PublishRefused(_message(answer))

@@ -10,9 +10,10 @@ from tidegate.kit.addresses import host_port, valid_address
 from tidegate.kit.config import Password, at_least, between, config, family, key, one_of
 from tidegate.kit.errors import Problem
 
-__all__ = ["DEFAULT_PASSWORD", "EventsConfig"]
+__all__ = ["ACCOUNTS_FILE", "DEFAULT_PASSWORD", "EventsConfig"]
 
 DEFAULT_PASSWORD = "tidegate-dev"
+ACCOUNTS_FILE = "accounts.json"
 
 
 def _is_loopback(host: str) -> bool:
@@ -59,17 +60,48 @@ class EventsConfig:
     pubsub_plain_listen: str = key(
         "pubsub.plain.listen", default="127.0.0.1:7080", check=valid_address, doc="The Pub/Sub API (gRPC), plain."
     )
-    user: str = key("events.user", default="developer@tidegate.local", doc="The name of the one user.")
-    password: Password = key("events.password", default=DEFAULT_PASSWORD, doc="The password of the one user.")
+    user: str = key(
+        "events.user",
+        default="developer@tidegate.local",
+        doc="The user who may do everything; empty: there is none but those of the accounts file.",
+    )
+    password: Password = key("events.password", default=DEFAULT_PASSWORD, doc="The password of that user.")
     security_token: Password = key(
         "events.security.token",
         default="",
-        doc="A token that clients may append to the password, as Salesforce's do.",
+        doc="The security token of that user: set, it has to follow the password, as with Salesforce.",
         importance="low",
     )
-    client_id: str = key("events.client.id", default="tidegate", doc="The OAuth client of the client-credentials flow.")
+    client_id: str = key(
+        "events.client.id",
+        default="tidegate",
+        doc="The connected app that acts as that user by its own credentials; empty: there is none but those of the accounts file.",
+    )
     client_secret: Password = key(
-        "events.client.secret", default=DEFAULT_PASSWORD, doc="The secret of the OAuth client."
+        "events.client.secret", default=DEFAULT_PASSWORD, doc="The secret of that connected app."
+    )
+    client_certificate: str = key(
+        "events.client.certificate",
+        default="",
+        doc="A PEM file with the certificate or the public key by which JWTs of that connected app are known.",
+        importance="low",
+    )
+    callback_urls: list[str] = key(
+        "events.client.callback.urls",
+        default=("http://localhost:1717/OauthRedirect",),
+        doc="Where that connected app may be sent an authorization code.",
+        importance="low",
+    )
+    accounts_file: str = key(
+        "events.accounts.file",
+        default="",
+        doc="More users and connected apps; empty: accounts.json in the data folder. It is read again when it changes.",
+    )
+    jwt_audiences: list[str] = key(
+        "events.jwt.audiences",
+        default=(),
+        doc="For whom the JWT of a connected app may be meant, besides Salesforce's login addresses and this service's own.",
+        importance="low",
     )
     org_id: str = key(
         "events.org.id",
@@ -87,6 +119,13 @@ class EventsConfig:
         default=12 * 3600 * 1000,
         check=at_least(1000),
         doc="How long a login lasts.",
+    )
+    refresh_timeout_ms: int = key(
+        "events.refresh.token.timeout.ms",
+        default=-1,
+        check=at_least(-1),
+        doc="How long a refresh token lasts; -1: until it is revoked.",
+        importance="low",
     )
     retention_ms: int = key(
         "events.retention.ms",
@@ -133,6 +172,38 @@ class EventsConfig:
         doc="CometD sessions at the same time.",
         importance="low",
     )
+    max_streams: int = key(
+        "pubsub.max.streams",
+        default=-1,
+        check=at_least(-1),
+        doc="Streams of the Pub/Sub API at the same time, of publishers and subscribers; -1: no limit.",
+        importance="low",
+    )
+    max_event_bytes: int = key(
+        "events.limit.event.bytes",
+        default=1024 * 1024,
+        check=between(1, 1024 * 1024),
+        doc="The size of one event's Avro body.",
+        importance="low",
+    )
+    hourly_published: int = key(
+        "events.limit.published.hourly",
+        default=-1,
+        check=at_least(-1),
+        doc="Events published within an hour; -1: no limit.",
+    )
+    daily_delivered: int = key(
+        "events.limit.delivered.daily",
+        default=-1,
+        check=at_least(-1),
+        doc="Events delivered within 24 hours, counted for each subscriber; -1: no limit.",
+    )
+    daily_requests: int = key(
+        "events.limit.requests.daily",
+        default=-1,
+        check=at_least(-1),
+        doc="Requests of the REST and SOAP APIs within 24 hours; -1: no limit.",
+    )
     stale_replay: str = key(
         "events.stale.replay",
         default="error",
@@ -148,7 +219,9 @@ class EventsConfig:
     )
 
     def problems(self) -> Iterator[Problem]:
-        defaults = {DEFAULT_PASSWORD} & {self.password.reveal(), self.client_secret.reveal()}
+        used = {self.password.reveal()} if self.user else set()
+        used |= {self.client_secret.reveal()} if self.client_id else set()
+        defaults = {DEFAULT_PASSWORD} & used
         for name, value in (
             ("http.listen", self.http_listen),
             ("https.listen", self.https_listen),
@@ -165,3 +238,7 @@ class EventsConfig:
     @property
     def data_path(self) -> Path:
         return Path(self.data_dir)
+
+    @property
+    def accounts_path(self) -> Path:
+        return Path(self.accounts_file) if self.accounts_file else self.data_path / ACCOUNTS_FILE

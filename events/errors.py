@@ -2,7 +2,10 @@
 
 EventsError
 ├── LoginError                 who you are is not known: log in (again)
-│   ├── InvalidLogin, InvalidClient, UnsupportedGrant, InvalidSession
+│   ├── InvalidLogin, InvalidSession
+│   └── GrantError             a token is refused, with OAuth's code: see access/errors.py
+├── AccessError                you are known, and may not: see access/errors.py
+├── LimitError                 too much of it: wait; see limits/errors.py
 ├── NotThere                   what you name does not exist
 │   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion
 ├── BadEvent                   this event is refused; others in the same request are not
@@ -32,7 +35,6 @@ __all__ = [
     "EventTooLarge",
     "EventsError",
     "FieldNotWritable",
-    "InvalidClient",
     "InvalidDefinition",
     "InvalidField",
     "InvalidLogin",
@@ -59,7 +61,6 @@ __all__ = [
     "UnknownManagedSubscription",
     "UnknownSchema",
     "UnknownVersion",
-    "UnsupportedGrant",
     "WrongMediaType",
     "WrongMethod",
     "WrongType",
@@ -78,30 +79,15 @@ class EventsError(TidegateError):
 
 class LoginError(EventsError):
     http_status = 400
-    oauth_code: ClassVar[str] = "invalid_grant"
 
 
 class InvalidLogin(LoginError):
-    """The name or the password is wrong; which of them is not said."""
+    """The name, the password or the security token is wrong, or the user is frozen; which of them is not said."""
 
     code = "INVALID_LOGIN"
 
     def __init__(self) -> None:
         super().__init__("Invalid username, password, security token; or user locked out.")
-
-
-class InvalidClient(LoginError):
-    code = "INVALID_CLIENT"
-    oauth_code = "invalid_client"
-    http_status = 401
-
-    def __init__(self) -> None:
-        super().__init__("invalid client credentials")
-
-
-class UnsupportedGrant(LoginError):
-    code = "UNSUPPORTED_GRANT"
-    oauth_code = "unsupported_grant_type"
 
 
 class InvalidSession(LoginError):

@@ -15,6 +15,8 @@ from events.errors import InvalidSession, ResourceNotFound, WrongMethod
 from events.fronts.oauth import oauth_error
 from events.fronts.records import error_body
 from events.fronts.soap import fault
+from events.fronts.usage import ApiUsage
+from events.limits.allowance import Allowance
 from events.metrics import EventMetrics
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import face, json_response
@@ -31,10 +33,18 @@ class Front(Protocol):
     def routes(self) -> Sequence[BaseRoute]: ...
 
 
-def application(metrics: EventMetrics, fronts: Iterable[Front]) -> ASGIApp:
+def application(metrics: EventMetrics, requests: Allowance, fronts: Iterable[Front]) -> ASGIApp:
+    """``requests`` are those of the REST and SOAP APIs that may come."""
     routes: list[BaseRoute] = [route for front in fronts for route in front.routes()]
+    usage = ApiUsage(requests)
     return face(
-        routes, name="events", metrics=metrics.metrics, render_error=render_error, max_body_bytes=MAX_BODY_BYTES
+        routes,
+        name="events",
+        metrics=metrics.metrics,
+        render_error=render_error,
+        max_body_bytes=MAX_BODY_BYTES,
+        guards=[usage.check],
+        middleware=[usage.around],
     )
 
 

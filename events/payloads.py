@@ -62,6 +62,7 @@ class EventSchema:
         self.id = schema_id
         self.text = text
         self.definition: EventDefinition = from_avro(text)
+        self.name = self.definition.name
         self._parsed: Schema = fastavro.parse_schema(json.loads(text))
         self._fields = {field.name.lower(): field for field in self.definition.fields}
         self._defaults = {

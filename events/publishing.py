@@ -7,19 +7,19 @@ import contextlib
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from events.access import User
 from events.bus import EventBus, Outgoing
 from events.catalog import Catalog
-from events.errors import BusUnavailable, EventsError, EventTooLarge, UndecodablePayload, UnknownSchema
+from events.errors import BusUnavailable, EventsError, EventTooLarge, UndecodablePayload, UnknownEvent, UnknownSchema
+from events.limits.errors import PublishLimitExceeded
+from events.limits.limits import Limits
 from events.metrics import EventMetrics
 from events.published_ids import PublishedIds
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["MAX_EVENT_BYTES", "AvroEvent", "JsonEvent", "Published", "Publisher", "Together"]
-
-MAX_EVENT_BYTES: Final = 1024 * 1024
-"""The size of one event's Avro body, as Salesforce bounds it."""
+__all__ = ["AvroEvent", "JsonEvent", "Published", "Publisher", "Together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,16 @@ class Publisher:
         metrics: EventMetrics,
         clock_ms: Callable[[], int],
         ids: PublishedIds,
+        limits: Limits,
     ) -> None:
         self._catalog, self._bus, self._metrics, self._clock_ms, self._ids = catalog, bus, metrics, clock_ms, ids
+        self._limits = limits
         self._under_way: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
 
     async def publish_json(
-        self, events: Sequence[JsonEvent], *, user_id: str, all_or_none: bool = False, face: str = "rest"
+        self, events: Sequence[JsonEvent], *, user: User, all_or_none: bool = False, face: str = "rest"
     ) -> list[Published | TidegateError | None]:
-        """Publish JSON objects; the answers are in their order.
+        """Publish JSON objects for a user who may; the answers are in their order.
 
         With ``all_or_none`` all are published in one transaction, or none: then None stands for those that were held
         back. Raises BusUnavailable where the transaction failed.
@@ -81,13 +83,13 @@ class Publisher:
         ready: list[tuple[int, _Ready]] = []
         for index, event in enumerate(events):
             try:
-                ready.append((index, await self._encoded(event, user_id)))
+                ready.append((index, await self._encoded(event, user)))
             except EventsError as error:
                 answers[index] = error
                 self._metrics.refused.labels(face).inc()
         if all_or_none:
             if len(ready) == len(events) and ready:
-                async with self.together(user_id=user_id, face=face) as together:
+                async with self.together(user=user, face=face) as together:
                     return [await together.append(passed) for _, passed in ready]
             return answers
         topics: dict[str, list[tuple[int, _Ready]]] = {}
@@ -99,9 +101,13 @@ class Publisher:
                 answers[index] = answer
         return answers
 
-    async def publish_avro(self, name: str, events: Sequence[AvroEvent]) -> list[Published | TidegateError]:
-        """Publish finished Avro bodies to one event; the answers are in their order. Raises UnknownEvent."""
-        topic = (await self._catalog.find(name)).definition.name
+    async def publish_avro(
+        self, name: str, events: Sequence[AvroEvent], *, user: User
+    ) -> list[Published | TidegateError]:
+        """Publish finished Avro bodies to one event; the answers are in their order. Raises UnknownEvent, CannotCreate."""
+        definition = (await self._catalog.find(name)).definition
+        topic = definition.name
+        user.require_create(topic, definition.label)
         answers: list[Published | TidegateError | None] = [None] * len(events)
         ready: list[tuple[int, _Ready]] = []
         for index, event in enumerate(events):
@@ -116,10 +122,11 @@ class Publisher:
         return [answer for answer in answers if answer is not None]
 
     @contextlib.asynccontextmanager
-    async def together(self, *, user_id: str, face: str = "rest") -> AsyncIterator[Together]:
+    async def together(self, *, user: User, face: str = "rest") -> AsyncIterator[Together]:
         """A block whose events are published when it ends, all of them, and none when it raises.
 
-        It has seconds: see ``EventLog.transaction``. Raises BusUnavailable where the log does not take them.
+        It has seconds: see ``EventLog.transaction``. Raises BusUnavailable where the log does not take them, and
+        PublishLimitExceeded from ``append`` where that is one event too many.
         """
         written: list[tuple[_Ready, int]] = []
         own: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
@@ -135,16 +142,19 @@ class Publisher:
                 if place in self._under_way:
                     raise BusUnavailable(f"Event {place[1]} is being published just now; send it again in a moment")
                 own[place] = self._under_way[place] = asyncio.get_running_loop().create_future()
+            if self._limits.published.left <= len(written):
+                raise PublishLimitExceeded(self._limits.published.most)
             (replay_id,) = await transaction(event.topic, [event.outgoing])
             written.append((event, replay_id))
             return replay_id
 
         async def encoded(event: JsonEvent) -> _Ready:
-            return await self._encoded(event, user_id)
+            return await self._encoded(event, user)
 
         try:
             async with self._bus.transaction() as transaction:
                 yield Together(encoded, write)
+            self._limits.published.add(len(written))
             for event, replay_id in written:
                 self._metrics.published.labels(event.topic, face).inc()
                 if event.once:
@@ -154,10 +164,13 @@ class Publisher:
             for place, future in own.items():
                 self._end(place, future)
 
-    async def _encoded(self, event: JsonEvent, user_id: str) -> _Ready:
+    async def _encoded(self, event: JsonEvent, user: User) -> _Ready:
         schema = await self._catalog.find(event.name)
-        payload = schema.encode_json(event.body, created_ms=self._clock_ms(), created_by=user_id)
-        _check_size(payload)
+        if not user.may_see(schema.definition.name):
+            raise UnknownEvent(event.name)
+        user.require_create(schema.definition.name, schema.definition.label)
+        payload = schema.encode_json(event.body, created_ms=self._clock_ms(), created_by=user.id)
+        self._check_size(payload)
         id_ = event.id or str(uuid.uuid4())
         return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id))
 
@@ -171,12 +184,31 @@ class Publisher:
             raise UndecodablePayload(
                 f"Schema validation failed. Schema {event.schema_id} is of {schema.definition.name}, not of {topic}."
             )
-        _check_size(event.payload)
+        self._check_size(event.payload)
         schema.check(event.payload)
         return _Ready(topic, Outgoing(event.uuid or str(uuid.uuid4()), schema.id, event.payload), bool(event.uuid))
 
+    def _check_size(self, payload: bytes) -> None:
+        most = self._limits.max_event_bytes
+        if len(payload) > most:
+            raise EventTooLarge(f"The event is {len(payload)} bytes; at most {most} are taken")
+
     async def _append(self, topic: str, ready: list[_Ready], face: str) -> list[Published | TidegateError]:
-        """Append to one topic what is not there yet; an id that is on its way gets the answer of the first that has it."""
+        """Append to one topic what is not there yet; an id that is on its way gets the answer of the first that has it.
+
+        Events beyond the hourly limit are refused, the last ones first.
+        """
+        allowance = self._limits.published
+        allowed = allowance.take(len(ready))
+        try:
+            answers = await self._append_allowed(topic, ready[:allowed], face)
+        except BaseException:
+            allowance.give_back(allowed)
+            raise
+        allowance.give_back(sum(not isinstance(answer, Published) for answer in answers))
+        return answers + [PublishLimitExceeded(allowance.most) for _ in ready[allowed:]]
+
+    async def _append_allowed(self, topic: str, ready: list[_Ready], face: str) -> list[Published | TidegateError]:
         if not ready:
             return []
         asked = {event.outgoing.uuid for event in ready if event.once}
@@ -265,8 +297,3 @@ class Together:
 
     async def append(self, event: _Ready) -> Published:
         return Published(event.outgoing.uuid, await self._write(event))
-
-
-def _check_size(payload: bytes) -> None:
-    if len(payload) > MAX_EVENT_BYTES:
-        raise EventTooLarge(f"The event is {len(payload)} bytes; at most {MAX_EVENT_BYTES} are taken")

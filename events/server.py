@@ -12,12 +12,15 @@ from starlette.types import ASGIApp
 
 from broker.client import ClientConfig
 from events.access import Access
+from events.access.grants import Grants
+from events.access.ids import user_id
 from events.bulk_jobs import BulkJobs
 from events.bus import EventBus, Stale
 from events.catalog import Catalog, SchemaStore, TopicStore
 from events.channels import Channels
 from events.config import EventsConfig
 from events.errors import BusUnavailable
+from events.fronts.authorize import AuthorizeFront
 from events.fronts.bulk import BulkFront
 from events.fronts.cometd import CometdFront
 from events.fronts.composite import CompositeFront
@@ -36,6 +39,7 @@ from events.fronts.tooling import (
 )
 from events.http import application
 from events.kafka import KafkaLog
+from events.limits.limits import Limits
 from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.published_ids import PublishedIds
@@ -88,6 +92,7 @@ class EventsServer:
         self._config = config
         self.metrics = EventMetrics()
         self.access = Access(config, _clock_ms)
+        self.limits = Limits(config, _clock_ms)
         client = ClientConfig(config.bootstrap_servers, config.kafka)
         self.log = event_log or KafkaLog(client, publish_timeout_s=config.publish_timeout_ms / 1000)
         self._registry = RegistryClient(config.registry_url, timeout_s=5, attempts=3)
@@ -103,12 +108,15 @@ class EventsServer:
         self._positions = GroupPositions(client)
         self.managed = ManagedSubscriptions(self.state, self.bus)
         self.channels = Channels(self.state, self.catalog, self.log, self.log, config.retention_ms)
-        user_id = self.access.user_id
-        self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog, commit_user=user_id)
+        changed_by = user_id(config.user)
+        self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog, commit_user=changed_by)
         self._ids = PublishedIds(config.data_path / "published-ids.sqlite", self.log, _clock_ms)
-        self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms, self._ids)
-        self._jobs = BulkJobs(config.data_path / "bulk", self.catalog, self._publisher, _clock_ms)
-        self._cometd = CometdFront(self.catalog, self.channels, self.bus, self.access, config, self.metrics)
+        self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms, self._ids, self.limits)
+        users = self.access.user
+        self._jobs = BulkJobs(config.data_path / "bulk", self.catalog, self._publisher, users, _clock_ms)
+        self._cometd = CometdFront(
+            self.catalog, self.channels, self.bus, self.access, config, self.metrics, self.limits
+        )
         self._http: list[HttpServer] = []
         self._grpc: GrpcServer | None = None
 
@@ -118,6 +126,7 @@ class EventsServer:
         await self._connect()
         self.state.start()
         self._jobs.start()
+        self.limits.start()
         if self._relays is not None:
             self._relays.start()
         hosts = [host_port(address)[0] for address in (config.https_listen, config.pubsub_listen)]
@@ -129,6 +138,7 @@ class EventsServer:
         for server in (plain, secure):
             await server.start()
             self._http.append(server)
+            self.access.audiences.add(server.url)
         pubsub, pubsub_plain = await self._start_grpc(tls)
         return {
             "events": plain.url,
@@ -153,6 +163,7 @@ class EventsServer:
         with contextlib.suppress(BusUnavailable):
             await self.log.stop()
         await self._positions.stop()
+        await self.limits.stop()
         self._registry.close()
         self._ids.close()
 
@@ -171,20 +182,22 @@ class EventsServer:
             pause_s = min(pause_s * 2, _LAST_RETRY_S)
 
     def _application(self) -> ASGIApp:
-        rest = RestFront(self.catalog, self._publisher, self.access, self._usage, self.channels.entities)
+        rest = RestFront(self.catalog, self._publisher, self.access, self._shown_limits, self.channels.entities)
+        grants = Grants(self.access)
         fronts = (
             self._cometd,  # first, for routes are tried in turn and its requests are the most
             rest,
             CompositeFront(self._publisher, self.access, rest.routes()),
             BulkFront(self._jobs, self.access),
             SoapFront(self.access, self._publisher),
-            OAuthFront(self.access),
+            OAuthFront(self.access, grants),
+            AuthorizeFront(self.access, grants),
             DefinitionsFront(self.catalog, self.access, self._config.retention_ms),
             EntitiesFront(self.channels, self.access),
             SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),
         )
-        return application(self.metrics, fronts)
+        return application(self.metrics, self.limits.requests, fronts)
 
     def _tooling(self) -> Mapping[str, ToolingRecords]:
         return {
@@ -193,11 +206,8 @@ class EventsServer:
             "PlatformEventChannelMember": ChannelMemberRecords(self.channels),
         }
 
-    def _usage(self) -> Mapping[str, tuple[int, int]]:
-        """Limits as (most, left): the ones there are."""
-        most = self._config.max_sessions
-        clients = (most, most - self._cometd.sessions)
-        return {"StreamingApiConcurrentClients": clients, "DurableStreamingApiConcurrentClients": clients}
+    def _shown_limits(self) -> Mapping[str, Mapping[str, int]]:
+        return self.limits.shown(self._cometd.sessions)
 
     async def _start_grpc(self, tls: TlsFiles) -> tuple[str, str]:
         from events.fronts.pubsub import PubSubFront
@@ -209,6 +219,7 @@ class EventsServer:
             self._publisher,
             self.access,
             self.metrics,
+            self.limits,
             channels=self.channels,
             managed=self.managed,
             keepalive_s=self._config.keepalive_ms / 1000,

@@ -43,8 +43,8 @@ class EventsSide:
     def token(self) -> str:
         form = {
             "grant_type": "password",
-            "client_id": "x",
-            "client_secret": "y",
+            "client_id": "tidegate",
+            "client_secret": PASSWORD,
             "username": USER,
             "password": PASSWORD,
         }

@@ -8,19 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
-from events.bulk_jobs import DELIMITERS, BulkJob, BulkJobs, State
-from events.errors import BadRequest, WrongMediaType
+from events.access import Access, Session
+from events.bulk_jobs import DELIMITERS, BulkJob, BulkJobs, InvalidJob, State
+from events.errors import WrongMediaType
 from events.fronts.requests import check_version, json_object, session_of
 from tidegate.kit.http import json_response
 
 __all__ = ["BulkFront"]
 
 _ENDINGS: Final = ("LF", "CRLF")
-
-
-class InvalidJob(BadRequest):
-    code = "INVALIDJOB"
 
 
 class BulkFront:
@@ -43,7 +39,7 @@ class BulkFront:
         ]
 
     async def list_or_create(self, request: Request) -> Response:
-        version = self._enter(request)
+        session, version = self._enter(request)
         if request.method == "POST":
             body = await json_object(request)
             job = await self._jobs.create(
@@ -51,15 +47,15 @@ class BulkFront:
                 operation=_text(body, "operation", "insert"),
                 delimiter=_choice(body, "columnDelimiter", tuple(DELIMITERS), "COMMA"),
                 ending=_choice(body, "lineEnding", _ENDINGS, "LF"),
-                user_id=self._access.user_id,
+                user=session.user,
             )
             _choice(body, "contentType", ("CSV",), "CSV")
             return json_response(_shown(job, version))
-        records = [_shown(job, version) for job in self._jobs.all()]
+        records = [_shown(job, version) for job in self._jobs.of(session.user)]
         return json_response({"done": True, "records": records, "nextRecordsUrl": None})
 
     async def job(self, request: Request) -> Response:
-        version, job = self._enter(request), self._found(request)
+        version, job = self._found(request)
         if request.method == "PATCH":
             state = _choice(await json_object(request), "state", (State.UPLOADED.value, State.ABORTED.value), "")
             self._jobs.change(job, State(state))
@@ -69,24 +65,24 @@ class BulkFront:
         return json_response(_shown(job, version))
 
     async def upload(self, request: Request) -> Response:
-        self._enter(request)
+        _, job = self._found(request)
         kind = request.headers.get("content-type", "text/csv").partition(";")[0].strip().lower()
         if kind != "text/csv":
             raise WrongMediaType(f"Content type {kind[:100]!r} is not read here; send text/csv")
-        self._jobs.upload(self._found(request), await request.body())
+        self._jobs.upload(job, await request.body())
         return Response(status_code=201)
 
     async def results(self, request: Request) -> Response:
-        self._enter(request)
-        content = self._jobs.results(self._found(request), request.path_params["results"])
+        _, job = self._found(request)
+        content = self._jobs.results(job, request.path_params["results"])
         return Response(content, media_type="text/csv; charset=utf-8")
 
-    def _found(self, request: Request) -> BulkJob:
-        return self._jobs.find(request.path_params["job"])
+    def _found(self, request: Request) -> tuple[str, BulkJob]:
+        session, version = self._enter(request)
+        return version, self._jobs.find(request.path_params["job"], session.user)
 
-    def _enter(self, request: Request) -> str:
-        session_of(request, self._access)
-        return check_version(request.path_params["version"])
+    def _enter(self, request: Request) -> tuple[Session, str]:
+        return session_of(request, self._access), check_version(request.path_params["version"])
 
 
 def _text(body: dict[str, Any], name: str, default: str) -> str:

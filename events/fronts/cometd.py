@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
+from events.access import Access, Session
+from events.access.errors import CannotRead
 from events.bus import Event, EventBus, Stale, Start, Subscription
 from events.catalog import Catalog
 from events.channels import Channels
@@ -35,7 +35,10 @@ from events.fronts.bayeux import (
     start_of,
     unauthenticated,
 )
+from events.fronts.cometd_client import CometdClient
 from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, check_version, session_of
+from events.limits.errors import DeliveryLimitExceeded
+from events.limits.limits import Limits
 from events.metrics import EventMetrics
 from events.payloads import EventSchema
 from tidegate.kit.http import json_response
@@ -54,29 +57,7 @@ MOST_GATHERING_S: Final = 0.1
 """From so many sessions on an event waits a moment for others, by the session and at most: one answer brings them all."""
 MAX_SHOWN: Final = 1000
 """Events kept as they are shown, for the next client that is shown them."""
-
-
-class _Client:
-    """One Bayeux session."""
-
-    def __init__(self, now: float) -> None:
-        self.id = secrets.token_hex(16)
-        self.subscriptions: dict[str, Subscription] = {}
-        self.wake = asyncio.Event()
-        self.connected = False
-        """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
-        self.turn = 0
-        """The number of the latest connect; an older one that still waits gives up."""
-        self.waiting = 0
-        self.last_seen = now
-        self.gone = False
-
-    def close(self) -> None:
-        self.gone = True
-        for subscription in self.subscriptions.values():
-            subscription.close()
-        self.subscriptions.clear()
-        self.wake.set()
+_TOO_MANY_DELIVERED: Final = "403::Organization total events daily limit exceeded"
 
 
 class CometdFront:
@@ -90,11 +71,12 @@ class CometdFront:
         access: Access,
         config: EventsConfig,
         metrics: EventMetrics,
+        limits: Limits,
     ) -> None:
-        self._channels = channels
+        self._channels, self._allowance = channels, limits.delivered
         self._catalog, self._bus, self._access, self._config, self._metrics = catalog, bus, access, config, metrics
         self._stale = Stale(config.stale_replay)
-        self._clients: dict[str, _Client] = {}
+        self._clients: dict[str, CometdClient] = {}
         self._shown: dict[tuple[str, int, str], Message] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -145,27 +127,28 @@ class CometdFront:
     async def _answer(self, request: Request, message: Message) -> Message:
         reply = reply_to(message)
         try:
-            self._enter(request)
-            reply |= await self._do(message)
+            reply |= await self._do(message, self._enter(request))
         except Refusal as refusal:
             reply |= refused(refusal)
         except InvalidSession:
             reply |= unauthenticated(message, request.headers.get("authorization"))
         except InvalidReplayId as error:
             reply |= refused(Refusal(f"400::{error}"))
+        except CannotRead:
+            reply |= refused(Refusal("403::Restricted channel"))
         except EventsError as error:
             reply |= refused(Refusal(f"{error.http_status}::{error}"))
         return reply
 
-    async def _do(self, message: Message) -> Message:
+    async def _do(self, message: Message, session: Session) -> Message:
         channel = message.get("channel")
         if channel == "/meta/handshake":
-            return self._handshake(message)
-        client = self._client(message)
+            return self._handshake(message, session)
+        client = self._client(message, session)
         if channel == "/meta/subscribe":
-            return await self._subscribe(client, message)
+            return await self._subscribe(client, message, session)
         if channel == "/meta/unsubscribe":
-            return _unsubscribe(client, message)
+            return client.unsubscribe(message)
         if channel == "/meta/disconnect":
             self._forget(client)
             return {"successful": True}
@@ -173,7 +156,7 @@ class CometdFront:
             raise Refusal("400::One request can hold one /meta/connect")
         raise Refusal("403::Publishing over CometD is not offered; publish over REST or the Pub/Sub API")
 
-    def _enter(self, request: Request) -> None:
+    def _enter(self, request: Request) -> Session:
         """Raises InvalidSession, or the refusal of an API version."""
         try:
             check_version(given := request.path_params.get("version", ""))
@@ -183,20 +166,16 @@ class CometdFront:
             if given[:1].isdigit():
                 said = f"Unsupported API version. Only API versions '{FIRST_VERSION}.0' and later are supported."
             raise Refusal(f"400::{said} {form}", "none") from error
-        session_of(request, self._access)
+        return session_of(request, self._access)
 
-    def _handshake(self, message: Message) -> Message:
+    def _handshake(self, message: Message, session: Session) -> Message:
         offered = message.get("supportedConnectionTypes")
         if not isinstance(offered, list) or "long-polling" not in offered:
             asked = ", ".join(map(str, offered)) if isinstance(offered, list) else ""
             raise Refusal(f"400::Invalid connection type {{{asked[:100]}}}", "none")
         if len(self._clients) >= self._config.max_sessions:
-            raise Refusal(
-                f"403::Organization concurrent user limit exceeded: {len(self._clients)} sessions are open "
-                "(cometd.max.sessions)",
-                "none",
-            )
-        client = _Client(_now())
+            raise Refusal("403::Organization concurrent user limit exceeded", "none")
+        client = CometdClient(_now(), session.user_id)
         self._clients[client.id] = client
         self._metrics.sessions.set(len(self._clients))
         return {
@@ -217,23 +196,27 @@ class CometdFront:
             "maxInterval": self._config.max_interval_ms,
         }
 
-    def _client(self, message: Message) -> _Client:
+    def _client(self, message: Message, session: Session) -> CometdClient:
         client_id = message.get("clientId")
         client = self._clients.get(client_id) if isinstance(client_id, str) else None
         if client is None:
             raise Refusal("403::Unknown client", "handshake")
+        if client.user_id != session.user_id:
+            raise Refusal("400::Authenticated user id does not match the session's user id", "handshake")
         client.last_seen = _now()
         return client
 
-    async def _subscribe(self, client: _Client, message: Message) -> Message:
+    async def _subscribe(self, client: CometdClient, message: Message, session: Session) -> Message:
         asked = channels_of(message)
         if len(client.subscriptions) + len(asked) > MAX_SUBSCRIPTIONS:
             raise Refusal(f"403::A session can subscribe to {MAX_SUBSCRIPTIONS} channels")
+        if not self._allowance.left:
+            raise Refusal(_TOO_MANY_DELIVERED)
         for channel in asked:
-            await self._subscribe_to(client, channel, message)
+            await self._subscribe_to(client, channel, message, session)
         return {"successful": True}
 
-    async def _subscribe_to(self, client: _Client, channel: str, message: Message) -> None:
+    async def _subscribe_to(self, client: CometdClient, channel: str, message: Message, session: Session) -> None:
         if not channel.startswith("/"):
             raise Refusal("400::Channel subscriptions must start with a leading '/'")
         try:
@@ -242,6 +225,7 @@ class CometdFront:
             raise Refusal(
                 f"400::The channel you requested to subscribe to does not exist {{{channel[:100]}}}"
             ) from error
+        session.user.require_read(found.topic)
         held = client.subscriptions.get(channel)
         start = start_of(message, channel, found.stale_replay or self._stale)
         if held is not None and start is None:
@@ -259,10 +243,14 @@ class CometdFront:
         """The events there are, and then the reply; waits for an event unless the client says otherwise."""
         reply = reply_to(message)
         try:
-            self._enter(request)
-            client = self._client(message)
+            session = self._enter(request)
+            client = self._client(message, session)
             if message.get("connectionType") != "long-polling":
                 raise Refusal(f"400::Invalid connection type {{{str(message.get('connectionType'))[:100]}}}")
+            if any(not session.user.may_read(held.topic) for held in client.subscriptions.values()):
+                self._forget(client)  # it shakes hands and subscribes again, and hears then what it may not
+                raise Refusal("403::Unknown client", "handshake")
+            wait_s = min(self._wait_s(client, message, alone), self._left_s(session))
         except InvalidSession:
             return [reply | unauthenticated(message, request.headers.get("authorization"))]
         except Refusal as refusal:
@@ -271,15 +259,21 @@ class CometdFront:
         client.waiting += 1
         client.wake.set()
         try:
-            events = await self._events_for(request, client, client.turn, self._wait_s(client, message, alone))
+            events = await self._events_for(request, client, client.turn, wait_s)
+            if not events:
+                self._enter(request)  # it may have ended meanwhile
+        except InvalidSession:
+            return [reply | unauthenticated(message, request.headers.get("authorization"))]
+        except DeliveryLimitExceeded:
+            return [reply | refused(Refusal(_TOO_MANY_DELIVERED, "none"))]
         finally:
             client.waiting -= 1
             client.last_seen = _now()
         client.connected = True
-        advice = {"reconnect": "none", "interval": 0} if client.gone else self._advice()
+        advice = {"reconnect": client.reconnect, "interval": 0} if client.gone else self._advice()
         return [*events, reply | {"successful": True, "advice": advice}]
 
-    def _wait_s(self, client: _Client, message: Message, alone: bool) -> float:
+    def _wait_s(self, client: CometdClient, message: Message, alone: bool) -> float:
         advice = message.get("advice")
         asked = advice.get("timeout") if isinstance(advice, dict) else None
         if not client.connected or not alone:
@@ -288,7 +282,10 @@ class CometdFront:
             return asked / 1000
         return self._config.connect_timeout_ms / 1000
 
-    async def _events_for(self, request: Request, client: _Client, turn: int, wait_s: float) -> list[Message]:
+    def _left_s(self, session: Session) -> float:
+        return max(0.0, (session.expires_ms - self._access.clock_ms()) / 1000)
+
+    async def _events_for(self, request: Request, client: CometdClient, turn: int, wait_s: float) -> list[Message]:
         """Take events, waiting for the first. Nothing is taken for a client that has hung up or connected anew."""
         until = _now() + wait_s
         hung_up = asyncio.create_task(_hung_up(request))
@@ -315,11 +312,15 @@ class CometdFront:
         clients = len(self._clients)
         return 0.0 if clients < GATHER_FROM else min(MOST_GATHERING_S, clients * GATHERING_S)
 
-    async def _take(self, client: _Client) -> list[Message]:
+    async def _take(self, client: CometdClient) -> list[Message]:
         found: list[Message] = []
         for channel, subscription in list(client.subscriptions.items()):
             try:
-                for event in await subscription.take(MAX_DELIVERED - len(found)):
+                if subscription.available and not self._allowance.left and not found:
+                    raise DeliveryLimitExceeded
+                taken = await subscription.take(min(MAX_DELIVERED - len(found), self._allowance.left))
+                self._allowance.add(len(taken))
+                for event in taken:
                     shown = await self._show_or_rewind(subscription, event)
                     if shown is not None:
                         found.append({"channel": channel, "data": shown})
@@ -327,9 +328,8 @@ class CometdFront:
                 log.warning("cannot read events for a subscriber", channel=channel, error=str(error))
                 asyncio.get_running_loop().call_later(1, client.wake.set)
             except InvalidReplayId:
-                self._forget(
-                    client
-                )  # it will shake hands and subscribe again, and hear then whether its replay id holds
+                # it will shake hands and subscribe again, and hear then whether its replay id holds
+                self._forget(client, "handshake")
                 return found
         return found
 
@@ -366,9 +366,9 @@ class CometdFront:
         self._metrics.delivered.labels(topic, "cometd").inc()
         return shown
 
-    def _forget(self, client: _Client) -> None:
+    def _forget(self, client: CometdClient, reconnect: str = "none") -> None:
         self._clients.pop(client.id, None)
-        client.close()
+        client.close(reconnect)
         self._metrics.sessions.set(len(self._clients))
 
     async def _sweep(self) -> None:
@@ -387,12 +387,3 @@ def _now() -> float:
 async def _hung_up(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _unsubscribe(client: _Client, message: Message) -> Message:
-    for channel in channels_of(message):
-        held = client.subscriptions.pop(channel, None)
-        if held is None:
-            raise Refusal(f"404::The session is not subscribed to {{{channel[:100]}}}")
-        held.close()
-    return {"successful": True}

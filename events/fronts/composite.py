@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import Message
 
-from events.access import Access
+from events.access import Access, Session
 from events.errors import BadRequest, MalformedBody, ResourceNotFound, TooManyRecords, WrongMethod
 from events.fronts.records import error_body, events_of, flag_of, id_of, idempotency_key, save_result, status_of
 from events.fronts.references import MissingReference, resolved
@@ -71,7 +71,7 @@ class CompositeFront:
 
     async def composite(self, request: Request) -> Response:
         """Up to 25 requests in order, later ones with ``@{id.path}`` of earlier results; all of them or none if asked."""
-        version = self._enter(request)
+        session, version = self._enter(request)
         if request.method != "POST":
             base = f"/services/data/v{version}/composite"
             return json_response({"sobjects": f"{base}/sobjects", "tree": f"{base}/tree", "batch": f"{base}/batch"})
@@ -82,7 +82,7 @@ class CompositeFront:
         names = [sub.name for sub in subs]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise BadRequest(f"Duplicate referenceId: {twice[0]}")
-        answers = [answer async for answer in self._answers(request, subs, all_or_none)]
+        answers = [answer async for answer in self._answers(request, session, subs, all_or_none)]
         return json_response(
             {
                 "compositeResponse": [
@@ -97,17 +97,19 @@ class CompositeFront:
             }
         )
 
-    async def _answers(self, request: Request, subs: list[_Sub], all_or_none: bool) -> AsyncGenerator[_Answer, None]:
+    async def _answers(
+        self, request: Request, session: Session, subs: list[_Sub], all_or_none: bool
+    ) -> AsyncGenerator[_Answer, None]:
         if not (all_or_none and any(sub.method == "POST" for sub in subs)):
-            async for answer in self._in_order(request, subs, None):
+            async for answer in self._in_order(request, session, subs, None):
                 yield answer
             return
         answers: list[_Answer] = []
         failed: int | None = None
         try:
             async with (
-                self._publisher.together(user_id=self._access.user_id) as together,
-                contextlib.aclosing(self._in_order(request, subs, together)) as running,
+                self._publisher.together(user=session.user) as together,
+                contextlib.aclosing(self._in_order(request, session, subs, together)) as running,
             ):
                 async for answer in running:
                     answers.append(answer)
@@ -121,13 +123,13 @@ class CompositeFront:
             yield _halted(400, "PROCESSING_HALTED", _ROLLED_BACK) if halted else answers[index]
 
     async def _in_order(
-        self, request: Request, subs: list[_Sub], together: Together | None
+        self, request: Request, session: Session, subs: list[_Sub], together: Together | None
     ) -> AsyncGenerator[_Answer, None]:
         results: dict[str, Any] = {}
         for sub in subs:
             try:
                 sub = sub._replace(url=str(resolved(sub.url, results)), body=resolved(sub.body, results))
-                answer = await self._run(request, sub, together)
+                answer = await self._run(request, session, sub, together)
             except MissingReference as error:
                 answer = _Answer(400, error_body(error), {})
             if answer.status < 400:
@@ -136,7 +138,7 @@ class CompositeFront:
 
     async def batch(self, request: Request) -> Response:
         """Up to 25 requests that know nothing of each other, in order; after a failure the rest is left out if asked."""
-        version = self._enter(request)
+        session, version = self._enter(request)
         body = await json_object(request)
         subs = _subrequests(body, "batchRequests", None)
         halt, halted, results = flag_of(body, "haltOnError"), False, []
@@ -147,7 +149,7 @@ class CompositeFront:
             elif _version_of(url) > float(version):
                 answer = _Answer(400, error_body(BadRequest(f"{url[:100]} is of a later version than the batch")), {})
             else:
-                answer = await self._run(request, sub._replace(url=url), None)
+                answer = await self._run(request, session, sub._replace(url=url), None)
             halted = halted or (halt and answer.status >= 400)
             results.append(answer)
         return json_response(
@@ -159,9 +161,9 @@ class CompositeFront:
 
     async def tree(self, request: Request) -> Response:
         """Up to 200 events of one type, all of them or none. Events have no children."""
-        self._enter(request)
+        session, _ = self._enter(request)
         body = await json_object(request)
-        name, user_id = request.path_params["event"], self._access.user_id
+        name = request.path_params["event"]
         references = []
         for event in events_of(body, ""):
             attributes = event.body["attributes"] if isinstance(event.body.get("attributes"), dict) else {}
@@ -177,12 +179,12 @@ class CompositeFront:
             references.append(reference)
         if not references:
             raise BadRequest("The tree has no records; send at least one")
-        key = idempotency_key(request, user_id)
+        key = idempotency_key(request, session.user_id)
         events = [
             JsonEvent(name, record, id_of(key, reference))
             for record, reference in zip(body["records"], references, strict=True)
         ]
-        answers = await self._publisher.publish_json(events, user_id=user_id, all_or_none=True)
+        answers = await self._publisher.publish_json(events, user=session.user, all_or_none=True)
         failed = any(not isinstance(answer, Published) for answer in answers)
         results = []
         for event, reference, answer in zip(events, references, answers, strict=True):
@@ -194,7 +196,7 @@ class CompositeFront:
                 results.append({"referenceId": reference, "errors": [error]})
         return json_response({"hasErrors": failed, "results": results}, 400 if failed else 201)
 
-    async def _run(self, request: Request, sub: _Sub, together: Together | None) -> _Answer:
+    async def _run(self, request: Request, session: Session, sub: _Sub, together: Together | None) -> _Answer:
         """Answer one request as if it had come alone, within the same session."""
         path, _, query = sub.url.partition("?")
         path = unquote(path)
@@ -203,7 +205,7 @@ class CompositeFront:
         headers = {"authorization": request.headers.get("authorization", ""), "content-type": "application/json"}
         headers |= {name: text for name, text in sub.headers.items() if name == "idempotency-key"}
         if "idempotency-key" not in headers and "idempotency-key" in request.headers:
-            headers["idempotency-key"] = id_of(idempotency_key(request, self._access.user_id), sub.name)
+            headers["idempotency-key"] = id_of(idempotency_key(request, session.user_id), sub.name)
         scope = {name: value for name, value in request.scope.items() if name in _SCOPE} | {
             "method": sub.method,
             "path": path,
@@ -240,9 +242,8 @@ class CompositeFront:
         made = body.get("id") if isinstance(body, dict) and status == 201 else None
         return _Answer(status, body, {"Location": f"{path.rstrip('/')}/{made}"} if made is not None else {})
 
-    def _enter(self, request: Request) -> str:
-        session_of(request, self._access)
-        return check_version(request.path_params["version"])
+    def _enter(self, request: Request) -> tuple[Session, str]:
+        return session_of(request, self._access), check_version(request.path_params["version"])
 
 
 class _RolledBack(Exception):

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
+from events.access import Access, Permission
 from events.catalog import Catalog
 from events.definitions import EventDefinition, from_avro, to_avro
-from events.errors import InvalidDefinition, MalformedBody, WrongMediaType
+from events.errors import InvalidDefinition, MalformedBody, UnknownEvent, WrongMediaType
 from events.fronts.requests import session_of
 from events.metadata_export import object_xml
 from events.metadata_tree import read_zip
@@ -37,15 +37,18 @@ class DefinitionsFront:
         ]
 
     async def list_or_define(self, request: Request) -> Response:
-        session_of(request, self._access)
+        user = session_of(request, self._access).user
         if request.method == "POST":
+            user.require(Permission.CUSTOMIZE)
             return await self._define(request)
-        return json_response([_shown(schema) for schema in await self._catalog.all()])
+        return json_response([_shown(schema) for schema in await self._catalog.all() if user.may_see(schema.name)])
 
     async def describe(self, request: Request) -> Response:
         """One event; as Salesforce metadata for who accepts XML rather than JSON."""
-        session_of(request, self._access)
+        user = session_of(request, self._access).user
         found = await self._catalog.find(request.path_params["event"])
+        if not user.may_see(found.name):
+            raise UnknownEvent(found.name)
         if request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip().lower().endswith("/xml"):
             return Response(object_xml(found.definition), media_type="application/xml")
         return json_response(await self._detailed(found))

@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from events.bus import Event
 from events.fronts.grpc_errors import CallRefused
+from events.limits.allowance import Allowance
+from events.limits.errors import DeliveryLimitExceeded
 from events.proto import pubsub_api_pb2 as pb
 from tidegate.kit.errors import TidegateError
 
@@ -99,9 +101,13 @@ class Portion(NamedTuple):
 
 
 async def deliver(
-    subscription: Takable, flow: Flow, *, keepalive_s: float, check: Callable[[], None]
+    subscription: Takable, flow: Flow, *, keepalive_s: float, check: Callable[[], float], allowance: Allowance
 ) -> AsyncGenerator[Portion, None]:
-    """As many events as are asked for; ``check`` is called before each keepalive and raises when the call is to end."""
+    """As many events as are asked for, and as may be delivered.
+
+    ``check`` is called before each wait: it raises when the call is to end, and says in how many seconds it has to be
+    asked again. Raises DeliveryLimitExceeded where there are events and none may be delivered.
+    """
     while True:
         flow.wake.clear()
         if flow.failure is not None:
@@ -110,14 +116,17 @@ async def deliver(
             yield Portion([], subscription.position - 1, flow.answers.popleft())
             continue
         if flow.pending and subscription.available:
-            for events in _by_size(await subscription.take(flow.pending)):
+            if not allowance.left:
+                raise DeliveryLimitExceeded
+            for events in _by_size(await subscription.take(min(flow.pending, allowance.left))):
                 flow.pending -= len(events)
+                allowance.add(len(events))
                 yield Portion(events, events[-1].replay_id)
             continue
         if flow.ended and not flow.pending:
             return
         try:
-            async with asyncio.timeout(keepalive_s):
+            async with asyncio.timeout(min(keepalive_s, check())):
                 await flow.wake.wait()
         except TimeoutError:
             check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from events.access import User
 from events.definitions import EventDefinition, EventField, FieldType
 
 __all__ = ["full", "season", "summary"]
@@ -24,14 +25,14 @@ def season(version: int) -> str:
     return f"{('Winter', 'Spring', 'Summer')[turn]} '{(24 + years) % 100:02d}"
 
 
-def summary(definition: EventDefinition, version: str) -> dict[str, Any]:
-    """An event in the list of all objects."""
+def summary(definition: EventDefinition, version: str, user: User) -> dict[str, Any]:
+    """An event in the list of all objects, as it is to a user."""
     base = f"/services/data/v{version}/sobjects/{definition.name}"
     return {
         "activateable": False,
         "associateEntityType": None,
         "associateParentEntity": None,
-        "createable": True,
+        "createable": user.may_create(definition.name),
         "custom": True,
         "customSetting": False,
         "deepCloneable": False,
@@ -64,7 +65,7 @@ def summary(definition: EventDefinition, version: str) -> dict[str, Any]:
     }
 
 
-def full(definition: EventDefinition, version: str) -> dict[str, Any]:
+def full(definition: EventDefinition, version: str, user: User) -> dict[str, Any]:
     """An event with its fields."""
     fields = [
         _field("ReplayId", "Replay ID", "string", "xsd:string", length=1000, nillable=True),
@@ -86,7 +87,7 @@ def full(definition: EventDefinition, version: str) -> dict[str, Any]:
         "searchLayoutable": False,
         "supportedScopes": [],
     }
-    return summary(definition, version) | extra
+    return summary(definition, version, user) | extra
 
 
 def _custom(field: EventField) -> dict[str, Any]:

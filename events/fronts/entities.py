@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
+from events.access import Access, Permission
 from events.changes.entities import ChangeEntity
 from events.changes.schemas import STANDARD_CHANNEL
 from events.channels import Channels
@@ -35,16 +35,21 @@ class EntitiesFront:
         ]
 
     async def list_or_define(self, request: Request) -> Response:
-        session_of(request, self._access)
+        user = session_of(request, self._access).user
         if request.method == "POST":
+            user.require(Permission.CUSTOMIZE)
             return await self._define(await json_object(request))
-        return json_response([await self._shown(entity) for entity in await self._entities.all()])
+        return json_response(
+            [await self._shown(entity) for entity in await self._entities.all() if user.may_see(entity.event)]
+        )
 
     async def one(self, request: Request) -> Response:
-        session_of(request, self._access)
+        user = session_of(request, self._access).user
         entity = await self._entities.find(request.path_params["entity"])
         if request.method == "GET":
+            user.require_read(entity.event)
             return json_response(await self._shown(entity))
+        user.require(Permission.CUSTOMIZE)
         members = [member for member in await self._channels.members() if member.event == entity.event]
         if custom := next((member for member in members if member.channel != STANDARD_CHANNEL), None):
             raise InvalidMetadata(

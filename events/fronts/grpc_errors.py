@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import grpc
 from grpc import aio
 
+from events.access.errors import AccessError
 from events.errors import (
     BusUnavailable,
     EventsError,
@@ -24,6 +25,7 @@ from events.errors import (
     UnknownManagedSubscription,
     UnknownSchema,
 )
+from events.limits.errors import DeliveryLimitExceeded, TooManyClients
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
@@ -37,6 +39,9 @@ _PREFIX: Final = "sfdc.platform.eventbus.grpc"
 
 _STATUS: Final[tuple[tuple[type[TidegateError], grpc.StatusCode, str], ...]] = (
     (InvalidSession, grpc.StatusCode.UNAUTHENTICATED, "service.auth.error"),
+    (AccessError, grpc.StatusCode.PERMISSION_DENIED, "topic.permission.denied"),
+    (DeliveryLimitExceeded, grpc.StatusCode.RESOURCE_EXHAUSTED, "subscription.limit.exceeded"),
+    (TooManyClients, grpc.StatusCode.RESOURCE_EXHAUSTED, "concurrent.client.limit.exceeded"),
     (InvalidReplayId, grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.replayid.validation.failed"),
     (UnknownEvent, grpc.StatusCode.NOT_FOUND, "topic.not.found"),
     (UnknownSchema, grpc.StatusCode.NOT_FOUND, "schema.not.found"),

@@ -12,6 +12,7 @@ from events.bus import EventBus, Subscription
 from events.errors import BusUnavailable, SubscriptionEnded, UnknownManagedSubscription
 from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
 from events.fronts.grpc_errors import CallRefused
+from events.limits.allowance import Allowance
 from events.managed import ManagedSubscription, ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.proto import pubsub_api_pb2 as pb
@@ -22,7 +23,7 @@ __all__ = ["ManagedStream"]
 
 
 class ManagedStream:
-    """One running call. ``enter`` raises when the call's session has ended."""
+    """One running call. ``enter`` raises when the call is to end, and says in how many seconds its session does."""
 
     def __init__(
         self,
@@ -32,11 +33,12 @@ class ManagedStream:
         topic: str,
         bus: EventBus,
         metrics: EventMetrics,
-        enter: Callable[[], None],
+        enter: Callable[[], float],
+        allowance: Allowance,
     ) -> None:
         self._shared = shared
         self._subscriptions, self._subscription, self._topic = subscriptions, subscription, topic
-        self._bus, self._metrics, self._enter = bus, metrics, enter
+        self._bus, self._metrics, self._enter, self._allowance = bus, metrics, enter, allowance
         self._id = str(uuid.uuid4())
         self._delivered = -1
         self._checking: asyncio.Task[None] | None = None
@@ -67,7 +69,9 @@ class ManagedStream:
         with self._subscriptions.listening(self._subscription.name, lambda: self._changed(flow)):
             reading = asyncio.create_task(everything())
             try:
-                portions = deliver(subscription, flow, keepalive_s=keepalive_s, check=self._enter)
+                portions = deliver(
+                    subscription, flow, keepalive_s=keepalive_s, check=self._enter, allowance=self._allowance
+                )
                 async with contextlib.aclosing(portions):
                     async for portion in portions:
                         self._delivered = max(self._delivered, portion.latest)

@@ -1,4 +1,4 @@
-"""OAuth 2: tokens by password and by client credentials, who a token is, and its end."""
+"""OAuth 2 over HTTP: tokens, what they are, whose they are, and their end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import time
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
@@ -13,24 +14,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from events.access import Access, Session
-from events.errors import InvalidClient, InvalidSession, LoginError, UnsupportedGrant
+from events.access.errors import GrantError, InvalidClient, InvalidTokenRequest
+from events.access.grants import Granted, Grants
+from events.errors import InvalidSession
 from events.fronts.requests import base_url, session_of
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_response
 
-__all__ = ["OAuthFront", "oauth_error"]
+__all__ = ["OAuthFront", "form_of", "oauth_error"]
 
-MAX_FORM_BYTES = 64 * 1024
-
-
-class InvalidTokenRequest(LoginError):
-    code = "INVALID_REQUEST"
-    oauth_code = "invalid_request"
+MAX_FORM_BYTES: Final = 64 * 1024
 
 
 def oauth_error(error: TidegateError) -> Response:
-    """An error in the words of RFC 6749."""
-    code = error.oauth_code if isinstance(error, LoginError) else "invalid_request"
+    """An error in the words of RFC 6749, always with status 400 as Salesforce answers."""
+    code = error.oauth_code if isinstance(error, GrantError) else "invalid_request"
     status = error.http_status if not isinstance(error, InvalidSession) else 400
     return json_response({"error": code, "error_description": error.message}, status, Cache_Control="no-store")
 
@@ -38,46 +36,45 @@ def oauth_error(error: TidegateError) -> Response:
 class OAuthFront:
     """``/services/oauth2`` and the identity URL."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, access: Access, grants: Grants) -> None:
+        self._access, self._grants = access, grants
 
     def routes(self) -> list[Route]:
         return [
             Route("/services/oauth2/token", self.token, methods=["POST"]),
+            Route("/services/oauth2/introspect", self.introspect, methods=["POST"]),
             Route("/services/oauth2/userinfo", self.userinfo, methods=["GET", "POST"]),
             Route("/services/oauth2/revoke", self.revoke, methods=["GET", "POST"]),
             Route("/id/{org}/{user}", self.identity, methods=["GET"]),
         ]
 
     async def token(self, request: Request) -> Response:
-        try:
-            session = self._grant(request, await _form(request))
-        except LoginError as error:
-            return oauth_error(error)
-        base = base_url(request)
-        issued_at = str(time.time_ns() // 1_000_000)
-        identity = f"{base}/id/{self._access.org_id}/{session.user_id}"
-        signature = hmac.digest(session.id.encode(), (identity + issued_at).encode(), "sha256")
-        return json_response(
-            {
-                "access_token": session.id,
-                "instance_url": base,
-                "id": identity,
-                "token_type": "Bearer",
-                "issued_at": issued_at,
-                "signature": base64.b64encode(signature).decode(),
-            },
-            Cache_Control="no-store",
-        )
+        granted = await self._grants.grant(await _client_form(request))
+        return json_response(self._answer(base_url(request), granted), Cache_Control="no-store")
 
-    def _grant(self, request: Request, form: dict[str, str]) -> Session:
-        grant = form.get("grant_type", "")
-        if grant == "password":
-            return self._access.login(form.get("username", ""), form.get("password", ""))
-        if grant == "client_credentials":
-            client_id, client_secret = _basic(request) or (form.get("client_id", ""), form.get("client_secret", ""))
-            return self._access.login_client(client_id, client_secret)
-        raise UnsupportedGrant(f"grant type {grant[:60]!r} not supported; use password or client_credentials")
+    def _answer(self, base: str, granted: Granted) -> dict[str, str]:
+        """Salesforce's members. The signature is there where the client has sent the secret that it is made with."""
+        issued_at = str(time.time_ns() // 1_000_000)
+        identity = f"{base}/id/{self._access.org_id}/{granted.session.user_id}"
+        said = {"access_token": granted.session.id}
+        if granted.refresh_token:
+            said["refresh_token"] = granted.refresh_token
+        if granted.secret:
+            made = hmac.digest(granted.secret.encode(errors="replace"), (identity + issued_at).encode(), "sha256")
+            said["signature"] = base64.b64encode(made).decode()
+        return said | {
+            "scope": " ".join(granted.app.scopes),
+            "instance_url": base,
+            "id": identity,
+            "token_type": "Bearer",
+            "issued_at": issued_at,
+        }
+
+    async def introspect(self, request: Request) -> Response:
+        said = await self._grants.introspect(await _client_form(request))
+        if said["active"]:
+            said["sub"] = f"{base_url(request)}/id/{self._access.org_id}/{said['sub']}"
+        return json_response(said, Cache_Control="no-store")
 
     async def userinfo(self, request: Request) -> Response:
         session = session_of(request, self._access)
@@ -88,26 +85,44 @@ class OAuthFront:
         if request.path_params["user"][:15] != session.user_id[:15]:
             raise InvalidSession
         about = self._about(request, session)
-        rest = f"{base_url(request)}/services/data/v{{version}}/"
         return json_response(
-            about | {"id": about["sub"], "asserted_user": True, "username": session.user_name, "urls": {"rest": rest}}
+            about | {"id": about["sub"], "asserted_user": True, "username": session.user_name, "status": _NO_STATUS}
         )
 
-    def _about(self, request: Request, session: Session) -> dict[str, object]:
+    def _about(self, request: Request, session: Session) -> dict[str, Any]:
+        base, org, name = base_url(request), self._access.org_id, session.user_name
+        data = f"{base}/services/data/v{{version}}"
+        soap = f"{base}/services/Soap"
         return {
-            "sub": f"{base_url(request)}/id/{self._access.org_id}/{session.user_id}",
+            "sub": f"{base}/id/{org}/{session.user_id}",
             "user_id": session.user_id,
-            "organization_id": self._access.org_id,
-            "preferred_username": session.user_name,
-            "nickname": session.user_name,
-            "name": session.user_name,
-            "email": session.user_name,
+            "organization_id": org,
+            "preferred_username": name,
+            "nickname": name,
+            "name": name,
+            "email": name,
+            "email_verified": True,
+            "given_name": None,
+            "family_name": name,
+            "zoneinfo": "GMT",
             "active": True,
             "user_type": "STANDARD",
+            "language": "en_US",
+            "locale": "en_US",
+            "utcOffset": 0,
+            "urls": {
+                "enterprise": f"{soap}/c/{{version}}/{org[:15]}",
+                "partner": f"{soap}/u/{{version}}/{org[:15]}",
+                "rest": f"{data}/",
+                "sobjects": f"{data}/sobjects/",
+                "query": f"{data}/query/",
+                "tooling_rest": f"{data}/tooling/",
+                "custom_domain": base,
+            },
         }
 
     async def revoke(self, request: Request) -> Response:
-        token = request.query_params.get("token") or (await _form(request)).get("token", "")
+        token = request.query_params.get("token") or (await form_of(request)).get("token", "")
         try:
             self._access.revoke(token)
         except InvalidSession:
@@ -115,7 +130,10 @@ class OAuthFront:
         return Response(status_code=200)
 
 
-async def _form(request: Request) -> dict[str, str]:
+_NO_STATUS: Final = {"created_date": None, "body": None}
+
+
+async def form_of(request: Request) -> dict[str, str]:
     """The form in the body, last value per name; raises InvalidTokenRequest."""
     body = await request.body()
     try:
@@ -127,13 +145,14 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-def _basic(request: Request) -> tuple[str, str] | None:
-    """Client id and secret of HTTP Basic authentication, if the request has it."""
+async def _client_form(request: Request) -> dict[str, str]:
+    """The form with client id and secret in it, wherever the request had them. Raises InvalidClient for a broken header."""
+    form = await form_of(request)
     scheme, _, coded = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
-        return None
+        return form
     try:
         name, _, secret = base64.b64decode(coded, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except (binascii.Error, UnicodeDecodeError, ValueError) as error:
         raise InvalidClient from error
-    return name, secret
+    return form | {"client_id": name, "client_secret": secret}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final
 
 import grpc
 
-from events.access import Access
+from events.access import Access, Session
+from events.access.errors import CannotRead
 from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.catalog import Catalog
 from events.channels import Channels
@@ -23,6 +24,7 @@ from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deli
 from events.fronts.grpc_errors import CallRefused, Context, stream, unary
 from events.fronts.managed import ManagedStream
 from events.fronts.requests import instant_ms
+from events.limits.limits import Limits
 from events.managed import ManagedSubscriptions
 from events.metrics import EventMetrics
 from events.proto import pubsub_api_pb2 as pb
@@ -51,6 +53,7 @@ class PubSubFront:
         publisher: Publisher,
         access: Access,
         metrics: EventMetrics,
+        limits: Limits,
         *,
         channels: Channels,
         managed: ManagedSubscriptions,
@@ -58,7 +61,8 @@ class PubSubFront:
         stale: Stale = Stale.ERROR,
     ) -> None:
         self._catalog, self._bus, self._publisher, self._access = catalog, bus, publisher, access
-        self._channels = channels
+        self._channels, self._limits = channels, limits
+        self._streams = 0
         self._shared = SharedSubscriptions(managed, bus)
         self._metrics, self._managed, self._keepalive_s, self._stale = metrics, managed, keepalive_s, stale
 
@@ -89,28 +93,33 @@ class PubSubFront:
         return grpc.method_handlers_generic_handler("eventbus.v1.PubSub", table)
 
     async def get_topic(self, request: pb.TopicRequest, context: Context) -> pb.TopicInfo:
-        self._enter(context)
+        user = self._enter(context).user
         found = await self._channels.subscribable(request.topic_name)
+        if not user.may_see(found.topic):
+            raise CannotRead(found.topic)
+        is_event = found.kind == "event" and found.schema is not None
         return pb.TopicInfo(
             topic_name=found.path,
             tenant_guid=self._access.org_id,
-            can_publish=found.kind == "event" and found.schema is not None,
-            can_subscribe=True,
+            can_publish=is_event and user.may_create(found.topic),
+            can_subscribe=user.may_read(found.topic),
             schema_id="" if found.schema is None else str(found.schema.id),
             rpc_id=str(uuid.uuid4()),
         )
 
     async def get_schema(self, request: pb.SchemaRequest, context: Context) -> pb.SchemaInfo:
-        self._enter(context)
+        user = self._enter(context).user
         said = request.schema_id
         if not (said.isascii() and said.isdigit() and len(said) < 11):
             raise UnknownSchema(said[:50])
         schema = await self._catalog.any_schema(int(said))
+        if not user.may_see(schema.name):
+            raise UnknownSchema(said)
         return pb.SchemaInfo(schema_json=schema.text, schema_id=str(schema.id), rpc_id=str(uuid.uuid4()))
 
     async def publish(self, request: pb.PublishRequest, context: Context) -> pb.PublishResponse:
-        self._enter(context)
-        return await self._publish(_event_name(request.topic_name), request)
+        session = self._enter(context)
+        return await self._publish(session, _event_name(request.topic_name), request)
 
     async def publish_stream(
         self, requests: AsyncIterator[pb.PublishRequest], context: Context
@@ -119,15 +128,15 @@ class PubSubFront:
         name = ""
         with self._counted():
             async for request in requests:
-                self._enter(context)
+                session = self._enter(context)
                 name = _event_name(_same_topic(f"/event/{name}" if name else "", request.topic_name))
-                yield await self._publish(name, request)
+                yield await self._publish(session, name, request)
 
-    async def _publish(self, name: str, request: pb.PublishRequest) -> pb.PublishResponse:
+    async def _publish(self, session: Session, name: str, request: pb.PublishRequest) -> pb.PublishResponse:
         if not request.events:
             raise CallRefused("publish.events.empty", "The publish request has no events; send at least one")
         events = [AvroEvent(event.id, event.schema_id, event.payload) for event in request.events]
-        answers = await self._publisher.publish_avro(name, events)
+        answers = await self._publisher.publish_avro(name, events, user=session.user)
         results = [_publish_result(event, answer) for event, answer in zip(events, answers, strict=True)]
         return pb.PublishResponse(results=results, schema_id=events[-1].schema_id, rpc_id=str(uuid.uuid4()))
 
@@ -140,12 +149,14 @@ class PubSubFront:
         if first is None:
             return
         found = await self._channels.subscribable(first.topic_name)
+        check = self._reader(context, found.topic)
+        check()
         name, start = found.topic, _start(first, _metadata(context), found.stale_replay or self._stale)
         flow = Flow(requested(first.num_requested))
         subscription = await self._bus.subscribe(name, start, flow.wake)
 
         async def take(request: pb.FetchRequest) -> None:
-            self._enter(context)
+            check()
             _same_topic(found.path, request.topic_name)
             flow.ask(requested(request.num_requested))
 
@@ -153,8 +164,13 @@ class PubSubFront:
         rpc_id = str(uuid.uuid4())
         try:
             with self._counted():
-                check = lambda: self._enter(context)  # noqa: E731 - a name for what mypy wants typed
-                portions = deliver(subscription, flow, keepalive_s=self._keepalive_s, check=check)
+                portions = deliver(
+                    subscription,
+                    flow,
+                    keepalive_s=self._keepalive_s,
+                    check=check,
+                    allowance=self._limits.delivered,
+                )
                 async with contextlib.aclosing(portions):
                     async for portion in portions:
                         self._metrics.delivered.labels(name, "pubsub").inc(len(portion.events))
@@ -179,8 +195,10 @@ class PubSubFront:
             return
         held = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
         topic = (await self._channels.subscribable(held.topic_name)).topic
+        check = self._reader(context, topic)
+        check()
         call = ManagedStream(
-            self._managed, self._shared, held, topic, self._bus, self._metrics, lambda: self._enter(context)
+            self._managed, self._shared, held, topic, self._bus, self._metrics, check, self._limits.delivered
         )
         with self._counted():
             responses = call.run(first, requests, self._keepalive_s)
@@ -188,18 +206,35 @@ class PubSubFront:
                 async for response in responses:
                     yield response
 
-    def _enter(self, context: Context) -> None:
-        """Raise InvalidSession unless the call's metadata hold a session of this organization."""
+    def _enter(self, context: Context) -> Session:
+        """The session of the call's metadata; raises InvalidSession, also for one of another organization."""
         given = _metadata(context)
-        self._access.session(given.get("accesstoken", ""))
+        session = self._access.session(given.get("accesstoken", ""))
         tenant = given.get("tenantid", "")
         if tenant and tenant[:15] != self._access.org_id[:15]:
             raise InvalidSession
+        return session
+
+    def _reader(self, context: Context, topic: str) -> Callable[[], float]:
+        """Raises when the call's session has ended or may not read the topic any more, else says how many seconds it has."""
+
+        def check() -> float:
+            session = self._enter(context)
+            session.user.require_read(topic)
+            return (session.expires_ms - self._access.clock_ms()) / 1000
+
+        return check
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
-        with self._metrics.streams.track_inprogress():
-            yield
+        """A stream among those there may be at once; raises TooManyClients."""
+        self._limits.check_streams(self._streams)
+        self._streams += 1
+        try:
+            with self._metrics.streams.track_inprogress():
+                yield
+        finally:
+            self._streams -= 1
 
 
 def _metadata(context: Context) -> dict[str, str]:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
+from events.access import Access, Permission, Session
 from events.catalog import Catalog
 from events.changes.entities import ChangeEntities
 from events.changes.schemas import ChangeEventSchema, is_change_event
@@ -33,6 +33,7 @@ from events.fronts.requests import (
     json_object,
     session_of,
 )
+from events.payloads import EventSchema
 from events.publishing import JsonEvent, Publisher, Together
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_response
@@ -44,18 +45,18 @@ TOGETHER: Final = "events.together"
 
 
 class RestFront:
-    """The routes below ``/services/data``. ``usage`` gives the limits that are shown."""
+    """The routes below ``/services/data``. ``limits`` gives those that are shown, by name."""
 
     def __init__(
         self,
         catalog: Catalog,
         publisher: Publisher,
         access: Access,
-        usage: Callable[[], Mapping[str, tuple[int, int]]],
+        limits: Callable[[], Mapping[str, Mapping[str, int]]],
         entities: ChangeEntities,
     ) -> None:
         self._entities = entities
-        self._catalog, self._publisher, self._access, self._usage = catalog, publisher, access, usage
+        self._catalog, self._publisher, self._access, self._limits = catalog, publisher, access, limits
 
     def routes(self) -> list[Route]:
         base = "/services/data/v{version}"
@@ -90,47 +91,52 @@ class RestFront:
         )
 
     async def resources(self, request: Request) -> Response:
-        base = f"/services/data/v{self._enter(request)}"
+        session, version = self._enter(request)
+        base = f"/services/data/v{version}"
         return json_response(
             {
                 "sobjects": f"{base}/sobjects",
                 "composite": f"{base}/composite",
                 "limits": f"{base}/limits",
                 "eventSchema": f"{base}/event/eventSchema",
-                "identity": f"{base_url(request)}/id/{self._access.org_id}/{self._access.user_id}",
+                "identity": f"{base_url(request)}/id/{self._access.org_id}/{session.user_id}",
             }
         )
 
     async def limits(self, request: Request) -> Response:
-        self._enter(request)
-        return json_response({name: {"Max": most, "Remaining": left} for name, (most, left) in self._usage().items()})
+        session, _ = self._enter(request)
+        session.user.require(Permission.VIEW_SETUP)
+        return json_response(self._limits())
 
     async def describe_global(self, request: Request) -> Response:
-        version = self._enter(request)
-        summaries = [describe.summary(schema.definition, version) for schema in await self._catalog.all()]
+        session, version = self._enter(request)
+        summaries = [
+            describe.summary(schema.definition, version, session.user)
+            for schema in await self._catalog.all()
+            if session.user.may_see(schema.definition.name)
+        ]
         return json_response({"encoding": "UTF-8", "maxBatchSize": MAX_RECORDS, "sobjects": summaries})
 
     async def basic_information(self, request: Request) -> Response:
-        version = self._enter(request)
-        definition = (await self._catalog.find(request.path_params["event"])).definition
-        return json_response({"objectDescribe": describe.summary(definition, version), "recentItems": []})
+        session, version = self._enter(request)
+        definition = (await self._event(session, request.path_params["event"])).definition
+        return json_response({"objectDescribe": describe.summary(definition, version, session.user), "recentItems": []})
 
     async def describe_event(self, request: Request) -> Response:
-        version = self._enter(request)
-        definition = (await self._catalog.find(request.path_params["event"])).definition
-        return json_response(describe.full(definition, version))
+        session, version = self._enter(request)
+        definition = (await self._event(session, request.path_params["event"])).definition
+        return json_response(describe.full(definition, version, session.user))
 
     async def publish(self, request: Request) -> Response:
         """Publish one event; answered when the log has it, or with the block that the request is part of."""
-        self._enter(request)
+        session, _ = self._enter(request)
         name = request.path_params["event"]
-        await self._catalog.find(name)
-        user_id = self._access.user_id
-        event = JsonEvent(name, await json_object(request), id_of(idempotency_key(request, user_id)))
+        await self._event(session, name)
+        event = JsonEvent(name, await json_object(request), id_of(idempotency_key(request, session.user_id)))
         together: Together | None = request.scope.get(TOGETHER)
         if together is not None:
             return json_response(save_result(await together.publish(event)), 201)
-        (answer,) = await self._publisher.publish_json([event], user_id=user_id)
+        (answer,) = await self._publisher.publish_json([event], user=session.user)
         if isinstance(answer, TidegateError):
             raise answer
         assert answer is not None
@@ -138,29 +144,33 @@ class RestFront:
 
     async def publish_collection(self, request: Request) -> Response:
         """Publish up to 200 events of any types; each has its own result, in order."""
-        self._enter(request)
+        session, _ = self._enter(request)
         body = await json_object(request)
-        user_id = self._access.user_id
-        events, all_or_none = events_of(body, idempotency_key(request, user_id)), flag_of(body, "allOrNone")
+        events = events_of(body, idempotency_key(request, session.user_id))
+        all_or_none = flag_of(body, "allOrNone")
         together: Together | None = request.scope.get(TOGETHER)
         if together is not None:
             answers = await together.publish_all(events)
         else:
-            answers = await self._publisher.publish_json(events, user_id=user_id, all_or_none=all_or_none)
+            answers = await self._publisher.publish_json(events, user=session.user, all_or_none=all_or_none)
         return json_response([collection_result(event, answer) for event, answer in zip(events, answers, strict=True)])
 
     async def schema_by_name(self, request: Request) -> Response:
-        self._enter(request)
+        session, _ = self._enter(request)
         name = request.path_params["event"]
         found = await (self._change_event(name) if is_change_event(name) else self._catalog.find(name))
+        if not session.user.may_see(found.name):
+            raise UnknownEvent(name)
         return _schema_response(request, found.text, found.id)
 
     async def schema_by_id(self, request: Request) -> Response:
-        self._enter(request)
+        session, _ = self._enter(request)
         text = request.path_params["schema"]
         if not (text.isascii() and text.isdigit() and len(text) < 11):
             raise UnknownSchema(text[:50])
         found = await self._catalog.any_schema(int(text))
+        if not session.user.may_see(found.name):
+            raise UnknownSchema(text)
         return _schema_response(request, found.text, found.id)
 
     async def _change_event(self, name: str) -> ChangeEventSchema:
@@ -169,10 +179,16 @@ class RestFront:
             raise UnknownEvent(name)
         return found
 
-    def _enter(self, request: Request) -> str:
-        """The API version of an authenticated request."""
-        session_of(request, self._access)
-        return check_version(request.path_params["version"])
+    async def _event(self, session: Session, name: str) -> EventSchema:
+        """An event that the user may know of; raises UnknownEvent."""
+        found = await self._catalog.find(name)
+        if not session.user.may_see(found.name):
+            raise UnknownEvent(name)
+        return found
+
+    def _enter(self, request: Request) -> tuple[Session, str]:
+        """The session and the API version of a request."""
+        return session_of(request, self._access), check_version(request.path_params["version"])
 
 
 def _by_method(handlers: Mapping[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:

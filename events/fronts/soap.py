@@ -1,4 +1,4 @@
-"""SOAP login and create, as Salesforce's partner (``u``) and enterprise (``c``) APIs have them. Bodies are read without their dangers."""
+"""SOAP login, create, getUserInfo and logout, as Salesforce's partner (``u``) and enterprise (``c``) APIs have them. Bodies are read without their dangers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fault(error: TidegateError, api: str = "u") -> Response:
 
 
 class SoapFront:
-    """``/services/Soap/u/NN.0`` and ``/services/Soap/c/NN.0``: the operations ``login`` and ``create``."""
+    """``/services/Soap/u/NN.0`` and ``/services/Soap/c/NN.0``: the operations ``login``, ``create``, ``getUserInfo`` and ``logout``."""
 
     def __init__(self, access: Access, publisher: Publisher) -> None:
         self._access, self._publisher = access, publisher
@@ -78,22 +78,31 @@ class SoapFront:
             operation = _operation(root)
             name = xml.local_name(operation)
             if name == "login":
-                session = self._access.login(xml.text_of(operation, "username"), _exact(operation, "password"))
-                answer = self._result(request, api, version, session)
-            elif name == "create":
-                answer = await self._create(_headers(root), operation)
+                session = await self._access.login(xml.text_of(operation, "username"), _exact(operation, "password"))
+                answer = self._login_result(request, api, version, session)
+            elif name in ("create", "getUserInfo", "logout"):
+                session = self._session(root)
+                if name == "create":
+                    answer = await self._create(session, _headers(root), operation)
+                elif name == "getUserInfo":
+                    answer = f"<getUserInfoResponse><result>{self._user_info(session)}</result></getUserInfoResponse>"
+                else:
+                    self._access.revoke(session.id)
+                    answer = "<logoutResponse/>"
             else:
                 raise UnknownOperation(
-                    f"No operation available for request {name[:50]}: this service offers login and create"
+                    f"No operation available for request {name[:50]}: this service offers login, create, getUserInfo and logout"
                 )
         except EventsError as error:
             return fault(error, api)
         return _envelope(f'xmlns="urn:{_APIS[api]}.soap.sforce.com"', answer, 200)
 
-    async def _create(self, headers: dict[str, Element], operation: Element) -> str:
+    def _session(self, root: Element) -> Session:
+        header = _headers(root).get("SessionHeader")
+        return self._access.session(xml.text_of(header, "sessionId") if header is not None else "")
+
+    async def _create(self, session: Session, headers: dict[str, Element], operation: Element) -> str:
         """Publish up to 200 events of any types; all or none of them where the AllOrNoneHeader says so."""
-        session_header = headers.get("SessionHeader")
-        session = self._access.session(xml.text_of(session_header, "sessionId") if session_header is not None else "")
         all_or_none_header = headers.get("AllOrNoneHeader")
         all_or_none = all_or_none_header is not None and xml.text_of(all_or_none_header, "allOrNone").lower() in (
             "true",
@@ -105,24 +114,27 @@ class SoapFront:
                 f"record limit reached. cannot submit more than {MAX_RECORDS} records into this call, "
                 f"and {len(events)} came"
             )
-        answers = await self._publisher.publish_json(
-            events, user_id=session.user_id, all_or_none=all_or_none, face="soap"
-        )
+        answers = await self._publisher.publish_json(events, user=session.user, all_or_none=all_or_none, face="soap")
         results = [_save_result(event, answer) for event, answer in zip(events, answers, strict=True)]
         return f"<createResponse>{''.join(results)}</createResponse>"
 
-    def _result(self, request: Request, api: str, version: str, session: Session) -> str:
+    def _login_result(self, request: Request, api: str, version: str, session: Session) -> str:
         """The elements in Salesforce's order: some clients count on it."""
         base, org = base_url(request), self._access.org_id
-        user = escape(session.user_name)
-        seconds = self._access.session_timeout_ms // 1000
         return (
             "<loginResponse><result>"
             f"<metadataServerUrl>{escape(base)}/services/Soap/m/{version}/{org[:15]}</metadataServerUrl>"
             "<passwordExpired>false</passwordExpired><sandbox>false</sandbox>"
             f"<serverUrl>{escape(base)}/services/Soap/{api}/{version}/{org[:15]}</serverUrl>"
             f"<sessionId>{session.id}</sessionId><userId>{session.user_id}</userId>"
-            "<userInfo><accessibilityMode>false</accessibilityMode><chatterExternal>false</chatterExternal>"
+            f"<userInfo>{self._user_info(session)}</userInfo></result></loginResponse>"
+        )
+
+    def _user_info(self, session: Session) -> str:
+        org, user = self._access.org_id, escape(session.user_name)
+        seconds = self._access.session_timeout_ms // 1000
+        return (
+            "<accessibilityMode>false</accessibilityMode><chatterExternal>false</chatterExternal>"
             "<currencySymbol>$</currencySymbol><orgAttachmentFileSizeLimit>5242880</orgAttachmentFileSizeLimit>"
             "<orgDefaultCurrencyIsoCode>USD</orgDefaultCurrencyIsoCode>"
             "<orgDefaultCurrencyLocale>en_US</orgDefaultCurrencyLocale>"
@@ -134,7 +146,7 @@ class SoapFront:
             f'<userDefaultCurrencyIsoCode xsi:nil="true"/><userEmail>{user}</userEmail>'
             f"<userFullName>{user}</userFullName><userId>{session.user_id}</userId><userLanguage>en_US</userLanguage>"
             f"<userLocale>en_US</userLocale><userName>{user}</userName><userTimeZone>GMT</userTimeZone>"
-            "<userType>Standard</userType><userUiSkin>Theme3</userUiSkin></userInfo></result></loginResponse>"
+            "<userType>Standard</userType><userUiSkin>Theme3</userUiSkin>"
         )
 
 

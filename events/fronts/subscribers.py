@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
+from events.access import Access, Permission
 from events.errors import BadRequest
 from events.fronts.requests import check_version, json_object, session_of
 from events.fronts.soql import parse_select
@@ -41,7 +41,7 @@ class SubscribersFront:
 
     async def query(self, request: Request) -> Response:
         version = check_version(request.path_params["version"])
-        session_of(request, self._access)
+        session_of(request, self._access).user.require(Permission.VIEW_SETUP)
         asked = parse_select(request.query_params.get("q", ""))
         if asked.type.lower() != _TYPE.lower():
             raise InvalidQueryType(
@@ -59,13 +59,13 @@ class SubscribersFront:
         return json_response({"totalSize": len(records), "done": True, "records": records})
 
     async def list(self, request: Request) -> Response:
-        session_of(request, self._access)
+        session_of(request, self._access).user.require(Permission.VIEW_SETUP)
         problems = await self._monitor.problems()
         return json_response({"subscribers": await self._monitor.subscribers(), "problems": problems})
 
     async def change(self, request: Request) -> Response:
         """Resume or suspend (PATCH), or forget one that is no more (DELETE)."""
-        session_of(request, self._access)
+        session_of(request, self._access).user.require(Permission.CUSTOMIZE)
         name = request.path_params["trigger"]
         if request.method == "DELETE":
             await self._monitor.forget(name)

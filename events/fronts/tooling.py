@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access
+from events.access import Access, Permission, Session
 from events.channels import Channels
 from events.errors import InvalidMetadata, MalformedBody, MalformedQuery, ResourceNotFound
 from events.fronts.requests import check_version, json_object, session_of
@@ -88,7 +88,7 @@ class ToolingFront:
         return json_response(answer | {"entityTypeName": name, "records": shown})
 
     async def create(self, request: Request) -> Response:
-        self._enter(request)
+        self._enter(request).user.require(Permission.CUSTOMIZE)
         _, records = self._of_type(request.path_params["type"])
         body = await json_object(request)
         full_name = body.get("FullName", body.get("DeveloperName"))
@@ -98,7 +98,9 @@ class ToolingFront:
         return json_response({"id": made, "success": True, "errors": [], "warnings": [], "infos": []}, 201)
 
     async def record(self, request: Request) -> Response:
-        self._enter(request)
+        user = self._enter(request).user
+        if request.method != "GET":
+            user.require(Permission.CUSTOMIZE)
         name, records = self._of_type(request.path_params["type"])
         wanted = request.path_params["id"]
         held = next((one for one in await records.all() if wanted in (one["Id"], one["Id"][:15])), None)
@@ -112,9 +114,10 @@ class ToolingFront:
             return Response(status_code=204)
         return json_response({"attributes": {"type": name, "url": request.url.path}} | dict(held))
 
-    def _enter(self, request: Request) -> None:
-        session_of(request, self._access)
+    def _enter(self, request: Request) -> Session:
+        session = session_of(request, self._access)
         check_version(request.path_params["version"])
+        return session
 
     def _of_type(self, name: str) -> tuple[str, ToolingRecords]:
         found = self._types.get(name.lower())

@@ -46,7 +46,7 @@ def _node() -> tuple[str, Path]:
 
 def publish(service: EventsThread, *numbers: str) -> None:
     records = [JsonEvent("Order_Shipped__e", {"Order_Number__c": number}) for number in numbers]
-    answers = service.run(service.server._publisher.publish_json(records, user_id=service.server.access.user_id))
+    answers = service.run(service.server._publisher.publish_json(records, user=service.user))
     assert len(answers) == len(numbers)
 
 

@@ -5,19 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from events.access import User
 from events.bus import EventBus, Outgoing
 from events.catalog import Catalog
 from events.definitions import to_avro_text
 from events.errors import BusUnavailable
+from events.limits.limits import Limits
 from events.metrics import EventMetrics
 from events.payloads import EventSchema
 from events.published_ids import KEPT_MS, PublishedIds
 from events.publishing import AvroEvent, JsonEvent, Published, Publisher
-from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas
+from tests.support.events import MemoryLog, MemorySchemas, ORDER_SHIPPED, events_config
 
 pytestmark = pytest.mark.anyio
 TOPIC = ORDER_SHIPPED.name
 BODY = {"Order_Number__c": "1"}
+USER = User("publisher@tidegate.local", None, create=("*",))
 
 
 class Service:
@@ -29,6 +32,7 @@ class Service:
         self.log.topics[TOPIC] = []
         self.schemas.register(ORDER_SHIPPED.subject, to_avro_text(ORDER_SHIPPED))
         self.ids: PublishedIds | None = None
+        self.limits = Limits(events_config(data), lambda: self.now)
         self.start()
 
     def start(self) -> None:
@@ -37,12 +41,12 @@ class Service:
         self.ids = PublishedIds(self.data / "ids.sqlite", self.log, lambda: self.now)
         self.bus = EventBus(self.log, clock_ms=lambda: self.now)
         catalog = Catalog(self.schemas, self.log)
-        self.publisher = Publisher(catalog, self.bus, EventMetrics(), lambda: self.now, self.ids)
+        self.publisher = Publisher(catalog, self.bus, EventMetrics(), lambda: self.now, self.ids, self.limits)
 
     async def publish(self, *ids: str) -> list[object]:
         schema = EventSchema(1, to_avro_text(ORDER_SHIPPED))
         payload = schema.encode_json(BODY, created_ms=self.now, created_by="005")
-        return list(await self.publisher.publish_avro(TOPIC, [AvroEvent(id_, "1", payload) for id_ in ids]))
+        return list(await self.publisher.publish_avro(TOPIC, [AvroEvent(id_, "1", payload) for id_ in ids], user=USER))
 
     @property
     def stored(self) -> list[str]:
@@ -122,11 +126,11 @@ async def test_a_topic_that_was_made_anew_knows_no_ids(service: Service) -> None
 async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
     event = JsonEvent(TOPIC, BODY, "t")
     for _ in range(2):
-        answers = await service.publisher.publish_json([event, event], user_id="005", all_or_none=True)
+        answers = await service.publisher.publish_json([event, event], user=USER, all_or_none=True)
         assert answers == [Published("t", 0)] * 2
     assert await service.publish("t") == [Published("t", 0)]
     with pytest.raises(RuntimeError):
-        async with service.publisher.together(user_id="005") as together:
+        async with service.publisher.together(user=USER) as together:
             await together.publish(JsonEvent(TOPIC, BODY, "undone"))
             raise RuntimeError
     assert await service.publish("undone") == [Published("undone", 1)]

@@ -118,8 +118,8 @@ def test_no_acknowledged_event_is_lost_and_none_is_out_of_order(tmp_path: Path, 
         server.start()
         form = {
             "grant_type": "password",
-            "client_id": "x",
-            "client_secret": "y",
+            "client_id": "tidegate",
+            "client_secret": PASSWORD,
             "username": USER,
             "password": PASSWORD,
         }

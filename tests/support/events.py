@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from events.access import User
 from events.config import EventsConfig
 from events.definitions import EventDefinition, EventField, FieldType
 from events.errors import BusUnavailable
@@ -249,5 +250,12 @@ class EventsThread:
     def secure_url(self) -> str:
         return self.addresses["events-tls"]
 
+    @property
+    def user(self) -> User:
+        """Who ``token`` is of."""
+        found = self.server.access.accounts.named(USER)
+        assert found is not None
+        return found
+
     def token(self) -> str:
-        return self.server.access.login(USER, PASSWORD).id
+        return self.run(self.server.access.login(USER, PASSWORD)).id

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tidegate.cli.events_client import client_of, events_options
+from tidegate.cli.events_users import apps, users
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.cli.triggers import triggers
 from tidegate.kit.errors import UsageError
@@ -18,10 +19,11 @@ __all__ = ["events"]
 
 @click.group()
 def events() -> None:
-    """Define, list, publish and follow platform events; see to triggers."""
+    """Define, list, publish and follow platform events; see to triggers, users and connected apps."""
 
 
-events.add_command(triggers)
+for group in (triggers, users, apps):
+    events.add_command(group)
 
 
 @events.command()

@@ -161,11 +161,12 @@ def test_a_job_that_a_restart_cut_off_is_finished_and_publishes_nothing_twice(tm
 
         async def again() -> BulkJob:
             await server._jobs.stop()
+            users = server.access.user
             server._jobs = BulkJobs(
-                tmp_path / "bulk", server.catalog, server._publisher, lambda: time.time_ns() // 10**6
+                tmp_path / "bulk", server.catalog, server._publisher, users, lambda: time.time_ns() // 10**6
             )
             server._jobs.start()
-            found = server._jobs.find(job["id"])
+            found = server._jobs.find(job["id"], service.user)
             while found.state is not State.DONE:
                 await asyncio.sleep(0.01)
             return found

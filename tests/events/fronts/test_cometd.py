@@ -32,8 +32,8 @@ class TokenAuthenticator(AuthenticatorBase):
     async def _authenticate(self) -> tuple[int, dict[str, Any]]:
         form = {
             "grant_type": "password",
-            "client_id": "x",
-            "client_secret": "y",
+            "client_id": "tidegate",
+            "client_secret": PASSWORD,
             "username": USER,
             "password": PASSWORD,
         }
@@ -72,7 +72,7 @@ async def test_aiosfstream_receives_events_as_they_come(service: EventsThread) -
     data = messages[0]["data"]
     assert messages[0]["channel"] == CHANNEL
     assert data["payload"]["CreatedDate"].endswith("Z")
-    assert data["payload"]["CreatedById"] == service.server.access.user_id
+    assert data["payload"]["CreatedById"] == service.user.id
     assert data["event"]["replayId"] + 1 == messages[1]["data"]["event"]["replayId"]
 
 

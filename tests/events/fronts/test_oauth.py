@@ -10,12 +10,15 @@ from simple_salesforce.login import token_login
 from tests.support.events import PASSWORD, USER, EventsThread
 
 
+CLIENT = {"client_id": "tidegate", "client_secret": PASSWORD}
+
+
 def token(service: EventsThread, **form: str) -> requests.Response:
     return requests.post(f"{service.url}/services/oauth2/token", data=form, timeout=60)
 
 
 def test_the_password_flow_gives_a_token_and_an_identity(service: EventsThread) -> None:
-    said = token(service, grant_type="password", username=USER, password=PASSWORD, format="json").json()
+    said = token(service, grant_type="password", username=USER, password=PASSWORD, format="json", **CLIENT).json()
     assert said["instance_url"] == service.url
     assert said["token_type"] == "Bearer"
     org = said["id"].partition("/id/")[2].partition("/")[0]
@@ -41,9 +44,12 @@ def test_simple_salesforces_client_credentials_login_works(service: EventsThread
 @pytest.mark.parametrize(
     ("form", "status", "code"),
     [
-        ({"grant_type": "password", "username": USER, "password": "wrong"}, 400, "invalid_grant"),
-        ({"grant_type": "password"}, 400, "invalid_grant"),
-        ({"grant_type": "client_credentials", "client_id": "tidegate", "client_secret": "x"}, 401, "invalid_client"),
+        ({"grant_type": "password", "username": USER, "password": "wrong", **CLIENT}, 400, "invalid_grant"),
+        ({"grant_type": "password", **CLIENT}, 400, "invalid_grant"),
+        ({"grant_type": "password", "username": USER, "password": PASSWORD}, 400, "invalid_client_id"),
+        ({"grant_type": "client_credentials", "client_id": "tidegate", "client_secret": "x"}, 400, "invalid_client"),
+        ({"grant_type": "refresh_token", **CLIENT, "refresh_token": "5Aep861x.y"}, 400, "invalid_grant"),
+        ({"grant_type": "authorization_code", **CLIENT, "code": "aPrx"}, 400, "invalid_grant"),
         ({"grant_type": "magic"}, 400, "unsupported_grant_type"),
         ({}, 400, "unsupported_grant_type"),
     ],
@@ -64,7 +70,7 @@ def test_a_broken_basic_header_is_refused(service: EventsThread) -> None:
     headers = {"Authorization": "Basic !!!"}
     form = {"grant_type": "client_credentials"}
     assert (
-        requests.post(f"{service.url}/services/oauth2/token", data=form, headers=headers, timeout=60).status_code == 401
+        requests.post(f"{service.url}/services/oauth2/token", data=form, headers=headers, timeout=60).status_code == 400
     )
 
 

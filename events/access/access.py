@@ -1,0 +1,175 @@
+"""Logging in, and what a session is. Sessions are signed rather than stored: see ``tokens``."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from events.access.accounts import Accounts, ConnectedApp, Permission, User, read_accounts
+from events.access.ids import long_id
+from events.access.secret import PlainSecret, Secret
+from events.access.tokens import Kind, Token, Tokens
+from events.config import EventsConfig
+from events.errors import InvalidLogin, InvalidSession
+from tidegate.kit.passwords import WatchedFile
+
+__all__ = ["Access", "Session"]
+
+_MOST_CHARACTERS: Final = 1000
+_REMEMBERED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A login: whose, through which app (empty for none), and until when (milliseconds since 1970)."""
+
+    id: str
+    user: User
+    client_id: str
+    issued_ms: int
+    expires_ms: int
+
+    @property
+    def user_id(self) -> str:
+        return self.user.id
+
+    @property
+    def user_name(self) -> str:
+        return self.user.name
+
+
+class Access:
+    """The accounts of the configuration and of its file, and their sessions. To be used on one event loop."""
+
+    def __init__(self, config: EventsConfig, clock_ms: Callable[[], int]) -> None:
+        """Raises UsageError when the accounts file cannot be used."""
+        self.clock_ms = clock_ms
+        self.org_id = long_id(config.org_id)
+        self.session_timeout_ms = config.session_timeout_ms
+        self.refresh_timeout_ms = config.refresh_timeout_ms
+        self.audiences: set[str] = {
+            "https://login.salesforce.com",
+            "https://test.salesforce.com",
+            *config.jwt_audiences,
+        }
+        """For whom a JWT may be meant; the server adds its own addresses once it has them."""
+        self.tokens = Tokens(config.data_path, self.org_id, clock_ms)
+        self._configured = _configured(config)
+        self._file = WatchedFile(config.accounts_path, read_accounts)
+        self._merged = (self._file.value, self._file.value.over(self._configured))
+        self._key = secrets.token_bytes(32)
+        self._right: dict[Secret, bytes] = {}
+
+    @property
+    def accounts(self) -> Accounts:
+        """Everyone there is now; where the file and the configuration name the same one, the file counts."""
+        held = self._file.value
+        if held is not self._merged[0]:
+            self._merged = (held, held.over(self._configured))
+        return self._merged[1]
+
+    async def login(self, name: str, password: str) -> Session:
+        """A new session; the user's security token, if there is one, follows the password. Raises InvalidLogin."""
+        user = await self.authenticated(name, password)
+        if user is None or not user.active:
+            raise InvalidLogin
+        return self.open(user)
+
+    async def authenticated(self, name: str, password: str) -> User | None:
+        """The user with this name and password, also one that is frozen."""
+        user = self.accounts.named(name)
+        if user is None or user.password is None:
+            return None
+        token = user.security_token
+        if token is not None:
+            length = token.length or 0
+            password, given = password[:-length], password[-length:]
+            if not token.matches(given):
+                return None
+        return user if await self.matches(user.password, password) else None
+
+    async def matches(self, secret: Secret, given: str) -> bool:
+        """Whether a secret is the right one. A slow comparison is done in a thread, and what was right is remembered."""
+        if len(given) > _MOST_CHARACTERS:
+            return False
+        if not secret.slow:
+            return secret.matches(given)
+        tag = hmac.digest(self._key, given.encode(errors="replace"), "sha256")
+        if hmac.compare_digest(self._right.get(secret, b""), tag):
+            return True
+        right = await asyncio.to_thread(secret.matches, given)
+        if right:
+            if len(self._right) >= _REMEMBERED:
+                self._right.clear()
+            self._right[secret] = tag
+        return right
+
+    def open(self, user: User, app: ConnectedApp | None = None, *, grant: bytes = b"") -> Session:
+        """A new session of a user, through an app, belonging to a refresh token's grant."""
+        client_id = app.client_id if app is not None else ""
+        text, token = self.tokens.make(Kind.SESSION, user.id, client_id, self.session_timeout_ms, grant=grant)
+        return Session(text, user, client_id, token.issued_ms, token.expires_ms)
+
+    def session(self, session_id: str) -> Session:
+        """The session with this id; raises InvalidSession for a forged, expired or revoked one, or one of a user that is no more."""
+        token = self.tokens.read(Kind.SESSION, session_id)
+        holder = self.holder(token) if token is not None else None
+        if token is None or holder is None:
+            raise InvalidSession
+        user, app = holder
+        return Session(session_id, user, app.client_id if app is not None else "", token.issued_ms, token.expires_ms)
+
+    def user(self, id_: str) -> User | None:
+        return self.accounts.with_id(id_)
+
+    def holder(self, token: Token) -> tuple[User, ConnectedApp | None] | None:
+        """Whose a token is; None where the user or the app is no more, is frozen, or has ended its tokens since."""
+        accounts = self.accounts
+        user, app = accounts.with_id(token.user_id), accounts.by_mark.get(token.client)
+        if user is None or not user.active or token.issued_ms < user.sessions_from_ms:
+            return None
+        if app is None and any(token.client):
+            return None
+        return user, app
+
+    def revoke(self, text: str) -> None:
+        """End a session, or a refresh token with its sessions; raises InvalidSession when it is neither."""
+        if (token := self.tokens.read(Kind.SESSION, text)) is not None:
+            self.tokens.revoke(text, token)
+        elif (token := self.tokens.read(Kind.REFRESH, text)) is not None:
+            self.tokens.revoke_grant(token)
+        else:
+            raise InvalidSession
+
+
+def _configured(config: EventsConfig) -> Accounts:
+    """The administrator and the connected app of the configuration keys; an empty name leaves either out."""
+    users, apps = [], []
+    if config.user:
+        token = config.security_token.reveal()
+        users.append(
+            User(
+                config.user,
+                PlainSecret(config.password.reveal()),
+                PlainSecret(token) if token else None,
+                create=("*",),
+                read=("*",),
+                permissions=frozenset(Permission),
+            )
+        )
+    if config.client_id:
+        apps.append(
+            ConnectedApp(
+                config.client_id,
+                PlainSecret(config.client_secret.reveal()),
+                Path(config.client_certificate) if config.client_certificate else None,
+                run_as=config.user,
+                callback_urls=tuple(config.callback_urls),
+            )
+        )
+    return Accounts(users, apps)

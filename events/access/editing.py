@@ -1,0 +1,133 @@
+"""Changing the accounts file. It is read whole, checked as the service would, and put in place at once; its owner alone may read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from events.access.accounts import read_accounts
+from events.access.secret import hashed_secret, hashed_token, new_token
+from tidegate.kit.errors import UsageError
+
+__all__ = ["AccountsFile"]
+
+_USERS, _APPS = "users", "connectedApps"
+
+
+class AccountsFile:
+    """One file. Every change is written before it returns; each raises UsageError and then changes nothing."""
+
+    def __init__(self, path: Path) -> None:
+        read_accounts(path)
+        self._path = path
+        told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        self._told: dict[str, list[dict[str, Any]]] = {_USERS: [], _APPS: [], **told}
+
+    def users(self) -> list[dict[str, Any]]:
+        """The users as they stand in the file, their secrets hidden."""
+        return [_shown(user) for user in self._told[_USERS]]
+
+    def apps(self) -> list[dict[str, Any]]:
+        return [_shown(app) for app in self._told[_APPS]]
+
+    def add_user(self, name: str, password: str, **members: Any) -> None:
+        if self._find(_USERS, "name", name) is not None:
+            raise UsageError(f"there is a user {name} already; change it")
+        _check_password(password)
+        self._told[_USERS].append({"name": name, "password": hashed_secret(password), **members})
+        self._write()
+
+    def change_user(self, name: str, **members: Any) -> None:
+        """Set members of a user; those that are None stay as they are."""
+        self._user(name).update({member: value for member, value in members.items() if value is not None})
+        self._write()
+
+    def set_password(self, name: str, password: str) -> None:
+        """A new password; it ends the user's sessions."""
+        _check_password(password)
+        self._user(name).update(password=hashed_secret(password), sessionsFrom=_now_ms())
+        self._write()
+
+    def make_token(self, name: str) -> str:
+        """A new security token, which has to follow the password from now on."""
+        token = new_token()
+        self._user(name)["securityToken"] = hashed_token(token)
+        self._write()
+        return token
+
+    def drop_token(self, name: str) -> None:
+        self._user(name).pop("securityToken", None)
+        self._write()
+
+    def end_sessions(self, name: str) -> None:
+        """End all sessions and refresh tokens that a user has now."""
+        self._user(name)["sessionsFrom"] = _now_ms()
+        self._write()
+
+    def remove_user(self, name: str) -> None:
+        self._told[_USERS].remove(self._user(name))
+        self._write()
+
+    def add_app(self, client_id: str, secret: str | None, **members: Any) -> None:
+        """A connected app; one without a secret is a program that can keep none."""
+        if self._find(_APPS, "clientId", client_id) is not None:
+            raise UsageError(f"there is a connected app {client_id} already; remove it first")
+        app = {"clientId": client_id}
+        if secret is not None:
+            _check_password(secret)
+            app["clientSecret"] = hashed_secret(secret)
+        self._told[_APPS].append(app | {member: value for member, value in members.items() if value})
+        self._write()
+
+    def remove_app(self, client_id: str) -> None:
+        app = self._find(_APPS, "clientId", client_id)
+        if app is None:
+            raise UsageError(f"{self._path} has no connected app {client_id}; it has {self._names(_APPS, 'clientId')}")
+        self._told[_APPS].remove(app)
+        self._write()
+
+    def _user(self, name: str) -> dict[str, Any]:
+        user = self._find(_USERS, "name", name)
+        if user is None:
+            raise UsageError(f"{self._path} has no user {name}; it has {self._names(_USERS, 'name')}")
+        return user
+
+    def _find(self, kind: str, member: str, name: str) -> dict[str, Any] | None:
+        same = str.lower if kind == _USERS else str
+        return next((one for one in self._told[kind] if same(one[member]) == same(name)), None)
+
+    def _names(self, kind: str, member: str) -> str:
+        return ", ".join(one[member] for one in self._told[kind]) or "none"
+
+    def _write(self) -> None:
+        temporary = self._path.with_name(f".{self._path.name}.new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(json.dumps(self._told, indent=2, ensure_ascii=False) + "\n")
+            read_accounts(temporary)
+            temporary.replace(self._path)
+        except OSError as error:
+            raise UsageError(f"cannot write {self._path}: {error.strerror}") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _shown(one: dict[str, Sequence[Any]]) -> dict[str, Any]:
+    hidden = {"password", "securityToken", "clientSecret"}
+    return {member: "[hidden]" if member in hidden else value for member, value in one.items()}
+
+
+def _check_password(password: str) -> None:
+    if not password:
+        raise UsageError("the password is empty; give one")
+
+
+def _now_ms() -> int:
+    # A session that begins within the same millisecond would not be told from one before.
+    return time.time_ns() // 1_000_000 + 1

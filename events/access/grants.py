@@ -1,0 +1,192 @@
+"""OAuth's ways to a token, as Salesforce grants them (RFC 6749, 7523, 7636), and what it says of one (RFC 7662)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from events.access.access import Access, Session
+from events.access.accounts import SCOPES, ConnectedApp, User
+from events.access.assertions import read_assertion
+from events.access.errors import (
+    AppAccessDenied,
+    InactiveUser,
+    InvalidClient,
+    InvalidGrant,
+    InvalidTokenRequest,
+    UnknownClient,
+    UnsupportedGrant,
+)
+from events.access.tokens import Kind
+
+__all__ = ["CODE_LASTS_MS", "Granted", "Grants"]
+
+CODE_LASTS_MS: Final = 10 * 60 * 1000
+_JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_NOT_APPROVED: Final = "user hasn't approved this consumer"
+_URL_BYTES: Final = 16
+
+
+class Granted(NamedTuple):
+    """A session, and what is told with it. ``secret`` is the client's as it sent it, which signs the answer."""
+
+    session: Session
+    app: ConnectedApp
+    refresh_token: str = ""
+    secret: str = ""
+
+
+class Grants:
+    """The token endpoint without its HTTP. Every method raises a GrantError for what is refused."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._ways: Mapping[str, Callable[[Mapping[str, str]], Awaitable[Granted]]] = {
+            "password": self._password,
+            "client_credentials": self._client_credentials,
+            _JWT_BEARER: self._assertion,
+            "refresh_token": self._refresh,
+            "authorization_code": self._code,
+        }
+
+    async def grant(self, form: Mapping[str, str]) -> Granted:
+        """A token by ``grant_type``. Client id and secret are in the form, wherever the request had them."""
+        asked = form.get("grant_type", "")
+        way = self._ways.get(asked)
+        if way is None:
+            raise UnsupportedGrant(f"grant type {asked[:60]!r} not supported; there are {', '.join(self._ways)}")
+        return await way(form)
+
+    async def _password(self, form: Mapping[str, str]) -> Granted:
+        app = await self._client(form)
+        user = await self._access.authenticated(form.get("username", ""), form.get("password", ""))
+        if user is None:
+            raise InvalidGrant("authentication failure")
+        return self._granted(user, app, form)
+
+    async def _client_credentials(self, form: Mapping[str, str]) -> Granted:
+        app = await self._client(form)
+        user = self._access.accounts.named(app.run_as)
+        if user is None:
+            raise InvalidGrant("no client credentials user enabled")
+        return self._granted(user, app, form)
+
+    async def _assertion(self, form: Mapping[str, str]) -> Granted:
+        accounts, access = self._access.accounts, self._access
+        app, name = read_assertion(form.get("assertion", ""), accounts.apps, access.audiences, access.clock_ms())
+        user = accounts.named(name)
+        if user is None:
+            raise InvalidGrant(_NOT_APPROVED)
+        return self._granted(user, app, {})
+
+    async def _refresh(self, form: Mapping[str, str]) -> Granted:
+        app = await self._client(form, public=True)
+        token = self._access.tokens.read(Kind.REFRESH, form.get("refresh_token", ""))
+        holder = self._access.holder(token) if token is not None else None
+        if token is None or holder is None or holder[1] != app:
+            raise InvalidGrant("expired access/refresh token")
+        return self._granted(holder[0], app, form, grant=token.grant)
+
+    async def _code(self, form: Mapping[str, str]) -> Granted:
+        app = await self._client(form, public=True)
+        text = form.get("code", "")
+        token = self._access.tokens.read(Kind.CODE, text)
+        holder = self._access.holder(token) if token is not None else None
+        if token is None or holder is None or holder[1] != app:
+            raise InvalidGrant("expired authorization code")
+        url, offline, challenge = token.extra[:_URL_BYTES], token.extra[_URL_BYTES:][:1], token.extra[_URL_BYTES + 1 :]
+        if url != _url_mark(form.get("redirect_uri", "")):
+            raise InvalidGrant("redirect_uri must match configuration")
+        if app.secret is None and not challenge:
+            raise InvalidClient
+        if challenge and not hmac.compare_digest(challenge, _challenge(form.get("code_verifier", ""))):
+            raise InvalidGrant("invalid code verifier")
+        self._access.tokens.revoke(text, token)  # good for one token
+        refresh_token, grant = "", b""
+        if offline == b"\1":
+            lasts_ms = self._access.refresh_timeout_ms
+            refresh_token, made = self._access.tokens.make(Kind.REFRESH, holder[0].id, app.client_id, lasts_ms)
+            grant = made.grant
+        return self._granted(holder[0], app, form, grant=grant)._replace(refresh_token=refresh_token)
+
+    def code(self, user: User, app: ConnectedApp, redirect_uri: str, scope: str, challenge: str) -> str:
+        """An authorization code for a user who has logged in; ``challenge`` (S256) is empty without PKCE."""
+        self._admit(user, app)
+        asked = self.scopes(app, scope)
+        offline = b"\1" if {"refresh_token", "offline_access"} & set(asked) else b"\0"
+        extra = _url_mark(redirect_uri) + offline + _challenge_bytes(challenge)
+        return self._access.tokens.make(Kind.CODE, user.id, app.client_id, CODE_LASTS_MS, extra=extra)[0]
+
+    def scopes(self, app: ConnectedApp, asked: str) -> tuple[str, ...]:
+        """What is granted of what is asked for, all that the app may have where nothing is. Raises InvalidTokenRequest."""
+        for scope in asked.split():
+            if scope not in SCOPES or scope not in app.scopes:
+                raise InvalidTokenRequest(f"scope {scope[:60]!r} is not one of {', '.join(app.scopes)}")
+        return tuple(asked.split()) or app.scopes
+
+    async def introspect(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """What a token of the asking app is; of any other only that it is not active."""
+        app = await self._client(form)
+        text = form.get("token", "")
+        for kind, name in ((Kind.SESSION, "access_token"), (Kind.REFRESH, "refresh_token")):
+            token = self._access.tokens.read(kind, text)
+            holder = self._access.holder(token) if token is not None else None
+            if token is not None and holder is not None and holder[1] == app:
+                return {
+                    "active": True,
+                    "scope": " ".join(app.scopes),
+                    "client_id": app.client_id,
+                    "username": holder[0].name,
+                    "sub": holder[0].id,
+                    "token_type": name,
+                    "exp": token.expires_ms // 1000,
+                    "iat": token.issued_ms // 1000,
+                    "nbf": token.issued_ms // 1000,
+                }
+        return {"active": False}
+
+    async def _client(self, form: Mapping[str, str], *, public: bool = False) -> ConnectedApp:
+        """The app that asks, known by its secret; ``public`` apps may have none."""
+        app = self._access.accounts.apps.get(form.get("client_id", ""))
+        if app is None:
+            raise UnknownClient
+        if app.secret is None and public:
+            return app
+        if app.secret is None or not await self._access.matches(app.secret, form.get("client_secret", "")):
+            raise InvalidClient
+        return app
+
+    def _granted(self, user: User, app: ConnectedApp, form: Mapping[str, str], *, grant: bytes = b"") -> Granted:
+        self._admit(user, app)
+        session = self._access.open(user, app, grant=grant)
+        return Granted(session, app, secret=form.get("client_secret", ""))
+
+    def _admit(self, user: User, app: ConnectedApp) -> None:
+        if not user.active:
+            raise InactiveUser
+        if not app.admits(user):
+            raise AppAccessDenied
+
+
+def _url_mark(url: str) -> bytes:
+    return hashlib.sha256(url.encode(errors="replace")).digest()[:_URL_BYTES]
+
+
+def _challenge(verifier: str) -> bytes:
+    """RFC 7636 with S256, the only method that Salesforce knows."""
+    return hashlib.sha256(verifier.encode(errors="replace")).digest()
+
+
+def _challenge_bytes(challenge: str) -> bytes:
+    if not challenge:
+        return b""
+    try:
+        made = base64.urlsafe_b64decode(challenge + "=" * (-len(challenge) % 4))
+    except ValueError:
+        made = b""
+    if len(made) != 32:
+        raise InvalidTokenRequest("code_challenge is not a SHA-256 digest in base64url")
+    return made

@@ -1,0 +1,124 @@
+"""Secrets as they are kept: from the configuration as they are, in the accounts file as a hash."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import string
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+__all__ = ["TOKEN_LENGTH", "PlainSecret", "Secret", "hashed_secret", "hashed_token", "new_token", "read_secret"]
+
+TOKEN_LENGTH: Final = 24
+"""Of a security token, as Salesforce's are."""
+
+_COST, _BLOCK, _LANES = 16384, 8, 1  # 16 MiB and about 50 ms, as OWASP asks for interactive logins
+_MOST_MEMORY: Final = 64 * 1024 * 1024
+
+
+class Secret(Protocol):
+    """Something that is known by whoever it belongs to."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether ``matches`` takes so long that a thread should do it."""
+        ...
+
+    @property
+    def length(self) -> int | None:
+        """In characters, where it is known: what follows a password can be told from it by that only."""
+        ...
+
+    def matches(self, given: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSecret:
+    text: str
+    slow = False
+
+    @property
+    def length(self) -> int:
+        return len(self.text)
+
+    def matches(self, given: str) -> bool:
+        return hmac.compare_digest(_bytes(self.text), _bytes(given))
+
+    def __repr__(self) -> str:
+        return "PlainSecret([hidden])"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scrypt:
+    """What a person chose: slow to guess."""
+
+    cost: int
+    block: int
+    lanes: int
+    salt: bytes
+    digest: bytes
+    slow = True
+    length = None
+
+    def matches(self, given: str) -> bool:
+        made = _scrypt(given, self.salt, self.cost, self.block, self.lanes, len(self.digest))
+        return hmac.compare_digest(self.digest, made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sha256:
+    """What was drawn at random, so that nobody can guess it."""
+
+    digest: bytes
+    slow = False
+    length = TOKEN_LENGTH
+
+    def matches(self, given: str) -> bool:
+        return hmac.compare_digest(self.digest, hashlib.sha256(_bytes(given)).digest())
+
+
+def hashed_secret(secret: str) -> str:
+    """What the accounts file keeps of a password or a client secret."""
+    salt = secrets.token_bytes(16)
+    digest = _scrypt(secret, salt, _COST, _BLOCK, _LANES, 32)
+    return f"scrypt:{_COST}:{_BLOCK}:{_LANES}:{base64.b64encode(salt).decode()}:{base64.b64encode(digest).decode()}"
+
+
+def new_token() -> str:
+    """A security token; what the accounts file keeps of it is ``hashed_token``."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(TOKEN_LENGTH))
+
+
+def hashed_token(token: str) -> str:
+    return f"sha256:{hashlib.sha256(_bytes(token)).hexdigest()}"
+
+
+def read_secret(kept: str) -> Secret:
+    """The secret that the accounts file keeps. Raises ValueError for what is no hash of ours."""
+    kind, *parts = kept.split(":")
+    try:
+        if kind == "sha256" and len(parts) == 1:
+            digest = bytes.fromhex(parts[0])
+            if len(digest) == 32:
+                return _Sha256(digest)
+        if kind == "scrypt" and len(parts) == 5:
+            cost, block, lanes = map(int, parts[:3])
+            salt, digest = (base64.b64decode(part, validate=True) for part in parts[3:])
+            power_of_two = cost > 1 and cost & (cost - 1) == 0
+            if power_of_two and block > 0 and 0 < lanes <= 16 and 128 * cost * block <= _MOST_MEMORY and digest:
+                return _Scrypt(cost, block, lanes, salt, digest)
+    except (ValueError, binascii.Error):
+        pass
+    raise ValueError("it is not a hash; let `tidegate events users password` make it")
+
+
+def _scrypt(secret: str, salt: bytes, cost: int, block: int, lanes: int, length: int) -> bytes:
+    return hashlib.scrypt(_bytes(secret), salt=salt, n=cost, r=block, p=lanes, maxmem=2 * _MOST_MEMORY, dklen=length)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")

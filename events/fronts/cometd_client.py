@@ -1,0 +1,45 @@
+"""One Bayeux session of the Streaming API: what it is subscribed to, and whether somebody waits for its events."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from events.bus import Subscription
+from events.fronts.bayeux import Message, Refusal, channels_of
+
+__all__ = ["CometdClient"]
+
+
+class CometdClient:
+    """It belongs to the user who shook hands."""
+
+    def __init__(self, now: float, user_id: str) -> None:
+        self.id = secrets.token_hex(16)
+        self.user_id = user_id
+        self.subscriptions: dict[str, Subscription] = {}
+        self.wake = asyncio.Event()
+        self.connected = False
+        """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
+        self.turn = 0
+        """The number of the latest connect; an older one that still waits gives up."""
+        self.waiting = 0
+        self.last_seen = now
+        self.gone = False
+        self.reconnect = "none"
+        """What a connect that still waits is advised once the session is gone."""
+
+    def unsubscribe(self, message: Message) -> Message:
+        for channel in channels_of(message):
+            held = self.subscriptions.pop(channel, None)
+            if held is None:
+                raise Refusal(f"404::The session is not subscribed to {{{channel[:100]}}}")
+            held.close()
+        return {"successful": True}
+
+    def close(self, reconnect: str = "none") -> None:
+        self.gone, self.reconnect = True, reconnect
+        for subscription in self.subscriptions.values():
+            subscription.close()
+        self.subscriptions.clear()
+        self.wake.set()
