@@ -31,6 +31,7 @@ settings.register_profile(
 settings.load_profile("long" if os.environ.get("TIDEGATE_PROOF") == "long" else "ci")
 
 _LONG = (
+    "tests/proofs/",
     "tests/connectors/spark/",
     "tests/examples/",
     "tests/docs/",
