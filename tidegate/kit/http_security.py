@@ -12,15 +12,16 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from email.utils import formatdate
-from typing import Final, Protocol
-
-from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tidegate.kit.config import config, key
 from tidegate.kit.errors import Problem, UsageError
-from tidegate.kit.http import Middleware
+
+if TYPE_CHECKING:  # who only reads these keys, such as a task host, goes without the server
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from tidegate.kit.http import Middleware
 
 __all__ = ["BasicAuth", "BrowserKeys", "Passwords", "Unauthorized", "user_of"]
 
@@ -161,6 +162,8 @@ class BrowserKeys:
 
 
 def _cors(app: ASGIApp, keys: BrowserKeys, origins: list[str]) -> ASGIApp:
+    from starlette.middleware.cors import CORSMiddleware
+
     patterns = [".*" if origin == "*" else re.escape(origin).replace(r"\*", ".*") for origin in origins]
     return CORSMiddleware(
         app,
