@@ -6,7 +6,8 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +45,20 @@ class Rows:
 
 
 def constant(value: Any, arrow: pa.DataType, length: int) -> pa.Array:
-    return pa.nulls(length, arrow) if value is None else pa.repeat(pa.scalar(value, arrow), length)
+    """A column of one value. Texts, which take long to repeat, are made once for many batches."""
+    if value is None:
+        return pa.nulls(length, arrow)
+    if isinstance(value, str):
+        return _repeated(value, arrow, max(_COMMON_ROWS, 1 << (length - 1).bit_length())).slice(0, length)
+    return pa.repeat(pa.scalar(value, arrow), length)
+
+
+_COMMON_ROWS: Final = 1 << 13
+
+
+@lru_cache(256)
+def _repeated(value: str, arrow: pa.DataType, length: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, arrow), length)
 
 
 def struct_column(schema: Schema, columns: Sequence[pa.Array], absent: np.ndarray | None = None) -> pa.Array:

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from connect.api import Header
 from connectors import VERSION
 from connectors.debezium.events import constant, struct_column
+from connectors.debezium.values import zero_of
 from connectors.postgres.pgoutput import HEAD
 from connectors.postgres.spans import Messages, Spans
 from connectors.postgres.tables import SOURCE, Shape
-from connectors.postgres.types import zero_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""The one importer of the driver: plain connections, and replication over libpq.
+"""The one importer of the drivers: plain connections, those that deliver Arrow, and replication over libpq.
 
 psycopg has no replication mode of its own; its ``pq`` layer has what is needed of libpq for it.
 """
@@ -9,10 +9,12 @@ import select
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
+import adbc_driver_manager
 import psycopg
+import pyarrow as pa
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
@@ -20,8 +22,18 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.types import SESSION
 
-__all__ = ["ReplicationStream", "connect", "database_errors", "lsn_number", "lsn_text", "replication"]
+__all__ = [
+    "BLOCK_BYTES",
+    "ArrowConnection",
+    "ReplicationStream",
+    "connect",
+    "database_errors",
+    "lsn_number",
+    "lsn_text",
+    "replication",
+]
 
+BLOCK_BYTES: Final = 1024 * 1024
 _EPOCH: Final = 946_684_800
 _STATUS: Final = struct.Struct(">cQQQqB")
 
@@ -48,6 +60,11 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
         raise RetriableConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
     except psycopg.Error as error:
         raise ConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
+    except adbc_driver_manager.Error as error:
+        said = str(error).strip()
+        # class 08 and 57P: the connection was lost, or the server goes down; without a code libpq lost it
+        lost = not error.sqlstate or error.sqlstate.startswith(("08", "57P"))
+        raise (RetriableConnectError if lost else ConnectError)(f"{doing} {_place(config)}: {said}") from error
 
 
 def _conninfo(config: PostgresConfig, **more: Any) -> str:
@@ -74,9 +91,45 @@ def _conninfo(config: PostgresConfig, **more: Any) -> str:
 def connect(config: PostgresConfig) -> psycopg.Connection[Any]:
     """A plain connection in autocommit mode. Raises psycopg's errors."""
     connection: psycopg.Connection[Any] = psycopg.connect(_conninfo(config), autocommit=True)
-    for statement in filter(None, (s.strip() for s in (config.initial_statements or "").split(";"))):
+    for statement in _initial(config):
         connection.execute(statement.encode())
     return connection
+
+
+def _initial(config: PostgresConfig) -> list[str]:
+    return [s.strip() for s in (config.initial_statements or "").split(";") if s.strip()]
+
+
+class ArrowConnection:
+    """A connection that delivers rows as Arrow's, through ADBC. Its calls raise ``adbc_driver_manager.Error``."""
+
+    def __init__(self, config: PostgresConfig) -> None:
+        import adbc_driver_postgresql.dbapi
+
+        self._connection = adbc_driver_postgresql.dbapi.connect(_conninfo(config), autocommit=True)
+        for statement in _initial(config):
+            self.run(statement)
+
+    def run(self, statement: str) -> None:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(statement)
+
+    def select(self, statement: str) -> Iterator[pa.RecordBatch]:
+        """Rows in blocks of about ``BLOCK_BYTES``."""
+        with closing(self._connection.cursor()) as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BLOCK_BYTES)})
+            cursor.execute(statement)
+            with cursor.fetch_record_batch() as reader:
+                yield from reader
+
+    def cancel(self) -> None:
+        """From another thread."""
+        with suppress(Exception):  # it may have ended in the meantime
+            self._connection.adbc_cancel()
+
+    def close(self) -> None:
+        with suppress(Exception):  # one that was lost cannot say goodbye
+            self._connection.close()
 
 
 def replication(config: PostgresConfig) -> pq.abc.PGconn:

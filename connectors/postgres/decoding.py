@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
-from connectors.debezium.events import ContextHeaders, Rows, event_batch
+from connect.api import DataError, RecordBatch
+from connectors.debezium.events import ContextHeaders, Rows, bounded, event_batch
 from connectors.debezium.filters import compiled
 from connectors.postgres import pgoutput
 from connectors.postgres.changes import Events, Gathered, Transaction, source_column
@@ -19,7 +19,7 @@ from connectors.postgres.pgoutput import HEAD, Relation, lsn_of
 from connectors.postgres.tables import Catalog, Column, Shape, Shapes, Table
 from connectors.postgres.transactions import TransactionTopic
 
-__all__ = ["Decoder", "bounded"]
+__all__ = ["Decoder"]
 
 _NAMES: Final = {73: "INSERT", 85: "UPDATE", 68: "DELETE", 84: "TRUNCATE", 77: "MESSAGE"}
 _NOTHING: Final = Transaction(None, 0, None)
@@ -240,20 +240,3 @@ def _position(lsn: int, kind: str, transaction: Transaction, commit: int | None)
         "ts_usec": transaction.micros,
     }
     return {name: value for name, value in made.items() if value is not None}
-
-
-def bounded(batch: RecordBatch) -> list[RecordBatch]:
-    """The batch, in pieces of at most what a batch should have in bytes."""
-    size = batch.nbytes
-    if size <= MAX_BATCH_BYTES or len(batch) < 2:
-        return [batch]
-    half = len(batch) // 2
-    position = {"source_partition": batch.source_partition, "source_offset": batch.source_offset}
-    pieces = (batch.slice(0, half), batch.slice(half))
-    return [piece for part in pieces for piece in bounded(_compact(part).replace(**position))]
-
-
-def _compact(batch: RecordBatch) -> RecordBatch:
-    """A slice keeps its parent's buffers: copy what it has."""
-    names = ("values", "keys", "headers")
-    return batch.replace(**{n: pa.concat_arrays([c]) for n in names if (c := getattr(batch, n)) is not None})

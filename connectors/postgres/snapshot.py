@@ -1,8 +1,7 @@
-"""The whole content of tables, as of one moment: read by COPY, parsed by Arrow, several connections on one exported snapshot."""
+"""The whole content of tables, as of one moment: read into Arrow by ADBC, over several connections on one exported snapshot."""
 
 from __future__ import annotations
 
-import io
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,21 +12,20 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
 from connect.api import RecordBatch
-from connectors.debezium.events import ContextHeaders, Rows, constant, event_batch, struct_column
+from connectors.debezium.events import ContextHeaders, Rows, bounded, constant, event_batch, struct_column
 from connectors.debezium.filters import compiled
+from connectors.debezium.values import zero_of
 from connectors.postgres.changes import Transaction, source_column
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connections import connect, database_errors
-from connectors.postgres.decoding import bounded
+from connectors.postgres.connections import ArrowConnection, connect, database_errors
 from connectors.postgres.tables import Shape
-from connectors.postgres.types import zero_of
+from connectors.postgres.types import selected
 
-__all__ = ["Moment", "Snapshot"]
+__all__ = ["Moment", "Snapshot", "read_batch", "select_list"]
 
-_BLOCK_BYTES: Final = 2 * 1024 * 1024
+_BLOCK_ROWS: Final = 8192
 _AHEAD: Final = 3
 """Blocks that wait for the runtime at most, for each reader."""
 
@@ -42,6 +40,46 @@ class Moment:
     micros: int
 
 
+def select_list(shape: Shape) -> str:
+    """What to select for the rows of a shape, in the order of its forms."""
+    columns = [shape.table.columns[at] for at in shape.positions]
+    return ", ".join(selected(c.name, c.type, form) for c, form in zip(columns, shape.forms, strict=True))
+
+
+def read_batch(
+    config: PostgresConfig,
+    shape: Shape,
+    block: pa.RecordBatch,
+    moment: Moment,
+    marks: pa.Array,
+    context: ContextHeaders,
+    **position: Any,
+) -> RecordBatch:
+    """Events of rows that were selected by ``select_list``. ``marks`` are what stands in the source's field ``snapshot``."""
+    length = block.num_rows
+    columns = []
+    for form, column in zip(shape.forms, block.columns, strict=True):
+        made = form.convert(column)
+        if not form.schema.optional and made.null_count:
+            made = pc.if_else(made.is_null(), pa.scalar(zero_of(form.schema), made.type), made)
+        columns.append(made)
+    keys = None
+    if shape.layout.key is not None:
+        keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
+    source = source_column(
+        config.prefix,
+        config.database,
+        (shape.table.schema, shape.table.name),
+        np.full(length, moment.lsn),
+        [Transaction(moment.xid, moment.micros, None)],
+        np.array([length]),
+        marks,
+    )
+    after = struct_column(shape.layout.row, columns)
+    rows = Rows(constant("r", pa.string(), length), None, after, keys, source)
+    return event_batch(shape.layout, rows, context, **position)
+
+
 class Snapshot:
     """Reads tables in the background; ``batches`` delivers them in order of the tables. Close it in any case."""
 
@@ -51,27 +89,28 @@ class Snapshot:
         self._config, self._moment, self._context = config, moment, context
         wanted = compiled(config.snapshot_tables)
         self._shapes = [s for s in shapes if not wanted or any(p.fullmatch(s.table.full_name) for p in wanted)]
-        self._blocks: queue.Queue[tuple[Shape, bytes] | BaseException | None] = queue.Queue(
+        self._blocks: queue.Queue[tuple[Shape, pa.RecordBatch] | BaseException | None] = queue.Queue(
             _AHEAD * config.snapshot_threads
         )
         self._closing = threading.Event()
-        self._connections: list[psycopg.Connection[Any]] = []
+        self._connections: list[ArrowConnection] = []
         self._work: queue.SimpleQueue[tuple[Shape, str]] = queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Connect all readers to the snapshot, then let them read; raises psycopg's errors."""
+        """Connect all readers to the snapshot, then let them read; raises the drivers' errors."""
         for _ in range(self._config.snapshot_threads):
-            connection = connect(self._config)
+            connection = ArrowConnection(self._config)
             self._connections.append(connection)
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute(f"SET TRANSACTION SNAPSHOT '{self._moment.snapshot}'".encode())
+            connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.run(f"SET TRANSACTION SNAPSHOT '{self._moment.snapshot}'")
             if self._config.snapshot_locking.lower() == "shared":
                 for shape in self._shapes:
-                    connection.execute(f"LOCK TABLE {shape.table.quoted} IN ACCESS SHARE MODE".encode())
-        for shape in self._shapes:
-            for statement in self._statements(shape, self._connections[0]):
-                self._work.put((shape, statement))
+                    connection.run(f"LOCK TABLE {shape.table.quoted} IN ACCESS SHARE MODE")
+        with connect(self._config) as asking:
+            for shape in self._shapes:
+                for statement in self._statements(shape, asking):
+                    self._work.put((shape, statement))
         for connection in self._connections:
             reader = threading.Thread(target=self._read, args=(connection,), name="snapshot", daemon=True)
             self._readers.append(reader)
@@ -79,13 +118,13 @@ class Snapshot:
 
     def _statements(self, shape: Shape, connection: psycopg.Connection[Any]) -> Iterator[str]:
         table = shape.table
-        names = [table.columns[at].name for at in shape.positions]
-        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        if not shape.forms:
+            return
         own = self._config.snapshot_selects.get(table.full_name)
         if own is not None:
-            yield f"SELECT {columns} FROM ({own}) chosen"
+            yield f"SELECT {select_list(shape)} FROM ({own}) chosen"
             return
-        select = f"SELECT {columns} FROM {table.quoted}"
+        select = f"SELECT {select_list(shape)} FROM {table.quoted}"
         parts = self._config.snapshot_threads
         pages = 0
         if parts > 1 and table.kind == "r":
@@ -100,37 +139,23 @@ class Snapshot:
         for low, high in zip(bounds, [*bounds[1:], None], strict=True):
             yield f"{select} WHERE ctid >= '({low},0)'" + (f" AND ctid < '({high},0)'" if high is not None else "")
 
-    def _read(self, connection: psycopg.Connection[Any]) -> None:
+    def _read(self, connection: ArrowConnection) -> None:
         try:
             while not self._closing.is_set():
                 try:
                     shape, statement = self._work.get_nowait()
                 except queue.Empty:
                     break
-                self._copy(connection, shape, statement)
+                for block in connection.select(statement):
+                    for start in range(0, block.num_rows, _BLOCK_ROWS):
+                        self._put((shape, block.slice(start, _BLOCK_ROWS)))
+                    if self._closing.is_set():
+                        return
             self._put(None)
         except Exception as error:  # noqa: BLE001 - it is raised where the blocks are taken
             self._put(error)
 
-    def _copy(self, connection: psycopg.Connection[Any], shape: Shape, statement: str) -> None:
-        if not shape.forms:
-            return
-        parts: list[bytes] = []
-        size = 0
-        command = f"COPY ({statement}) TO STDOUT (FORMAT csv)"
-        with connection.cursor() as cursor, cursor.copy(command.encode()) as copy:
-            for piece in copy:  # a row each
-                parts.append(bytes(piece))
-                size += len(piece)
-                if size >= _BLOCK_BYTES:
-                    self._put((shape, b"".join(parts)))
-                    parts, size = [], 0
-                    if self._closing.is_set():
-                        return
-        if parts:
-            self._put((shape, b"".join(parts)))
-
-    def _put(self, item: tuple[Shape, bytes] | BaseException | None) -> None:
+    def _put(self, item: tuple[Shape, pa.RecordBatch] | BaseException | None) -> None:
         while not self._closing.is_set():
             try:
                 self._blocks.put(item, timeout=0.2)
@@ -138,8 +163,8 @@ class Snapshot:
             except queue.Full:
                 continue
 
-    def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.Table] | None]:
-        """Parsed blocks; None from time to time while nothing is at hand."""
+    def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.RecordBatch] | None]:
+        """Blocks of rows; None from time to time while nothing is at hand."""
         running = len(self._readers)
         while running and not stopping.is_set():
             try:
@@ -153,13 +178,12 @@ class Snapshot:
                 with database_errors(self._config, "reading a snapshot of"):
                     raise item
             else:
-                shape, raw = item
-                yield shape, _parsed(shape, raw)
+                yield item
 
     def batches(self, stopping: threading.Event, offset: dict[str, Any]) -> Iterator[list[RecordBatch]]:
         """Batches to hand on, block by block; the very last is the snapshot's last and completes ``offset``."""
         marks = _Marks()
-        held: tuple[Shape, pa.Table] | None = None
+        held: tuple[Shape, pa.RecordBatch] | None = None
         partition = {"server": self._config.prefix}
         position = {"source_partition": partition, "source_offset": offset}
         for block in self.blocks(stopping):
@@ -180,38 +204,16 @@ class Snapshot:
         yield batches
 
     def _made(
-        self, block: tuple[Shape, pa.Table], marks: _Marks, *, position: dict[str, Any], **ends: bool
+        self, block: tuple[Shape, pa.RecordBatch], marks: _Marks, *, position: dict[str, Any], **ends: bool
     ) -> list[RecordBatch]:
-        shape, table = block
-        length = table.num_rows
-        config, moment = self._config, self._moment
-        columns = []
-        for form, column in zip(shape.forms, table.columns, strict=True):
-            text = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            made = form.convert(text)
-            if not form.schema.optional and made.null_count:
-                made = pc.if_else(made.is_null(), pa.scalar(zero_of(form.schema), made.type), made)
-            columns.append(made)
-        after = struct_column(shape.layout.row, columns)
-        keys = None
-        if shape.layout.key is not None:
-            keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
-        source = source_column(
-            config.prefix,
-            config.database,
-            (shape.table.schema, shape.table.name),
-            np.full(length, moment.lsn),
-            [Transaction(moment.xid, moment.micros, None)],
-            np.array([length]),
-            marks.column(shape, length, **ends),
-        )
-        rows = Rows(constant("r", pa.string(), length), None, after, keys, source)
-        return bounded(event_batch(shape.layout, rows, self._context, **position))
+        shape, rows = block
+        column = marks.column(shape, rows.num_rows, **ends)
+        return bounded(read_batch(self._config, shape, rows, self._moment, column, self._context, **position))
 
     def close(self) -> None:
         self._closing.set()
         for connection in self._connections:
-            connection.cancel_safe(timeout=2) if hasattr(connection, "cancel_safe") else connection.cancel()
+            connection.cancel()
         for reader in self._readers:
             reader.join(5)
         for connection in self._connections:
@@ -236,21 +238,7 @@ class _Marks:
         if length == 1:
             marks = [last if ends_all or (ends_table and first != "first") else first]
             return pa.array(marks, pa.string())
-        middle = pa.repeat(pa.scalar("true", pa.string()), length - 2)
-        return pa.concat_arrays([pa.array([first], pa.string()), middle, pa.array([last], pa.string())])
-
-
-def _parsed(shape: Shape, raw: bytes) -> pa.Table:
-    """A block of CSV as string columns: an unquoted nothing is null, a quoted one the empty text."""
-    names = [f"{i}" for i in range(len(shape.forms))]
-    return pa_csv.read_csv(
-        io.BytesIO(raw),
-        read_options=pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(raw) + 1, 1)),
-        parse_options=pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        convert_options=pa_csv.ConvertOptions(
-            column_types={name: pa.string() for name in names},
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
+        middle = constant("true", pa.string(), length)
+        if first == last == "true":
+            return middle
+        return pa.concat_arrays([pa.array([first], pa.string()), middle[2:], pa.array([last], pa.string())])

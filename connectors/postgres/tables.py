@@ -14,8 +14,10 @@ from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
 from connectors.debezium.layouts import Layouts
+from connectors.debezium.values import masked_or_cut
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.types import ColumnType, Form, Modes, form_of, literals, source_parameters, text_only
+from connectors.postgres.source_types import source_parameters
+from connectors.postgres.types import ColumnType, Form, Modes, form_of, literals
 
 __all__ = ["SOURCE", "Catalog", "Column", "Shape", "Shapes", "Table"]
 
@@ -198,12 +200,11 @@ class Shapes:
         if self.filters.propagated(table.full_name, name, column.type.declared or column.type.name):
             schema = replace(schema, parameters={**schema.parameters, **source_parameters(name, column.type)})
         form = replace(form, schema=schema)
-        if (length := self.filters.mask(table.full_name, name)) is not None:
-            stars = "*" * length
-            form = text_only(lambda text: stars, form, {"masked": "true"})
-        elif (length := self.filters.cut(table.full_name, name)) is not None:
-            kept = length
-            form = text_only(lambda text: text[:kept], form, {"truncateLength": str(kept)})
+        change = masked_or_cut(self.filters.mask(table.full_name, name), self.filters.cut(table.full_name, name))
+        if change is not None and schema.type is SchemaType.STRING:
+            (shown, parameters), made = change, form.convert
+            schema = replace(schema, parameters={**schema.parameters, **parameters})
+            form = replace(form, schema=schema, convert=lambda column: shown(made(column)))
         return form
 
 
