@@ -53,7 +53,7 @@ def move_lines(tidegate: Path, work: Path) -> None:
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [tidegate, *arguments], cwd=work, env=clean, capture_output=True, text=True, timeout=120, check=False
+            [tidegate, *arguments], cwd=work, env=clean, capture_output=True, text=True, timeout=300, check=False
         )
         if done.returncode:
             raise SystemExit(f"tidegate {' '.join(arguments)}: {done.stderr}")

@@ -94,7 +94,7 @@ def events_server(folder: Path, settings: dict[str, str], url: str) -> ServerPro
             return False
 
     command = [sys.executable, "-m", "tidegate.cli", "serve", "events", str(file)]
-    return ServerProcess("the events server", command, log=folder / "events.log", ready=ready, timeout_s=60)
+    return ServerProcess("the events server", command, log=folder / "events.log", ready=ready)
 
 
 def test_no_acknowledged_event_is_lost_and_none_is_out_of_order(tmp_path: Path, record_property: Any) -> None:

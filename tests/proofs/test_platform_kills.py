@@ -49,12 +49,12 @@ def test_no_line_is_lost_when_any_process_is_killed_at_any_time(tmp_path, record
             except psutil.NoSuchProcess:
                 continue
             if chance.random() < 0.5:
-                until(lambda: all(c["ready"] for c in platform.status()["components"].values()), timeout_s=120)
+                until(lambda: all(c["ready"] for c in platform.status()["components"].values()), timeout_s=300)
         wanted = {f"line {number}" for number in range(total)}
         until(
             lambda: target.exists() and wanted <= set(target.read_text().splitlines()),
             f"all lines (seed {seed})",
-            timeout_s=240,
+            timeout_s=300,
         )
         in_topic = [record["value"] for record in platform.consume("lines")]
     assert set(in_topic) == wanted

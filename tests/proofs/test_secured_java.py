@@ -80,7 +80,7 @@ def test_a_java_producer_authenticates_again_while_it_writes(doors: Doors, confi
     records = effort(4_000, 20_000)
     options = ["--topic", "again", "--num-records", str(records), "--record-size", "100", "--throughput", "800"]
     brokers = ["--bootstrap-server", doors.address("SASL_SSL"), "--command-config", config("SASL_SSL", "SCRAM-SHA-512")]
-    said = kafka_tool("kafka-producer-perf-test", *options, *brokers, timeout_s=120)
+    said = kafka_tool("kafka-producer-perf-test", *options, *brokers)
     assert f"{records} records sent" in said
     assert "rror" not in said
 

@@ -88,7 +88,7 @@ class Application:
                 self._counts[(message.key() or b"").decode()] = int(message.value() or b"")
             return self._counts == self.expected
 
-        wait_until(turn, "all words are counted", timeout_s=90, pause_s=0)
+        wait_until(turn, "all words are counted", pause_s=0)
 
     def stop(self) -> None:
         for instance in self._instances:
@@ -114,15 +114,15 @@ def test_words_are_counted_while_instances_come_and_go(
         application.say(200)
         application.counted()
         second = application.start()
-        wait_until(lambda: len(members()) == 2, "two instances", timeout_s=60)
-        wait_until(lambda: all("ACTIVE" in line and "STANDBY" in line for line in members()), "both have tasks", 60)
+        wait_until(lambda: len(members()) == 2, "two instances")
+        wait_until(lambda: all("ACTIVE" in line and "STANDBY" in line for line in members()), "both have tasks")
         application.say(100)
         application.counted()
         assert "Stable" in tool("--list", "--state")
         second.kill()
         application.say(100)
         application.counted()
-        wait_until(lambda: len(members()) == 1, "one instance is left", timeout_s=60)
+        wait_until(lambda: len(members()) == 1, "one instance is left")
         topics = set(application.admin.list_topics(timeout=60).topics)
         store = "words-KSTREAM-AGGREGATE-STATE-STORE-0000000003"
         assert topics >= {f"{store}-changelog", f"{store}-repartition"}

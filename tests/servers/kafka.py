@@ -74,7 +74,7 @@ def _command(main: str, *, heap: str = "256M", log_level: str = "WARN", jvm: Seq
 
 
 def kafka_tool(
-    name: str, *arguments: str, stdin: str | None = None, timeout_s: float = 60, jvm: Sequence[str] = _JVM
+    name: str, *arguments: str, stdin: str | None = None, timeout_s: float = 300, jvm: Sequence[str] = _JVM
 ) -> str:
     """Run one of Kafka's tools; returns its standard output, raises AssertionError with everything it said if it fails."""
     command = [*_command(TOOLS.get(name, name), heap="512M", jvm=jvm), *arguments]
@@ -177,7 +177,6 @@ class KafkaConnect:
             + [str(properties)],
             log=directory / "worker.log",
             ready=lambda: _http_ok(f"{self.url}/connectors"),
-            timeout_s=120,
         )
 
     def start(self) -> None:
@@ -207,7 +206,6 @@ class KafkaConnectStandalone:
             + [str(properties), *map(str, connector_files)],
             log=directory / "worker.log",
             ready=lambda: _http_ok(f"{self.url}/connectors"),
-            timeout_s=120,
         )
 
     def start(self) -> None:

@@ -91,7 +91,7 @@ class MariaDbServer:
             database=self.database if database is None else database,
             charset="utf8mb4",
             autocommit=True,
-            connect_timeout=5,
+            connect_timeout=60,
             **options,
         )
 
@@ -113,5 +113,5 @@ class MariaDbServer:
         try:
             with self.connect("", user="root"):
                 return True
-        except pymysql.OperationalError:
+        except pymysql.MySQLError:
             return False

@@ -112,7 +112,7 @@ class PostgresServer:
         import psycopg
 
         dsn = self.dsn if database is None else self.dsn.replace(f"dbname={self.database}", f"dbname={database}")
-        return psycopg.connect(dsn, autocommit=True, connect_timeout=5, **options)
+        return psycopg.connect(dsn, autocommit=True, connect_timeout=60, **options)
 
     def start(self) -> None:
         self.process.start()

@@ -94,7 +94,7 @@ class ServerProcess:
         environment: Mapping[str, str] | None = None,
         user: str | None = None,
         stop_signal: signal.Signals = signal.SIGTERM,
-        timeout_s: float = 90,
+        timeout_s: float = 300,
     ) -> None:
         self.name, self.log = name, log
         self._command, self._ready, self._timeout_s = list(command), ready, timeout_s
@@ -139,13 +139,13 @@ class ServerProcess:
     def _ready_or_dead(self) -> bool:
         return not self.running or self._ready()
 
-    def stop(self, timeout_s: float = 20) -> None:
+    def stop(self, timeout_s: float = 60) -> None:
         """Ask it to end, and end it if it does not."""
         self._end(self._stop_signal, timeout_s)
 
     def kill(self) -> None:
         """SIGKILL, as a crash would."""
-        self._end(signal.SIGKILL, 10)
+        self._end(signal.SIGKILL, 60)
 
     def _end(self, number: signal.Signals, timeout_s: float) -> None:
         atexit.unregister(self.kill)

@@ -43,7 +43,6 @@ class TidegateBroker:
             [sys.executable, "-m", "tests.servers.tidegate_broker", str(file)],
             log=directory / "server.log",
             ready=lambda: metadata_answers(self.port),
-            timeout_s=30,
         )
 
     @property

@@ -28,7 +28,7 @@ _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LOOKING = re.compile(
     r"^(ls|find|cat|head|curl -s http|python count\w*|tidegate (topics|groups|consume|status|(connectors|schemas|events|events triggers) (list|status|get|describe|plugins)))\b"
 )
-_PATIENCE_S = 120
+_PATIENCE_S = 300
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ class Shell:
         """End the platforms that the page left running."""
         for state in self.folder.rglob("run/platform.json"):
             subprocess.run(
-                [sys.executable, "-m", "tidegate.cli", "down", "--data", str(state.parents[1])], check=True, timeout=120
+                [sys.executable, "-m", "tidegate.cli", "down", "--data", str(state.parents[1])],
+                check=True,
+                timeout=_PATIENCE_S,
             )
 
     def _once(self, text: str) -> subprocess.CompletedProcess[str]:

@@ -23,7 +23,7 @@ __all__ = ["RunningPlatform", "running_platform", "tidegate", "until"]
 def tidegate(*arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "tidegate.cli", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert not check or done.returncode == 0, done.stderr
     return done
 

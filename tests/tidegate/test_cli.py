@@ -28,7 +28,7 @@ def test_every_command_has_help():
 
 def run(*arguments, **more):
     return subprocess.run(
-        [sys.executable, "-m", "tidegate.cli", *arguments], capture_output=True, text=True, timeout=60, **more
+        [sys.executable, "-m", "tidegate.cli", *arguments], capture_output=True, text=True, timeout=300, **more
     )
 
 

@@ -96,7 +96,7 @@ def test_sourcelabs_java_client(worker, tmp_path):
     (tmp_path / "lines").write_text("one\n")
     path = f"{folder}/classes{os.pathsep}{folder}/libs/*"
     command = [program, "-XX:TieredStopAtLevel=1", "-cp", path, "ConnectCalls", worker.url, str(tmp_path / "lines")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     *wrong, last = done.stdout.splitlines()
     assert wrong == []

@@ -21,7 +21,7 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 @pytest.fixture
 def run(kafka_tools: Tools, tidegate_broker: TidegateBroker) -> Tools:
     address = ("--bootstrap-server", tidegate_broker.bootstrap_servers)
-    return lambda tool, *arguments: kafka_tools(tool, *address, *arguments, timeout_s=120)
+    return lambda tool, *arguments: kafka_tools(tool, *address, *arguments)
 
 
 @pytest.fixture

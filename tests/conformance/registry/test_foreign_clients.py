@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 
 
 def told(*command: str, **environment: str) -> str:
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -49,7 +49,6 @@ class WatchedBroker:
             ],
             log=directory / "server.log",
             ready=lambda: metadata_answers(self.port),
-            timeout_s=60,
         )
 
     @property

@@ -14,7 +14,7 @@ def run(*arguments, cwd, status=0):
     """The command line in a folder; its output, or its one line of error where it is to fail."""
     command = [sys.executable, "-m", "tidegate.cli", "connectors", *map(str, arguments)]
     environment = os.environ | {"TIDEGATE_DATA": str(cwd / "no-platform")}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stderr if status else done.stdout
 

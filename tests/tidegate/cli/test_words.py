@@ -37,7 +37,7 @@ def test_a_group_that_is_not_there_is_named(tidegate_broker):
 def test_a_connector_from_standard_input_needs_a_name():
     config = json.dumps({"connector.class": "FileStreamSource", "topic": "t"})
     command = [sys.executable, "-m", "tidegate.cli", "connectors", "apply", "-", "--connect", "http://127.0.0.1:9"]
-    done = subprocess.run(command, input=config, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, input=config, capture_output=True, text=True, timeout=300)
     assert done.stderr == "error: standard input holds a connector without a name: add one\n"
 
 
