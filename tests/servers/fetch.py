@@ -97,11 +97,14 @@ def _debezium(target: Path, pin: dict[str, str]) -> None:
     _maven("debezium", target / "libs", pin, "debezium", groups)
 
 
-def _debezium_postgres(target: Path, pin: dict[str, str]) -> None:
+def _debezium_plugin(name: str) -> Callable[[Path, dict[str, str]], None]:
     """A plugin for Kafka Connect: without what Connect itself brings."""
     without = "org.apache.kafka,org.slf4j,net.jpountz,org.lz4,at.yawk.lz4,com.github.luben,org.xerial.snappy"
-    plugin = target / "plugins" / "debezium-postgres"
-    _maven("debezium-postgres", plugin, pin, "debezium-postgres", f"-DexcludeGroupIds={without}")
+
+    def fetch(target: Path, pin: dict[str, str]) -> None:
+        _maven(name, target / "plugins" / name, pin, name, f"-DexcludeGroupIds={without}")
+
+    return fetch
 
 
 def _avro(target: Path, pin: dict[str, str]) -> None:
@@ -227,7 +230,8 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "hdfs": _hdfs,
     "avro": _avro,
     "debezium": _debezium,
-    "debezium-postgres": _debezium_postgres,
+    "debezium-postgres": _debezium_plugin("debezium-postgres"),
+    "debezium-mariadb": _debezium_plugin("debezium-mariadb"),
     "franz-go": _franz_go,
     "node-clients": _node_clients,
     "registry-java": _registry_java,

@@ -1,0 +1,1 @@
+"""The binary log's bytes as values: events, rows, column values, positions. Knows nothing of connectors."""

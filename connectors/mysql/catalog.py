@@ -1,0 +1,50 @@
+"""The structure as the server has it now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from connectors.mysql.connections import Server
+from connectors.mysql.structure import TableName
+
+__all__ = ["Catalog", "TableDdl"]
+
+
+class TableDdl(NamedTuple):
+    name: TableName
+    sql: str
+
+
+class Catalog:
+    """Looks into a server over its connection. Raises PyMySQL's errors."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def databases(self) -> dict[str, str]:
+        """The character set of each database that the user sees."""
+        found = self._server.rows(
+            "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"
+        )
+        return {str(name): str(charset) for name, charset in found}
+
+    def server_charset(self) -> str:
+        return str(self._server.value("SELECT @@GLOBAL.character_set_server"))
+
+    def tables(self) -> list[TableName]:
+        """All base tables that the user sees, by name."""
+        found = self._server.rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "
+            "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+        )
+        return [(str(database), str(name)) for database, name in found]
+
+    def ddl(self, names: Sequence[TableName]) -> list[TableDdl]:
+        """The statements that make these tables as they are."""
+        made = []
+        for database, name in names:
+            quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (database, name))
+            found = self._server.rows(f"SHOW CREATE TABLE {quoted}")
+            made.append(TableDdl((database, name), str(found[0][1])))
+        return made

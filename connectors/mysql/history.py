@@ -1,0 +1,198 @@
+"""The history of the structure, in Debezium's form: every statement of DDL with its position and what it made of the tables.
+
+Source: Debezium's HistoryRecord. One that Debezium wrote is read, and one written here can be read by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from connect.api import ConnectError, DataError
+from connectors.mysql.binlog.gtid import gtid_set
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl import apply
+from connectors.mysql.history_stores import History
+from connectors.mysql.structure import Change, Column, Structure, Table, TableName
+from tidegate.kit.logs import logger
+
+__all__ = ["at_or_before", "record", "recover", "table_struct"]
+
+log = logger(__name__)
+
+
+# what a record holds
+
+_JDBC: Final = {
+    "CHAR": 1, "CHARACTER": 1, "VARCHAR": 12, "TINYTEXT": 12, "TEXT": 12, "MEDIUMTEXT": 12, "LONGTEXT": 12, "LONG": 12, "NCHAR": -15,
+    "NVARCHAR": -9, "NATIONAL": -15, "TINYINT": -6, "INT1": -6, "SMALLINT": 5, "INT2": 5, "MEDIUMINT": 4, "INT3": 4, "MIDDLEINT": 4,
+    "INT": 4, "INTEGER": 4, "INT4": 4, "BIGINT": -5, "INT8": -5, "REAL": 7, "DOUBLE": 8, "FLOAT8": 8, "FLOAT": 6, "FLOAT4": 6,
+    "DECIMAL": 3, "DEC": 3, "FIXED": 3, "NUMERIC": 2, "BIT": -7, "TIME": 92, "TIMESTAMP": 2014, "DATETIME": 93, "BINARY": -2,
+    "VARBINARY": -3, "BLOB": 2004, "TINYBLOB": 2004, "MEDIUMBLOB": 2004, "LONGBLOB": 2004, "YEAR": 4, "DATE": 91, "BOOL": 16,
+    "BOOLEAN": 16, "ENUM": 1, "SET": 1,
+}  # fmt: skip
+_OTHER: Final = 1111
+
+
+def _quoted_id(name: TableName) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def _column(column: Column, position: int) -> dict[str, Any]:
+    words = column.type.split(" ")
+    varying = "VARYING" in words
+    made: dict[str, Any] = {
+        "name": column.name,
+        "jdbcType": 12 if varying and words[0] in ("CHAR", "CHARACTER") else _JDBC.get(words[0], _OTHER),
+        "typeName": column.type,
+        "typeExpression": column.type,
+        "charsetName": column.charset,
+        "position": position,
+        "optional": column.optional,
+        "autoIncremented": column.auto_increment,
+        "generated": column.generated,
+        "comment": column.comment,
+        "hasDefaultValue": column.has_default,
+        "enumValues": ["'" + label.replace("'", "''") + "'" for label in column.labels],
+    }
+    more = {"length": column.length, "scale": column.scale, "defaultValueExpression": column.default}
+    return made | {name: value for name, value in more.items() if value is not None}
+
+
+def table_struct(table: Table) -> dict[str, Any]:
+    """A table as records of the history and of the schema change topic hold it."""
+    return {
+        "defaultCharsetName": table.charset,
+        "primaryKeyColumnNames": list(table.key_columns),
+        "columns": [_column(column, i + 1) for i, column in enumerate(table.columns)],
+        "attributes": [],
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": change.type, "id": _quoted_id(change.name)}
+    if change.previous is not None:
+        made["previousId"] = _quoted_id(change.previous)
+    if change.table is not None:
+        made |= {"table": table_struct(change.table), "comment": change.table.comment}
+    return made
+
+
+def record(
+    config: MySqlConfig, position: Mapping[str, Any], database: str, ddl: str, changes: Sequence[Change]
+) -> dict[str, Any]:
+    return {
+        "source": {"server": config.prefix},
+        "position": dict(position),
+        "ts_ms": time.time_ns() // 1_000_000,
+        "databaseName": database,
+        "ddl": ddl,
+        "tableChanges": [_change(change) for change in changes],
+    }
+
+
+# what a record says
+
+_UNQUOTE: Final = {"'": "'", '"': '"'}
+
+
+def _label(text: str) -> str:
+    if len(text) > 1 and text[0] in _UNQUOTE and text[-1] == text[0]:
+        return text[1:-1].replace(text[0] * 2, text[0])
+    return text
+
+
+def _names(identifier: str) -> TableName:
+    parts = [part.strip('"').replace('""', '"') for part in identifier.split('"."')]
+    return (parts[0], parts[-1])
+
+
+def _column_of(given: Mapping[str, Any]) -> Column:
+    return Column(
+        given["name"],
+        given["typeName"],
+        given.get("length"),
+        given.get("scale"),
+        given.get("charsetName"),
+        bool(given.get("optional", True)),
+        bool(given.get("autoIncremented")),
+        bool(given.get("generated")),
+        given.get("defaultValueExpression"),
+        bool(given.get("hasDefaultValue")),
+        tuple(_label(label) for label in given.get("enumValues") or ()),
+        given.get("comment"),
+    )
+
+
+def _table(name: TableName, given: Mapping[str, Any]) -> Table:
+    columns = [_column_of(c) for c in sorted(given["columns"], key=lambda c: int(c["position"]))]
+    key = tuple(given.get("primaryKeyColumnNames") or ())
+    return Table(name, tuple(columns), key, (), given.get("defaultCharsetName"), given.get("comment"))
+
+
+def at_or_before(recorded: Mapping[str, Any], wanted: Mapping[str, Any], *, mariadb: bool) -> bool:
+    """Whether a record's position is at or before another: by GTIDs where both have them, else by file and position."""
+    if wanted.get("gtids"):
+        if not recorded.get("gtids"):
+            return True
+        one, other = (gtid_set(str(p["gtids"]), mariadb=mariadb) for p in (recorded, wanted))
+        if one == other:
+            if not recorded.get("snapshot") and wanted.get("snapshot"):
+                return False
+            return int(recorded.get("event") or 0) <= int(wanted.get("event") or 0)
+        return one.within(other)
+    if recorded.get("gtids"):
+        return False
+    if recorded.get("server_id") and wanted.get("server_id") and recorded["server_id"] != wanted["server_id"]:
+        return int(recorded.get("ts_sec") or 0) <= int(wanted.get("ts_sec") or 0)
+    return _file_order(recorded) <= _file_order(wanted)
+
+
+def _file_order(position: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    number = str(position.get("file") or "").rpartition(".")[2]
+    return (
+        int(number) if number.isdigit() else 0,
+        int(position.get("pos") or 0),
+        int(position.get("event") or 0),
+        int(position.get("row") or 0),
+    )
+
+
+def recover(
+    history: History, structure: Structure, config: MySqlConfig, offset: Mapping[str, Any], *, mariadb: bool
+) -> int:
+    """Bring the structure to where it stood at a position. Returns how many records were applied."""
+    applied = 0
+    for found in history.read():
+        source = found.get("source") or {}
+        if source.get("server") != config.prefix or not at_or_before(
+            found.get("position") or {}, offset, mariadb=mariadb
+        ):
+            continue
+        applied += 1
+        changes = found.get("tableChanges")
+        if not changes:
+            _apply_ddl(structure, found, config)
+            continue
+        for change in changes:
+            name = _names(change["id"])
+            if change.get("previousId"):
+                structure.tables.pop(_names(change["previousId"]), None)
+            if change["type"] == "DROP":
+                structure.tables.pop(name, None)
+            else:
+                structure.tables[name] = _table(name, change["table"])
+    return applied
+
+
+def _apply_ddl(structure: Structure, found: Mapping[str, Any], config: MySqlConfig) -> None:
+    try:
+        apply(structure, found.get("ddl") or "", found.get("databaseName") or "")
+    except DataError as error:
+        if not config.history_skip:
+            raise ConnectError(
+                f"the history holds DDL that is not understood: {error}. To go on without it set "
+                "schema.history.internal.skip.unparseable.ddl=true"
+            ) from error
+        log.warning("DDL in the history is skipped", problem=str(error))

@@ -1,0 +1,157 @@
+"""Where the history of the structure is kept: a Kafka topic, a file, memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from connect.api import ConnectError
+from connectors.mysql.config import MySqlConfig
+
+__all__ = ["FileHistory", "History", "KafkaHistory", "MemoryHistory", "history_of"]
+
+
+class History(Protocol):
+    """Keeps records in the order in which they come."""
+
+    def exists(self) -> bool:
+        """Whether there is any record."""
+        ...
+
+    def read(self) -> Iterator[dict[str, Any]]: ...
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Returns when all of them are safe."""
+        ...
+
+
+class MemoryHistory:
+    """Lost with the task: every start needs a snapshot of the structure."""
+
+    def __init__(self) -> None:
+        self._records: list[dict[str, Any]] = []
+
+    def exists(self) -> bool:
+        return bool(self._records)
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        return iter(self._records)
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self._records += [dict(one) for one in records]
+
+
+class FileHistory:
+    """A line a record."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def exists(self) -> bool:
+        return self._path.exists() and self._path.stat().st_size > 0
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        if not self._path.exists():
+            return
+        with self._path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield _parsed(line, f"line {number} of {self._path}")
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _parsed(raw: str | bytes, where: str) -> dict[str, Any]:
+    try:
+        made = json.loads(raw)
+    except ValueError as error:
+        raise ConnectError(f"the schema history holds what is no JSON ({where}): {error}") from error
+    if not isinstance(made, dict):
+        raise ConnectError(f"the schema history holds what is no record ({where})")
+    return made
+
+
+class KafkaHistory:
+    """A topic of one partition that is never compacted and kept for ever. ``worker`` is how the worker reaches its log."""
+
+    def __init__(self, config: MySqlConfig, worker: Any) -> None:
+        from broker.client import ClientConfig
+
+        self._topic = config.history_topic or f"{config.prefix}.schema-history"
+        given = {**config.history_client_1x, **config.history_client}
+        known = {name: value for name, value in given.items() if not name.startswith(("key.", "value."))}
+        self._client = worker
+        if config.history_servers and config.history_servers != worker.bootstrap_servers:
+            self._client = ClientConfig(config.history_servers, known)
+        elif known:
+            self._client = worker.with_properties(known)
+
+    def exists(self) -> bool:
+        from broker.client import TopicPartition
+        from broker.client.blocking import Admin
+
+        with Admin(self._client) as admin:
+            if self._topic not in admin.list_topics(internal=True):
+                return False
+            partition = TopicPartition(self._topic, 0)
+            return admin.end_offsets([partition])[partition] > admin.beginning_offsets([partition])[partition]
+
+    def _create(self) -> None:
+        from broker.client import NewTopic
+        from broker.client.blocking import Admin
+
+        kept = {"cleanup.policy": "delete", "retention.ms": str(2**63 - 1), "retention.bytes": "-1"}
+        with Admin(self._client) as admin:
+            if self._topic not in admin.list_topics(internal=True):
+                admin.create_topics([NewTopic(self._topic, 1, -1, kept)], exist_ok=True)
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        from broker.client import TopicPartition
+        from broker.client.blocking import Admin, BatchConsumer
+
+        partition = TopicPartition(self._topic, 0)
+        with Admin(self._client) as admin:
+            if self._topic not in admin.list_topics(internal=True):
+                return
+            end = admin.end_offsets([partition])[partition]
+            start = admin.beginning_offsets([partition])[partition]
+        if start >= end:
+            return
+        with BatchConsumer(self._client) as consumer:
+            consumer.assign([partition])
+            consumer.seek(partition, start)
+            while consumer.position(partition) < end:
+                for fetched in consumer.fetch():
+                    for one in fetched.records():
+                        if one.value is not None:
+                            yield _parsed(one.value, f"offset {one.offset} of topic {self._topic}")
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        from broker.client.blocking import BatchProducer
+
+        self._create()
+        with BatchProducer(self._client.with_properties({"acks": "all"})) as producer:
+            waiting = [
+                producer.enqueue(self._topic, None, json.dumps(one, ensure_ascii=False).encode(), partition=0)
+                for one in records
+            ]
+            for one in waiting:
+                one.result(60)
+
+
+def history_of(config: MySqlConfig, worker: Any) -> History:
+    match config.history_kind:
+        case "file":
+            assert config.history_file is not None
+            return FileHistory(config.history_file)
+        case "memory":
+            return MemoryHistory()
+    return KafkaHistory(config, worker)

@@ -1,0 +1,226 @@
+"""What happens at DDL: the structure changes, the history gets its record, the schema change topic its event."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from connect.api import ConnectError, DataError, Field, Record, RecordBatch, Schema, SchemaType
+from connectors.mysql.catalog import TableDdl
+from connectors.mysql.changes import Origin, Place, source_column
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl import Applied, apply
+from connectors.mysql.history import record, table_struct
+from connectors.mysql.history_stores import History
+from connectors.mysql.structure import Change, Structure, TableName
+from connectors.mysql.tables import Shapes
+from tidegate.kit.logs import logger
+
+__all__ = ["SchemaChanges"]
+
+log = logger(__name__)
+_S: Final = Schema(SchemaType.STRING)
+_S_OPT: Final = _S.as_optional()
+_I32: Final = Schema(SchemaType.INT32)
+_BOOL_OPT: Final = Schema(SchemaType.BOOLEAN, optional=True)
+_TEXTS: Final = Schema.array(_S, optional=True)
+_COLUMN: Final = Schema.struct(
+    [
+        Field("name", _S),
+        Field("jdbcType", _I32),
+        Field("nativeType", _I32.as_optional()),
+        Field("typeName", _S),
+        Field("typeExpression", _S_OPT),
+        Field("charsetName", _S_OPT),
+        Field("length", _I32.as_optional()),
+        Field("scale", _I32.as_optional()),
+        Field("position", _I32),
+        Field("optional", _BOOL_OPT),
+        Field("autoIncremented", _BOOL_OPT),
+        Field("generated", _BOOL_OPT),
+        Field("comment", _S_OPT),
+        Field("defaultValueExpression", _S_OPT),
+        Field("enumValues", _TEXTS),
+    ],
+    name="io.debezium.connector.schema.Column",
+    version=1,
+)
+_TABLE: Final = Schema.struct(
+    [
+        Field("defaultCharsetName", _S_OPT),
+        Field("primaryKeyColumnNames", _TEXTS),
+        Field("columns", Schema.array(_COLUMN)),
+        Field("comment", _S_OPT),
+    ],
+    name="io.debezium.connector.schema.Table",
+    version=1,
+    optional=True,
+)
+_CHANGE: Final = Schema.struct(
+    [Field("type", _S), Field("id", _S), Field("table", _TABLE)], name="io.debezium.connector.schema.Change", version=1
+)
+
+
+class SchemaChanges:
+    """Keeps the structure at the log's position."""
+
+    def __init__(
+        self, config: MySqlConfig, structure: Structure, shapes: Shapes, history: History, origin: Origin
+    ) -> None:
+        self._config, self._structure, self._shapes = config, structure, shapes
+        self._history, self._origin = history, origin
+        self._ignored: Sequence[re.Pattern[str]] = [
+            re.compile(p, re.IGNORECASE | re.DOTALL) for p in config.history_ddl_filter
+        ]
+        name = f"io.debezium.connector.{origin.connector}"
+        self._key = Schema.struct({"databaseName": _S}, name=f"{name}.SchemaChangeKey", version=1)
+        self._value = Schema.struct(
+            [
+                Field("source", shapes.source),
+                Field("ts_ms", Schema(SchemaType.INT64)),
+                Field("databaseName", _S_OPT),
+                Field("schemaName", _S_OPT),
+                Field("ddl", _S_OPT),
+                Field("tableChanges", Schema.array(_CHANGE)),
+            ],
+            name=f"{name}.SchemaChangeValue",
+            version=1,
+        )
+
+    def happened(
+        self, sql: str, database: str, place: Place, position: Mapping[str, Any]
+    ) -> tuple[list[RecordBatch], set[TableName], list[TableName]]:
+        """A statement of the log: what to deliver, the tables that are another now, and those that were emptied."""
+        if any(pattern.fullmatch(sql) for pattern in self._ignored):
+            return [], set(), []
+        try:
+            applied = apply(self._structure, sql, database)
+        except DataError as error:
+            if not self._config.history_skip:
+                raise ConnectError(
+                    f"a statement in the log is not understood: {error}. To go on without it set "
+                    "schema.history.internal.skip.unparseable.ddl=true"
+                ) from error
+            log.warning("a statement in the log is skipped", problem=str(error))
+            return [], set(), []
+        changed = {change.name for change in applied.changes}
+        changed |= {change.previous for change in applied.changes if change.previous is not None}
+        if not applied.structural or not self._is_kept(applied, changed):
+            return [], changed, applied.truncated
+        changes = self._kept(applied.changes)
+        self._history.append([record(self._config, position, applied.database, sql, changes)])
+        batches = []
+        if self._config.include_schema_changes and not applied.truncated and self._is_told(applied, changed):
+            batches.append(self.event(sql, applied.database, changes, place))
+        return batches, changed, applied.truncated
+
+    def _is_kept(self, applied: Applied, changed: set[TableName]) -> bool:
+        config = self._config
+        tables = changed | set(applied.truncated)
+        if config.history_captured_only and tables:
+            return any(self._shapes.is_captured(name) for name in tables)
+        if config.history_databases_only:
+            return config.database_is_meant(applied.database)
+        return True
+
+    def _is_told(self, applied: Applied, changed: set[TableName]) -> bool:
+        """The topic of schema changes has those of captured tables and databases."""
+        if changed:
+            return any(self._shapes.is_captured(name) for name in changed)
+        return self._config.database_is_meant(applied.database)
+
+    def _kept(self, changes: Sequence[Change]) -> list[Change]:
+        if self._config.include_comments:
+            return list(changes)
+        made = []
+        for change in changes:
+            table = change.table
+            if table is not None:
+                columns = tuple(replace(column, comment=None) for column in table.columns)
+                change = replace(change, table=replace(table, columns=columns, comment=None))
+            made.append(change)
+        return made
+
+    def event(
+        self, sql: str, database: str, changes: Sequence[Change], place: Place, mark: str = "false"
+    ) -> RecordBatch:
+        """A record for the topic of schema changes."""
+        import pyarrow as pa
+
+        named = (database, ",".join(dict.fromkeys(change.name[1] for change in changes)))
+        zero = np.zeros(1, np.int64)
+        source = source_column(self._origin, named, [place], zero, zero, pa.array([mark], pa.string()))
+        value = {
+            "source": source.to_pylist()[0],
+            "ts_ms": time.time_ns() // 1_000_000,
+            "databaseName": database,
+            "schemaName": None,
+            "ddl": sql,
+            "tableChanges": [_struct(change) for change in changes],
+        }
+        topic = self._shapes.topic()
+        return RecordBatch.from_records([Record(topic, value, self._value, {"databaseName": database}, self._key)])
+
+    # a structure read anew
+
+    def read_anew(
+        self,
+        databases: Mapping[str, str],
+        server_charset: str,
+        tables: Sequence[TableDdl],
+        place: Place,
+        position: Mapping[str, Any],
+        *,
+        tell: bool,
+    ) -> list[RecordBatch]:
+        """Forget what was known, take the structure that the server has, and write all of it into the history."""
+        structure = self._structure
+        structure.tables.clear()
+        structure.charsets.clear()
+        structure.server_charset = server_charset
+        records: list[Mapping[str, Any]] = []
+        batches: list[RecordBatch] = []
+
+        def did(sql: str, database: str) -> None:
+            changes = self._kept(apply(structure, sql, database).changes)
+            records.append(record(self._config, position, database, sql, changes))
+            told = self._config.database_is_meant(database) and (
+                not changes or any(self._shapes.is_captured(change.name) for change in changes)
+            )
+            if tell and told and self._config.include_schema_changes:
+                batches.append(self.event(sql, database, changes, place, "true"))
+
+        for database, charset in databases.items():
+            if self._config.database_is_meant(database) or not self._config.history_databases_only:
+                did(f"CREATE DATABASE `{database.replace('`', '``')}` CHARSET {charset}", database)
+        for table in tables:
+            did(table.sql, table.name[0])
+        self._history.append(records)
+        for table in tables:
+            self._shapes.forget(table.name)
+        return batches
+
+
+def _struct(change: Change) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": change.type, "id": f'"{change.name[0]}"."{change.name[1]}"', "table": None}
+    if change.table is not None:
+        table = table_struct(change.table)
+        columns = []
+        for column in table["columns"]:
+            values = {name: column.get(name) for name in _COLUMN_NAMES}
+            columns.append(values | {"enumValues": values["enumValues"] or None})
+        made["table"] = {
+            "defaultCharsetName": table["defaultCharsetName"],
+            "primaryKeyColumnNames": table["primaryKeyColumnNames"],
+            "columns": columns,
+            "comment": change.table.comment,
+        }
+    return made
+
+
+_COLUMN_NAMES: Final = [f.name for f in _COLUMN.fields]

@@ -1,0 +1,143 @@
+"""What the server needs before it can be followed, checked; each problem says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pymysql
+
+from connect.api import Problem
+from connectors.debezium.filters import Filters
+from connectors.mysql.binlog.gtid import gtid_set
+from connectors.mysql.catalog import Catalog
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.connections import Server, connect, message_of
+
+__all__ = ["find_problems", "lost_because"]
+
+
+def lost_because(server: Server, offset: Mapping[str, Any]) -> str | None:
+    """Why the server cannot deliver its log from a position on; None where it can."""
+    if offset.get("gtids"):
+        known = gtid_set(str(offset["gtids"]), mariadb=server.mariadb)
+        if server.mariadb:
+            return None  # the server itself refuses what it has not, when it is asked
+        purged = gtid_set(str(server.value("SELECT @@GLOBAL.gtid_purged") or ""), mariadb=False)
+        if not purged.within(known):
+            return f"it has purged transactions {purged}, which are not all among those that were read"
+        return None
+    file = str(offset.get("file") or "")
+    if file and not server.has_file(file):
+        return f"it has no file {file!r} any more"
+    return None
+
+
+def find_problems(config: MySqlConfig) -> Iterable[Problem]:
+    """What a look at the server shows to be wrong."""
+    try:
+        connection = connect(config)
+    except pymysql.err.OperationalError as error:
+        code = error.args[0] if error.args else 0
+        name = {1045: "database.password", 1044: "database.user", 1698: "database.user"}.get(code, "database.hostname")
+        yield Problem(
+            name, f"Could not connect to {config.hostname}:{config.port} as {config.user!r}. {message_of(error)}"
+        )
+        return
+    except pymysql.err.Error as error:
+        yield Problem("database.initial.statements", message_of(error))
+        return
+    try:
+        server = Server(connection)
+        yield from _server_problems(server, config)
+        yield from _right_problems(server, config)
+        yield from _table_problems(server, config)
+    finally:
+        connection.close()
+
+
+def _server_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
+    if str(server.variable("log_bin") or "OFF").upper() not in ("ON", "1"):
+        yield Problem(
+            "database.hostname",
+            "the server writes no binary log: set log_bin and binlog_format=ROW in its configuration (a managed server: switch on "
+            "backups with a binary log) and restart it",
+        )
+        return
+    needed = {"binlog_format": ("ROW",), "binlog_row_image": ("FULL", "NOBLOB", "FULL_NODUP")}
+    for name, right in needed.items():
+        found = server.variable(name)
+        if found is not None and found.upper() not in right:
+            yield Problem(
+                "database.hostname",
+                f"the server has {name}={found}: SET GLOBAL {name} = '{right[0]}', also in its configuration",
+            )
+    if str(server.variable("binlog_row_value_options") or "").upper() == "PARTIAL_JSON":
+        yield Problem(
+            "database.hostname",
+            "the server logs parts of JSON values only: SET GLOBAL binlog_row_value_options = '', also in its configuration",
+        )
+    if config.include_query:
+        name = "binlog_annotate_row_events" if server.mariadb else "binlog_rows_query_log_events"
+        if str(server.variable(name) or "OFF").upper() not in ("ON", "1"):
+            yield Problem("include.query", f"the server does not log statements: SET GLOBAL {name} = ON")
+    own = str(server.variable("server_id") or "")
+    if config.server_id is not None and own == str(config.server_id):
+        yield Problem(
+            "database.server.id",
+            f"{config.server_id} is the id of the server itself: give the connector a number that no server and no other reader has",
+        )
+    elif config.server_id is not None and _is_taken(server, config.server_id):
+        yield Problem(
+            "database.server.id",
+            f"a replica reads under {config.server_id} already: stop it, or give the connector a number of its own",
+        )
+
+
+def _is_taken(server: Server, server_id: int) -> bool:
+    """Whether another reader has the id. A task of the very connector may be that one, which is told by the name of its thread."""
+    for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
+        try:
+            return any(str(row[0]) == str(server_id) and str(row[1] or "") for row in server.rows(statement))
+        except pymysql.err.Error:
+            continue
+    return False
+
+
+def _right_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
+    grants = " ".join(str(row[0]).upper() for row in server.rows("SHOW GRANTS"))
+    everything = "ALL PRIVILEGES ON *.*" in grants
+    if not everything and not any(right in grants for right in ("REPLICATION SLAVE", "REPLICATION REPLICA")):
+        yield Problem(
+            "database.user",
+            f"user {config.user!r} may not read the binary log: GRANT REPLICATION SLAVE ON *.* TO {_account(server)}",
+        )
+    monitors = ("REPLICATION CLIENT", "BINLOG MONITOR", "SUPER")
+    if not everything and not any(right in grants for right in monitors):
+        yield Problem(
+            "database.user",
+            f"user {config.user!r} may not ask for the log's position: GRANT REPLICATION CLIENT ON *.* TO {_account(server)}",
+        )
+    snapshot = config.snapshot_mode.lower() != "never" and config.snapshot_locking.lower() != "none"
+    if snapshot and not everything and not any(right in grants for right in ("RELOAD", "LOCK TABLES")):
+        yield Problem(
+            "database.user",
+            f"user {config.user!r} may not lock tables for the snapshot: GRANT RELOAD ON *.* TO {_account(server)}, or set "
+            "snapshot.locking.mode=none",
+        )
+
+
+def _account(server: Server) -> str:
+    name, _, host = str(server.value("SELECT CURRENT_USER()")).rpartition("@")
+    return f"'{name}'@'{host}'"
+
+
+def _table_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
+    catalog = Catalog(server)
+    filters = Filters(config)
+    names = [name for name in catalog.tables() if config.database_is_meant(name[0])]
+    tables = [name for name in names if filters.table(".".join(name))]
+    if not tables and (config.table_include or config.database_include):
+        known = ", ".join(".".join(name) for name in names[:20]) or "none that the user may see"
+        key = "table.include.list" if config.table_include else "database.include.list"
+        yield Problem(key, f"no table matches: names are database.table, and the tables there are: {known}")

@@ -1,0 +1,250 @@
+"""Whole tables as of one moment: read from the server's stream as Arrow, by several connections with one view of the data."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from connect.api import ConnectError, RecordBatch
+from connectors.debezium.events import ContextHeaders, Rows, bounded, constant, event_batch, struct_column
+from connectors.debezium.filters import compiled
+from connectors.debezium.marks import SnapshotMarks
+from connectors.debezium.values import zero_of
+from connectors.mysql.changes import Origin, Place, filled, source_column
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.connections import Server, connect, database_errors, message_of
+from connectors.mysql.tables import Shape
+from connectors.sql.mysql_rows import StreamedRows
+
+__all__ = ["Moment", "Readers", "Snapshot", "rows_of_select"]
+
+_BLOCK_BYTES: Final = 2 * 1024 * 1024
+_AHEAD: Final = 3
+"""Blocks that wait for the runtime at most, for each reader."""
+
+
+class Moment(NamedTuple):
+    """The end of the log when the readers' view of the data was fixed. ``micros`` is the server's clock."""
+
+    file: str
+    position: int
+    gtids: str
+    micros: int
+
+
+class Readers:
+    """Connections that see the data as of one moment, and the lock against writes while that is made so."""
+
+    def __init__(self, config: MySqlConfig, count: int) -> None:
+        self._config = config
+        self.connections: list[Any] = []
+        self._locker: Any = None
+        self._count = count
+
+    def open(self, tables: Sequence[str]) -> Moment:
+        """Raises PyMySQL's errors; ConnectError where the lock may not be taken. ``tables`` are locked one by one where the
+        whole server may not be."""
+        config = self._config
+        mode = config.snapshot_locking.lower()
+        for _ in range(self._count):
+            connection = connect(config)
+            self.connections.append(connection)
+            _run(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._locker = connect(config)
+        _run(self._locker, f"SET SESSION lock_wait_timeout = {max(1, config.snapshot_lock_timeout_ms // 1000)}")
+        if mode != "none":
+            self._lock(tables)
+        for connection in self.connections:
+            _run(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        server = Server(self._locker)
+        micros = int(server.value("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"))
+        if mode == "none" and server.mariadb:  # MariaDB knows the position of a snapshot without a lock
+            of_snapshot = dict(Server(self.connections[0]).rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
+            file, position = of_snapshot.get("Binlog_snapshot_file"), of_snapshot.get("Binlog_snapshot_position")
+            if file and position:
+                gtids = server.value("SELECT BINLOG_GTID_POS(%s, %s)", file, int(position))
+                return Moment(str(file), int(position), str(gtids or ""), micros)
+        return Moment(*server.position(), micros)
+
+    def _lock(self, tables: Sequence[str]) -> None:
+        import pymysql
+
+        try:
+            _run(self._locker, "FLUSH TABLES WITH READ LOCK")
+            return
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in (1227, 1044, 1045):
+                raise
+        try:
+            if tables:
+                _run(self._locker, "LOCK TABLES " + ", ".join(f"{name} READ" for name in tables))
+        except pymysql.err.OperationalError as error:
+            raise ConnectError(
+                f"user {self._config.user!r} may neither lock the server nor its tables for the snapshot ({message_of(error)}): "
+                f"GRANT RELOAD ON *.* or LOCK TABLES on the databases, or set snapshot.locking.mode=none and write nothing meanwhile"
+            ) from error
+
+    def unlock(self) -> None:
+        locker, self._locker = self._locker, None
+        if locker is not None:
+            locker.close()
+
+    def close(self) -> None:
+        for connection in (*self.connections, self._locker):
+            if connection is not None:
+                connection._force_close()
+        self.connections, self._locker = [], None
+
+
+def _run(connection: Any, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def rows_of_select(connection: Any, shape: Shape, statement: str) -> Iterator[list[pa.Array]]:
+    """The captured columns of a SELECT of just these, block by block, as the table's schemas have them. Raises PyMySQL's errors."""
+    rows = StreamedRows(connection, statement, chunk_bytes=_BLOCK_BYTES)
+    try:
+        while (columns := rows.next()) is not None:
+            if len(columns) != len(shape.forms):
+                raise ConnectError(
+                    f"{statement} delivers {len(columns)} columns, the table has {len(shape.forms)} to capture"
+                )
+            if not len(columns[0]):
+                continue
+            made = []
+            for form, column in zip(shape.forms, columns, strict=True):
+                read = form.of_text(column)
+                if read.null_count and not form.schema.optional:
+                    read = filled(read, zero_of(form.schema))
+                made.append(read)
+            yield made
+    finally:
+        rows.close()
+
+
+class Snapshot:
+    """Reads tables in the background; ``batches`` delivers them. Close it in any case."""
+
+    def __init__(
+        self,
+        config: MySqlConfig,
+        shapes: Sequence[Shape],
+        readers: Readers,
+        moment: Moment,
+        context: ContextHeaders,
+        origin: Origin,
+    ) -> None:
+        self._config, self._readers, self._moment = config, readers, moment
+        self._context, self._origin = context, origin
+        wanted = compiled(config.snapshot_tables)
+        self._shapes = [s for s in shapes if not wanted or any(p.fullmatch(s.table.full_name) for p in wanted)]
+        self._blocks: queue.Queue[tuple[Shape, list[pa.Array]] | BaseException | None] = queue.Queue(
+            _AHEAD * config.snapshot_threads
+        )
+        self._closing = threading.Event()
+        self._work: queue.SimpleQueue[Shape] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        for shape in self._shapes:
+            if shape.forms:
+                self._work.put(shape)
+        for connection in self._readers.connections:
+            reader = threading.Thread(target=self._read, args=(connection,), name="snapshot", daemon=True)
+            self._threads.append(reader)
+            reader.start()
+
+    def _statement(self, shape: Shape) -> str:
+        table = shape.table
+        names = ", ".join("`" + table.columns[at].name.replace("`", "``") + "`" for at in shape.positions)
+        own = self._config.snapshot_selects.get(table.full_name)
+        return f"SELECT {names} FROM {table.quoted}" if own is None else f"SELECT {names} FROM ({own}) chosen"
+
+    def _read(self, connection: Any) -> None:
+        try:
+            while not self._closing.is_set():
+                try:
+                    shape = self._work.get_nowait()
+                except queue.Empty:
+                    break
+                for columns in rows_of_select(connection, shape, self._statement(shape)):
+                    self._put((shape, columns))
+                    if self._closing.is_set():
+                        return
+            self._put(None)
+        except Exception as error:  # noqa: BLE001 - it is raised where the blocks are taken
+            self._put(error)
+
+    def _put(self, item: tuple[Shape, list[pa.Array]] | BaseException | None) -> None:
+        while not self._closing.is_set():
+            try:
+                self._blocks.put(item, timeout=0.2)
+                return
+            except queue.Full:
+                continue
+
+    def _taken(self, stopping: threading.Event) -> Iterator[tuple[Shape, list[pa.Array]] | None]:
+        """Blocks; None from time to time while nothing is at hand."""
+        running = len(self._threads)
+        while running and not stopping.is_set():
+            try:
+                item = self._blocks.get(timeout=0.2)
+            except queue.Empty:
+                yield None
+                continue
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                with database_errors(self._config, "reading a snapshot of"):
+                    raise item
+            else:
+                yield item
+
+    def batches(
+        self, stopping: threading.Event, offset: dict[str, Any], done: dict[str, Any]
+    ) -> Iterator[list[RecordBatch]]:
+        """Batches to hand on, block by block; the very last is the snapshot's last and has the position ``done``."""
+        marks = SnapshotMarks()
+        position = {"source_partition": {"server": self._config.prefix}, "source_offset": offset}
+        held: tuple[Shape, list[pa.Array]] | None = None
+        for block in self._taken(stopping):
+            if block is None:
+                yield []
+                continue
+            if held is not None:
+                mark = marks.column(held[0], len(held[1][0]), ends_table=held[0] is not block[0])
+                yield [b.replace(**position) for b in self.batches_of(*held, mark)]
+            held = block
+        if stopping.is_set() or held is None:
+            yield []
+            return
+        mark = marks.column(held[0], len(held[1][0]), ends_table=True, ends_all=True)
+        batches = [b.replace(**position) for b in self.batches_of(*held, mark)]
+        batches[-1] = batches[-1].replace(source_offset=done)
+        yield batches
+
+    def batches_of(self, shape: Shape, columns: list[pa.Array], mark: pa.Array) -> list[RecordBatch]:
+        """The events of rows that were read. ``mark`` is the ``snapshot`` field of each."""
+        length = len(mark)
+        after = struct_column(shape.layout.row, columns)
+        keys = None
+        if shape.layout.key is not None:
+            keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
+        moment = self._moment
+        place = Place(moment.micros, 0, None, moment.file, moment.position, None, None)
+        zeros = np.zeros(length, np.int64)
+        source = source_column(self._origin, shape.table.name, [place], zeros, zeros, mark)
+        rows = Rows(constant("r", pa.string(), length), None, after, keys, source)
+        return bounded(event_batch(shape.layout, rows, self._context))
+
+    def close(self) -> None:
+        self._closing.set()
+        self._readers.close()
+        for thread in self._threads:
+            thread.join(5)

@@ -1,0 +1,400 @@
+"""Column types: the schema Debezium gives each, and how values of both ways in become Arrow columns of it.
+
+A snapshot delivers texts, the binary log packed bytes. Each form reads both into the same plain column (``text``, ``log``): whole
+numbers, decimals, texts, days or microseconds. ``finish`` makes of that what the schema says. So a row looks the same whichever way it came.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.api import DataError, Schema, SchemaType
+from connectors.debezium.envelope import ENUM
+from connectors.mysql import temporal
+from connectors.mysql.binlog import values
+from connectors.mysql.binlog.json import json_text
+from connectors.mysql.binlog.rows import Cells, Physical
+from connectors.mysql.charsets import decoded
+from connectors.mysql.structure import Column
+
+__all__ = ["Form", "LogColumn", "Modes", "form_of", "words_of"]
+
+
+class LogColumn(NamedTuple):
+    """A column of images in the binary log: the bytes (twice, as they are and as numbers), places in them, how they are packed."""
+
+    data: bytes
+    numbers: npt.NDArray[np.uint8]
+    cells: Cells
+    physical: Physical
+
+
+Column1: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """What the configuration says of values, lower case."""
+
+    decimal: str = "precise"
+    time: str = "adaptive_time_microseconds"
+    binary: str = "bytes"
+    bigint_unsigned: str = "long"
+    adjust_years: bool = True
+    include_unknown: bool = False
+    unavailable: str = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """``text`` takes the bytes of the server's text. ``large`` are those values that a log may leave out when they did not change."""
+
+    schema: Schema
+    text: Column1
+    log: Callable[[LogColumn], pa.Array]
+    finish: Column1
+    large: bool = False
+
+    def of_text(self, column: pa.Array) -> pa.Array:
+        return self.finish(self.text(column))
+
+    def of_log(self, column: LogColumn) -> pa.Array:
+        return self.finish(self.log(column))
+
+
+def _s(kind: SchemaType, name: str | None = None, **more: Any) -> Schema:
+    return Schema(kind, name=name, version=1 if name else None, **more)
+
+
+def _same(column: pa.Array) -> pa.Array:
+    return column
+
+
+def _cast(arrow: pa.DataType) -> Column1:
+    def convert(column: pa.Array) -> pa.Array:
+        try:
+            return column if column.type == arrow else pc.cast(column, arrow)
+        except pa.ArrowInvalid as error:
+            raise DataError(str(error)) from error
+
+    return convert
+
+
+def _each(read: Callable[[Any], Any], arrow: pa.DataType) -> Column1:
+    """Value by value, nulls kept."""
+    return lambda column: pa.array([None if v is None else read(v) for v in column.to_pylist()], arrow)
+
+
+def _number(arrow: pa.DataType) -> Column1:
+    return lambda column: _cast(arrow)(column.cast(pa.string()))
+
+
+def words_of(column: Column) -> tuple[str, bool]:
+    """A type's first word, and whether it is unsigned."""
+    words = column.type.split(" ")
+    return words[0], "UNSIGNED" in words
+
+
+_SIZES: Final = {
+    "TINYINT": 1, "INT1": 1, "SMALLINT": 2, "INT2": 2, "MEDIUMINT": 3, "INT3": 3, "MIDDLEINT": 3, "INT": 4, "INTEGER": 4, "INT4": 4,
+    "BIGINT": 8, "INT8": 8, "BOOL": 1, "BOOLEAN": 1,
+}  # fmt: skip
+_TEXTS: Final = frozenset(
+    [
+        "CHAR",
+        "CHARACTER",
+        "VARCHAR",
+        "TINYTEXT",
+        "TEXT",
+        "MEDIUMTEXT",
+        "LONGTEXT",
+        "NCHAR",
+        "NVARCHAR",
+        "NATIONAL",
+        "LONG",
+    ]
+)
+_LARGE: Final = frozenset(["TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "LONG"])
+_BINARIES: Final = frozenset(["BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"])
+_GEOMETRIES: Final = frozenset(
+    [
+        "GEOMETRY",
+        "LINESTRING",
+        "POLYGON",
+        "MULTIPOINT",
+        "MULTILINESTRING",
+        "MULTIPOLYGON",
+        "GEOMETRYCOLLECTION",
+        "GEOMCOLLECTION",
+    ]
+)
+
+
+def form_of(column: Column, modes: Modes) -> Form | None:
+    """The form of a column, its schema not optional; None where it has none and unknown types are left out."""
+    word, unsigned = words_of(column)
+    if word in _SIZES:
+        return _integer(word, unsigned, modes)
+    if word in ("FLOAT", "FLOAT4", "DOUBLE", "FLOAT8", "REAL"):
+        return _float(column, word)
+    if word in ("DECIMAL", "DEC", "FIXED", "NUMERIC"):
+        return _decimal(column, modes)
+    if column.type == "LONG VARBINARY" or word in _BINARIES or (word in _TEXTS and column.charset == "binary"):
+        return _binary(column, modes)
+    if word in _TEXTS:
+        return _text(column)
+    if word in _GEOMETRIES:
+        return _geometry("Geometry", "Geometry")
+    if word in ("DATE", "TIME", "DATETIME", "TIMESTAMP"):
+        return _temporal(column, word, modes)
+    makers: dict[str, Callable[[], Form]] = {
+        "ENUM": lambda: _enum(column),
+        "SET": lambda: _set(column),
+        "BIT": lambda: _bit(column),
+        "YEAR": _year,
+        "JSON": _json,
+        "POINT": lambda: _geometry("Point", "Geometry (POINT)"),
+    }
+    if word in makers:
+        return makers[word]()
+    if modes.include_unknown:
+        return Form(_s(SchemaType.BYTES), _same, _blob, _same)
+    return None
+
+
+def _blob(column: LogColumn) -> pa.Array:
+    if column.physical.prefix:
+        return values.blobs(column.data, column.cells)
+    raise DataError(f"the binary log holds a value of type {column.physical.code} where bytes were expected")
+
+
+def _integer(word: str, unsigned: bool, modes: Modes) -> Form:
+    size = _SIZES[word]
+
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.size not in (1, 2, 3, 4, 8) or column.physical.prefix:
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where a number was expected")
+        return values.integers(column.numbers, column.cells, column.physical.size, unsigned=unsigned)
+
+    if word in ("BOOL", "BOOLEAN"):
+        return Form(_s(SchemaType.BOOLEAN), _number(pa.int64()), log, lambda c: pc.not_equal(c, 0))
+    if size == 8 and unsigned:
+        if modes.bigint_unsigned == "precise":
+            schema = Schema.decimal(0, 20)
+            return Form(
+                schema, _number(pa.uint64()), log, lambda c: c.cast(pa.decimal128(20, 0)).cast(schema.arrow_type)
+            )
+        return Form(_s(SchemaType.INT64), _number(pa.uint64()), log, lambda c: c.view(pa.int64()))
+    kinds = {1: SchemaType.INT16, 2: SchemaType.INT16, 3: SchemaType.INT32, 4: SchemaType.INT32, 8: SchemaType.INT64}
+    kind = kinds[size]
+    if unsigned:
+        kind = {2: SchemaType.INT32, 4: SchemaType.INT64}.get(size, kind)
+    schema = _s(kind)
+    return Form(schema, _number(pa.int64()), log, _cast(schema.arrow_type))
+
+
+def _float(column: Column, word: str) -> Form:
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.size not in (4, 8):
+            raise DataError(f"the binary log holds a value of type {found.physical.code} where a float was expected")
+        return values.floats(found.numbers, found.cells, found.physical.size)
+
+    if word == "FLOAT" and column.scale is None and (column.length or 0) <= 24:
+        return Form(_s(SchemaType.FLOAT32), _number(pa.float32()), log, _cast(pa.float32()))
+    if word == "REAL":
+        return Form(_s(SchemaType.FLOAT32), _number(pa.float64()), log, lambda c: pc.cast(c, pa.float32(), safe=False))
+    return Form(_s(SchemaType.FLOAT64), _number(pa.float64()), log, _cast(pa.float64()))
+
+
+def _decimal(column: Column, modes: Modes) -> Form:
+    precision, scale = column.length or 10, column.scale or 0
+    plain = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.code != 246:
+            raise DataError(f"the binary log holds a value of type {found.physical.code} where a decimal was expected")
+        return values.decimals(found.numbers, found.cells, found.physical)
+
+    if modes.decimal == "string":
+        return Form(_s(SchemaType.STRING), _number(plain), log, _each(lambda v: f"{v:f}", pa.string()))
+    if modes.decimal == "double":
+        return Form(_s(SchemaType.FLOAT64), _number(plain), log, _cast(pa.float64()))
+    schema = Schema.decimal(scale, precision)
+    return Form(schema, _number(plain), log, _cast(schema.arrow_type))
+
+
+def _text(column: Column) -> Form:
+    word = words_of(column)[0]
+
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.code == 245:
+            return _json_of_log(found)
+        return decoded(_blob(found), column.charset)
+
+    return Form(_s(SchemaType.STRING), _cast(pa.string()), log, _same, large=word in _LARGE)
+
+
+def _binary(column: Column, modes: Modes) -> Form:
+    length = column.length if column.type == "BINARY" else None
+
+    def log(found: LogColumn) -> pa.Array:
+        made = _blob(found)
+        if length:  # the log leaves zeros at the end out
+            return pa.array([None if v is None else v.ljust(length, b"\0") for v in made.to_pylist()], pa.binary())
+        return made
+
+    large = column.type.endswith("BLOB") or column.type.startswith("LONG")
+    if modes.binary == "bytes":
+        return Form(_s(SchemaType.BYTES), _same, log, _same, large)
+    texts: dict[str, Callable[[bytes], str]] = {
+        "hex": bytes.hex,
+        "base64": lambda v: base64.b64encode(v).decode(),
+        "base64-url-safe": lambda v: base64.urlsafe_b64encode(v).decode(),
+    }
+    return Form(_s(SchemaType.STRING), _same, log, _each(texts[modes.binary], pa.string()), large)
+
+
+def _enum(column: Column) -> Form:
+    labels = np.array(["", *column.labels], object)
+
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.code != 247:
+            raise DataError(f"the binary log holds a value of type {found.physical.code} where an ENUM was expected")
+        numbers = values.integers(found.numbers, found.cells, found.physical.size, unsigned=True)
+        at = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
+        made = labels[np.where(at < len(labels), at, 0)]
+        return pa.array(made, pa.string(), mask=found.cells.null if found.cells.null.any() else None)
+
+    schema = _s(SchemaType.STRING, ENUM, parameters={"allowed": ",".join(column.labels)})
+    return Form(schema, _cast(pa.string()), log, _same)
+
+
+def _set(column: Column) -> Form:
+    def chosen(number: int) -> str:
+        return ",".join(label for i, label in enumerate(column.labels) if number >> i & 1)
+
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.code != 248:
+            raise DataError(f"the binary log holds a value of type {found.physical.code} where a SET was expected")
+        numbers = values.integers(found.numbers, found.cells, found.physical.size, unsigned=True)
+        return _each(chosen, pa.string())(numbers)
+
+    schema = _s(SchemaType.STRING, "io.debezium.data.EnumSet", parameters={"allowed": ",".join(column.labels)})
+    return Form(schema, _cast(pa.string()), log, _same)
+
+
+def _bit(column: Column) -> Form:
+    length = column.length or 1
+    size = (length + 7) // 8
+
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.code != 16:
+            raise DataError(f"the binary log holds a value of type {found.physical.code} where bits were expected")
+        return values.bits_of(found.numbers, found.cells, found.physical.size)
+
+    def text(found: pa.Array) -> pa.Array:
+        if pa.types.is_string(found.type):  # a default: digits
+            return _each(lambda v: int(v, 2), pa.uint64())(found)
+        return _each(lambda v: int.from_bytes(v, "big"), pa.uint64())(found)
+
+    if length == 1:
+        return Form(_s(SchemaType.BOOLEAN), text, log, lambda c: pc.not_equal(c, pa.scalar(0, pa.uint64())))
+    schema = _s(SchemaType.BYTES, "io.debezium.data.Bits", parameters={"length": str(length)})
+    return Form(schema, text, log, _each(lambda v: v.to_bytes(size, "little"), pa.binary()))
+
+
+def _year() -> Form:
+    def log(found: LogColumn) -> pa.Array:
+        return values.years(found.numbers, found.cells)
+
+    return Form(_s(SchemaType.INT32, "io.debezium.time.Year"), _number(pa.int64()), log, _cast(pa.int32()))
+
+
+def _json_of_log(found: LogColumn) -> pa.Array:
+    blobs = values.blobs(found.data, found.cells)
+    return _each(json_text, pa.string())(blobs)
+
+
+def _json() -> Form:
+    def log(found: LogColumn) -> pa.Array:
+        if found.physical.code == 245:  # MySQL's own form; MariaDB has it as text
+            return _json_of_log(found)
+        return decoded(_blob(found), "utf8mb4")
+
+    return Form(_s(SchemaType.STRING, "io.debezium.data.Json"), _cast(pa.string()), log, _same, large=True)
+
+
+def _geometry(name: str, doc: str) -> Form:
+    wkb = _s(SchemaType.BYTES)
+    srid = _s(SchemaType.INT32, optional=True)
+    members: dict[str, Schema] = {"wkb": wkb, "srid": srid}
+    if name == "Point":
+        number = _s(SchemaType.FLOAT64)
+        members = {"x": number, "y": number, "wkb": wkb.as_optional(), "srid": srid}
+    schema = Schema.struct(members, name=f"io.debezium.data.geometry.{name}", version=1, doc=doc)
+
+    def read(raw: bytes) -> dict[str, Any]:
+        if len(raw) < 9:
+            raise DataError("a geometry ends in the middle of its head")
+        number = int.from_bytes(raw[:4], "little")
+        made: dict[str, Any] = {"wkb": raw[4:], "srid": number or None}
+        if name == "Point":
+            if len(raw) < 25:
+                raise DataError("a point ends in the middle of its coordinates")
+            order = "little" if raw[4] else "big"
+            pair = np.frombuffer(raw[9:25], "<f8" if order == "little" else ">f8")
+            made |= {"x": float(pair[0]), "y": float(pair[1])}
+        return made
+
+    return Form(schema, _same, _blob, _each(read, schema.arrow_type), large=True)
+
+
+def _temporal(column: Column, word: str, modes: Modes) -> Form:
+    """``length`` of such a column is its digits after the second."""
+    digits = column.length or 0
+
+    def expected(found: LogColumn, *codes: int) -> None:
+        if found.physical.code not in codes:
+            raise DataError(f"the binary log holds a value of type {found.physical.code} where a {word} was expected")
+
+    if word == "DATE":
+
+        def date(found: LogColumn) -> pa.Array:
+            expected(found, 10, 14)
+            return values.dates(found.numbers, found.cells)
+
+        schema, finish = temporal.date_form(modes.time)
+        return Form(schema, temporal.days_of_text, date, temporal.with_years(finish, temporal.DAY, modes.adjust_years))
+    if word == "TIME":
+
+        def time(found: LogColumn) -> pa.Array:
+            expected(found, 11, 19)
+            return values.times(found.numbers, found.cells, found.physical)
+
+        schema, finish = temporal.time_form(modes.time)
+        return Form(schema, temporal.clock_of_text, time, finish)
+    if word == "DATETIME":
+
+        def datetime(found: LogColumn) -> pa.Array:
+            expected(found, 12, 18)
+            return values.datetimes(found.numbers, found.cells, found.physical)
+
+        schema, finish = temporal.datetime_form(digits, modes.time)
+        return Form(
+            schema, temporal.micros_of_text, datetime, temporal.with_years(finish, temporal.MICRO, modes.adjust_years)
+        )
+
+    def timestamp(found: LogColumn) -> pa.Array:
+        expected(found, 7, 17)
+        return values.timestamps(found.numbers, found.cells, found.physical)
+
+    schema, finish = temporal.timestamp_form(digits)
+    return Form(schema, temporal.micros_of_text, timestamp, finish)
