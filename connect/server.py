@@ -187,7 +187,7 @@ class ConnectServer:
         )
         herder.fencing = fencing.fence
         herder.start(membership)
-        await membership.evict_former_self(self._admin)
+        await membership.meet(self._admin)
         await membership.start()
         # A group that has work gives a part of it to whoever joins.
         worker.expect(sum(len(stored.tasks or ()) for stored in herder.configs.connectors.values()))

@@ -50,6 +50,8 @@ log = logger(__name__)
 
 _ATTENTIVE_S: Final = 3.0
 """How long after a round, or after new work was seen, heartbeats come quickly: rounds come in series."""
+_ANNOUNCED_S: Final = 2.0
+"""How long a worker that joins waits for others to hear of it."""
 _PATIENCE_S: Final = 10.0
 """How long a request that only the leader can answer waits for a rebalance to end."""
 _LEADER_LATE_S: Final = 15.0
@@ -146,18 +148,29 @@ class Membership:
             await asyncio.sleep(_REFUSED_S)
             await self.start()
 
-    async def evict_former_self(self, admin: Admin) -> None:
-        """Remove the member that this worker was before it was killed: it has our address, which is ours alone now, so it
-        can't be alive. The group would otherwise wait for its session to end."""
+    async def meet(self, admin: Admin) -> None:
+        """Look at the group before joining it. A member with our address, which is ours alone now, is what this worker was before
+        it was killed: it is removed, or the group would wait for its session to end. The others are told to expect a round, which
+        they would hear of with their next heartbeat only, seconds later."""
         try:
             described = await admin.describe_group(self._group_id)
             for member in described.members:
                 with contextlib.suppress(MalformedWorkerMessage):
-                    if member.metadata and decode_state(member.metadata).url == self.url:
+                    url = decode_state(member.metadata).url if member.metadata else ""
+                    if url == self.url:
                         await admin.remove_member(self._group_id, member.member_id)
                         log.info("removed what this worker was before from its group", member=member.member_id)
+                    elif url:
+                        self._start(self._announce(url))
         except TidegateError as error:
-            log.info("cannot look for a former self in the group", group=self._group_id, error=str(error))
+            log.info("cannot look at the group before joining it", group=self._group_id, error=str(error))
+
+    async def _announce(self, url: str) -> None:
+        """A worker that does not answer, or is Kafka Connect's own, hears of the round by itself."""
+        with contextlib.suppress(TidegateError):
+            await self._peers.order(
+                "PUT", resource(url, "tidegate", "round"), headers=self._signature(b""), timeout_s=_ANNOUNCED_S
+            )
 
     async def stop(self) -> None:
         """Leave the group; what ran must have been stopped."""
@@ -252,10 +265,12 @@ class Membership:
         await self._wait_settled()
         if self.leader_url is None:
             raise Conflict(NO_LEADER)
-        headers = {}
-        if self._configs.session_key is not None and self.protocol is ConnectProtocol.SESSIONED:
-            headers = signed(body, self._configs.session_key, self._config.signature_algorithm)
-        await self._peers.order(method, resource(self.leader_url, *path), body=body, headers=headers)
+        await self._peers.order(method, resource(self.leader_url, *path), body=body, headers=self._signature(body))
+
+    def _signature(self, body: bytes) -> Mapping[str, str]:
+        if self._configs.session_key is None or self.protocol is not ConnectProtocol.SESSIONED:
+            return {}
+        return signed(body, self._configs.session_key, self._config.signature_algorithm)
 
     # -- GroupBehaviour ------------------------------------------------------------------------------------------
 

@@ -38,7 +38,14 @@ class Peers:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def ask(
-        self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None, query: str = ""
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        query: str = "",
+        timeout_s: float = _TIMEOUT_S,
     ) -> PeerAnswer:
         """One request, not followed elsewhere; raises RemoteError where there is no answer."""
 
@@ -53,7 +60,7 @@ class Peers:
                     f"{url}?{query}" if query else url,
                     data=body,
                     headers=dict(headers or {}),
-                    timeout=_TIMEOUT_S,
+                    timeout=timeout_s,
                     allow_redirects=False,
                 )
                 return PeerAnswer(answer.status_code, answer.headers, answer.content)
@@ -64,10 +71,17 @@ class Peers:
             raise RemoteError(f"IO Error trying to forward REST request: {method} {url}: {error}") from error
 
     async def order(
-        self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = _TIMEOUT_S,
     ) -> None:
         """One request whose answer is that it was done; raises RemoteError with the words of a refusal."""
-        answer = await self.ask(method, url, body=body, headers={"Content-Type": "application/json", **(headers or {})})
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        answer = await self.ask(method, url, body=body, headers=headers, timeout_s=timeout_s)
         if answer.status >= requests.codes.bad_request:
             raise RemoteError(f"{method} {url}: {answer.body.decode('utf-8', 'replace')[:500]}", answer.status)
 

@@ -1,4 +1,4 @@
-"""What workers of a group ask of their leader; users have no business here, so requests are signed (KIP-507)."""
+"""What workers of a group ask of each other; users have no business here, so requests are signed (KIP-507)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,14 @@ class InternalRoutes:
         return [
             Route("/connectors/{name}/tasks", self.put_tasks, methods=["POST"]),
             Route("/connectors/{name}/fence", self.fence, methods=["PUT"]),
+            Route("/tidegate/round", self.expect_round, methods=["PUT"]),
         ]
+
+    async def expect_round(self, request: Request) -> Response:
+        """Another worker is about to join: heartbeats come quickly for a moment. Not of Kafka Connect."""
+        await self._require_signature(request)
+        self._membership.expect_round()
+        return Response(status_code=204)
 
     async def put_tasks(self, request: Request) -> Response:
         """Write the tasks that a connector on another worker has planned."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from functools import partial
 from pathlib import Path
@@ -106,3 +107,18 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
     wait_until(
         lambda: requests.get(f"{survivors[1].url}/connectors/crowd/status", timeout=60).status_code == 404, "gone"
     )
+
+
+@pytest.mark.proof
+def test_who_joins_is_expected(tidegate_broker, tmp_path):
+    """The first worker hears of the second long before its next heartbeat, a minute and a half later."""
+    slow = {"heartbeat.interval.ms": "90000", "session.timeout.ms": "300000"}
+    name = f"w{uuid.uuid4().hex[:8]}"
+    cluster = WorkerCluster(tmp_path, tidegate_broker.bootstrap_servers, name, slow, count=2)
+    try:
+        cluster.workers[0].start()
+        time.sleep(4)  # it expects no round any more
+        cluster.workers[1].start()
+        wait_until(lambda: len(cluster.members()) == 2, "both in the group")
+    finally:
+        cluster.stop()
