@@ -9,16 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-import requests
-
 from connect.errors import RemoteError
-from tidegate.kit.requests_tls import TlsAdapter
 
 __all__ = ["PeerAnswer", "Peers", "resource"]
 
 _TIMEOUT_S: Final = 90
 """As long as Kafka Connect's workers wait for each other."""
 _AT_ONCE: Final = 16
+_BAD_REQUEST: Final = 400
 
 
 class PeerAnswer(NamedTuple):
@@ -50,6 +48,10 @@ class Peers:
         """One request, not followed elsewhere; raises RemoteError where there is no answer."""
 
         def send() -> PeerAnswer:
+            import requests  # a worker that is alone never needs it
+
+            from tidegate.kit.requests_tls import TlsAdapter
+
             with requests.Session() as session:
                 # A proxy of the environment is for the outside world, not for the workers of one group.
                 session.trust_env = False
@@ -67,7 +69,7 @@ class Peers:
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, send)
-        except requests.RequestException as error:
+        except OSError as error:  # all of requests' own are
             raise RemoteError(f"IO Error trying to forward REST request: {method} {url}: {error}") from error
 
     async def order(
@@ -82,7 +84,7 @@ class Peers:
         """One request whose answer is that it was done; raises RemoteError with the words of a refusal."""
         headers = {"Content-Type": "application/json", **(headers or {})}
         answer = await self.ask(method, url, body=body, headers=headers, timeout_s=timeout_s)
-        if answer.status >= requests.codes.bad_request:
+        if answer.status >= _BAD_REQUEST:
             raise RemoteError(f"{method} {url}: {answer.body.decode('utf-8', 'replace')[:500]}", answer.status)
 
 
