@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from broker.errors import BrokerError, UnsupportedCompressionType
+from broker.errors import BrokerError, KafkaStorageError, NotEnoughReplicasAfterAppend, UnsupportedCompressionType
 from broker.handlers.routes import Context, Pending, Routes
 from broker.handlers.transactional_produce import Admission, admitted
 from broker.log.partition import PartitionLog
@@ -104,10 +104,13 @@ def _with_failures(
     touched: list[PartitionLog | None],
     failed: Flushed,
 ) -> list[tuple[str | uuid.UUID, list[PartitionProduced]]]:
-    """What was appended but could not be flushed is answered with the error."""
+    """What was appended but could not be flushed is answered as such.
+
+    Producers take a storage error for "not written", and may then give the same sequences to other records.
+    """
     if not failed:
         return topics
-    errors = iter([failed.get(one) if one is not None else None for one in touched])
+    errors = iter([_after_append(failed.get(one)) if one is not None else None for one in touched])
     return [
         (
             topic,
@@ -120,3 +123,7 @@ def _with_failures(
         )
         for topic, produced in topics
     ]
+
+
+def _after_append(error: BrokerError | None) -> BrokerError | None:
+    return NotEnoughReplicasAfterAppend(error.message) if isinstance(error, KafkaStorageError) else error

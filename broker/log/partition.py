@@ -359,7 +359,8 @@ class PartitionLog:
     def flush(self) -> int:
         """Bring everything appended so far to the disk itself; the offset up to which it is there. For any thread.
 
-        Raises KafkaStorageError. After that the log refuses appends until it is repaired: what the disk holds is not known.
+        Raises KafkaStorageError. After that the log refuses appends and flushes until it is repaired: what the disk holds is
+        not known, and the operating system may call pages written that it failed to write.
         """
         with self._flush_lock:
             target, segments, below = self._next_offset, self.segments.snapshot(), self._flush_below
@@ -367,6 +368,8 @@ class PartitionLog:
                 target = min(target, below)
             if target <= self.flushed_offset or self._retired:
                 return self.flushed_offset
+            if self._failure is not None:
+                raise KafkaStorageError(f"{self.topic}-{self.partition}: {self._failure}")
             try:
                 self._sync(segments, self.flushed_offset)
             except OSError as error:

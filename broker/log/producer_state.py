@@ -130,6 +130,9 @@ class ProducerState:
 
         Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. A producer not known here may begin with any
         sequence, since its records may have been deleted; not so since version 2 of transactions, where each begins with 0.
+        Beyond Kafka: the sequences of a transaction that has ended are refused rather than answered as repeated. librdkafka
+        gives them again to other records where it aborts one whose batches it took for not written, and would take the answer
+        for theirs; refused, it goes on in a new epoch.
         """
         known = self._producers.get(header.producer_id)
         if known is None:
@@ -149,6 +152,12 @@ class ProducerState:
         elif known.batches:
             for batch in known.batches:
                 if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
+                    begun = known.transaction_start
+                    if header.is_transactional and (begun is None or batch.last_offset < begun):
+                        raise OutOfOrderSequence(
+                            f"{who} sent sequences {header.base_sequence} to {header.last_sequence} of a transaction that "
+                            "has ended"
+                        )
                     return batch
             expected = (known.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
             if header.base_sequence != expected:

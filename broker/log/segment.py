@@ -281,10 +281,13 @@ class Segment:
     def rewrite(self, from_offset: int) -> bool:
         """Write the batches from an offset on again where they are, for the next ``sync``; False if one is damaged.
 
+        Those before it are on the disk and stay untouched: a power cut may damage what is being written.
         For any thread while nothing is appended. Raises OSError, and CorruptMessage where a batch is not whole.
         """
         handle = self.handle
         for position, header in self.headers(self.index.position_for(from_offset)):
+            if header.last_offset < from_offset:
+                continue
             batch = self.read(position, header.size)
             if len(batch) != header.size or not crc_is_right(memoryview(batch), 0, header):
                 return False

@@ -101,6 +101,19 @@ def test_a_transaction_takes_transactional_batches_only_and_ends_with_its_marker
         state.check_marker(7, 0, 2, 0)
 
 
+def test_sequences_of_an_ended_transaction_are_not_answered_as_repeated(state: ProducerState) -> None:
+    state.update(header(0, offset=100, transactional=True))
+    assert state.check(header(0, transactional=True)) is not None
+    state.end_transaction(header(-1, count=1, offset=110), 3, aborted=True)
+    with pytest.raises(OutOfOrderSequence, match="sequences 0 to 9 of a transaction that has ended"):
+        state.check(header(0, transactional=True))
+    assert state.check(header(10, transactional=True)) is None
+    state.update(header(10, offset=111, transactional=True))
+    with pytest.raises(OutOfOrderSequence, match="of a transaction that has ended"):
+        state.check(header(0, transactional=True))
+    assert state.check(header(10, transactional=True)) is not None
+
+
 def test_a_snapshot_brings_back_the_last_batch_and_the_open_transaction(state: ProducerState, tmp_path: Path) -> None:
     state.update(header(MAX_SEQUENCE - 4, offset=0, transactional=True))
     path = tmp_path / "00000000000000000010.snapshot"
