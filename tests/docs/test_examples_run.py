@@ -61,7 +61,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     return Shell(tmp_path, {}, addresses=platform.addresses, replaced={"/tmp/lines": str(tmp_path / "lines")})
 
 
-@pytest.mark.parametrize("page", ["connect.md", "registry.md", "schema-formats.md"])
+@pytest.mark.parametrize("page", ["connect.md", "registry.md", "schema-formats.md", "events-access.md"])
 def test_a_page_about_a_component_that_runs(page, on_platform):
     for block in blocks(DOCS / page, "console"):
         for command in commands(block):
@@ -162,6 +162,7 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/connect.md",
         "docs/registry.md",
         "docs/schema-formats.md",
+        "docs/events-access.md",
         "docs/writing-connectors.md",
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.accounts import JwtApp
 from tests.support.events import EventsThread
 
 
@@ -13,6 +14,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EventsThread]:
     with EventsThread(data, **{"cometd.connect.timeout.ms": 5000, "pubsub.keepalive.ms": 300}) as running:
         running.define()
         yield running
+
+
+@pytest.fixture(scope="session")
+def jwt_app(tmp_path_factory: pytest.TempPathFactory) -> JwtApp:
+    return JwtApp(tmp_path_factory.mktemp("jwt"))
 
 
 @pytest.fixture

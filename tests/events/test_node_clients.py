@@ -12,17 +12,20 @@ from typing import Any
 
 import pytest
 
+from events.access.grants import Grants
+from events.limits.allowance import UNLIMITED
 from events.publishing import JsonEvent
 from tests.servers.fetch import ServerMissing, require
 from tests.servers.fixtures import or_skip
+from tests.support.accounts import JwtApp
 from tests.support.events import EventsThread
 
 SCRIPTS = Path(__file__).parent / "node"
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[EventsThread]:
-    with EventsThread(tmp_path) as running:
+def service(tmp_path: Path, jwt_app: JwtApp) -> Iterator[EventsThread]:
+    with EventsThread(tmp_path, **{"events.client.certificate": str(jwt_app.certificate)}) as running:
         running.define()
         yield running
 
@@ -32,7 +35,7 @@ def node(service: EventsThread, script: str, *arguments: str) -> Any:
     program, clients = or_skip(_node)
     environment = {**os.environ, "NODE_CLIENTS": str(clients), "NODE_EXTRA_CA_CERTS": service.addresses["ca"]}
     command = [program, str(SCRIPTS / script), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -50,10 +53,34 @@ def publish(service: EventsThread, *numbers: str) -> None:
     assert len(answers) == len(numbers)
 
 
-@pytest.mark.parametrize(("login", "face"), [("soap", "events"), ("client-credentials", "events-tls")])
-def test_salesforces_pubsub_client_publishes_and_subscribes(service: EventsThread, login: str, face: str) -> None:
-    came = node(service, "pubsub.mjs", service.addresses[face], service.addresses["pubsub"], login)
+@pytest.mark.parametrize(
+    ("login", "face"), [("soap", "events"), ("client-credentials", "events-tls"), ("jwt", "events-tls")]
+)
+def test_salesforces_pubsub_client_publishes_and_subscribes(
+    service: EventsThread, jwt_app: JwtApp, login: str, face: str
+) -> None:
+    key = str(jwt_app.private_key_file)
+    came = node(service, "pubsub.mjs", service.addresses[face], service.addresses["pubsub"], login, key)
     assert came == [[0, "n-1"], [1, "n-2"], [2, "n-3"]]
+
+
+def test_jsforce_knows_every_way_in_and_out(service: EventsThread, jwt_app: JwtApp) -> None:
+    callback = "http://localhost:1717/OauthRedirect"
+    app = service.server.access.accounts.apps["tidegate"]
+    code = Grants(service.server.access).code(service.user, app, callback, "", "")
+    said = node(service, "oauth.mjs", service.url, str(jwt_app.private_key_file), code, callback)
+    org = service.server.access.org_id
+    assert said == {
+        **dict.fromkeys(("password", "client", "jwt"), org),
+        "identity": service.user.name,
+        "limits": UNLIMITED,
+        "usage": True,
+        "renewed": 1,
+        "another": True,
+        "revoked": "invalid_grant",
+        "loggedOut": "INVALID_SESSION_ID",
+        "refused": "invalid_client_id: client identifier invalid",
+    }
 
 
 def test_cometd_js_replays(service: EventsThread) -> None:

@@ -10,11 +10,6 @@ from tests.support.accounts import ACCOUNTS, JwtApp
 from tests.support.events import EventsThread
 
 
-@pytest.fixture(scope="session")
-def jwt_app(tmp_path_factory: pytest.TempPathFactory) -> JwtApp:
-    return JwtApp(tmp_path_factory.mktemp("jwt"))
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, jwt_app: JwtApp) -> Iterator[EventsThread]:
     """An events service with the accounts of ``tests.support.accounts``."""

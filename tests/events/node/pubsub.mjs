@@ -1,15 +1,17 @@
 // salesforce-pubsub-api-client: log in, subscribe, publish one and a batch; prints [replay id, order number] of what came.
 import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
 const require = createRequire(process.env.NODE_CLIENTS + "/");
 const loaded = require("salesforce-pubsub-api-client");
 const PubSubApiClient = loaded.default ?? loaded;
 
-const [, , loginUrl, pubSubEndpoint, login] = process.argv;
+const [, , loginUrl, pubSubEndpoint, login, keyFile] = process.argv;
 const user = { authType: "username-password", username: "developer@tidegate.local", password: "tidegate-dev", userToken: "" };
+const signer = { authType: "oauth-jwt-bearer", clientId: "tidegate", username: user.username, privateKey: keyFile && readFileSync(keyFile, "utf8") };
 const app = { authType: "oauth-client-credentials", clientId: "tidegate", clientSecret: "tidegate-dev" };
 const quiet = { debug() {}, info() {}, warn() {}, error: console.error };
 const client = new PubSubApiClient(
-  { ...(login === "soap" ? user : app), loginUrl, pubSubEndpoint, rejectUnauthorizedSsl: false },
+  { ...{ soap: user, jwt: signer, "client-credentials": app }[login], loginUrl, pubSubEndpoint, rejectUnauthorizedSsl: false },
   quiet,
 );
 await client.connect();
