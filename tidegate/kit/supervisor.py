@@ -70,7 +70,7 @@ class Supervisor:
         self._keepers: list[asyncio.Task[None]] = []
         self._stopping = False
 
-    async def start(self, timeout_s: float = 60.0) -> None:
+    async def start(self, timeout_s: float = 180.0) -> None:
         """Start all children; returns when each is ready. Raises ChildFailed when one ends before that."""
         self._run_dir.mkdir(parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)

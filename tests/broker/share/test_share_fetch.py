@@ -12,6 +12,12 @@ from typing import Any
 import pytest
 
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from broker.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
@@ -45,7 +51,6 @@ Batches = Sequence[tuple[int, int, Sequence[int]]]
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
     given = {
         "share_coordinator_state_topic_num_partitions": "2",
-        "group_share_record_lock_duration_ms": "1000",
         "group_share_min_record_lock_duration_ms": "1000",
     }
     with BrokerThread(settings(tmp_path_factory.mktemp("share"), **given)) as running:
@@ -127,7 +132,7 @@ def topic(broker: BrokerThread) -> uuid.UUID:
 
 
 def new_topic(broker: BrokerThread) -> uuid.UUID:
-    """The id of a new topic with two partitions; the group g has its state."""
+    """The id of a new topic with two partitions; the groups g and hasty have its state."""
     name = f"t{next(_topics)}"
     with Wire(broker.port) as wire:
         made = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
@@ -137,10 +142,11 @@ def new_topic(broker: BrokerThread) -> uuid.UUID:
             topic_id=topic_id,
             partitions=[InitializePartition(partition=index, state_epoch=1, start_offset=0) for index in (0, 1)],
         )
-        initialized = wire.send(
-            InitializeShareGroupStateRequest(group_id="g", topics=[state]), InitializeShareGroupStateResponse, 0
-        )
-        assert not initialized.results[0].partitions[0].error_code
+        for group in ("g", "hasty"):
+            initialized = wire.send(
+                InitializeShareGroupStateRequest(group_id=group, topics=[state]), InitializeShareGroupStateResponse, 0
+            )
+            assert not initialized.results[0].partitions[0].error_code
     return topic_id
 
 
@@ -174,7 +180,7 @@ def test_records_are_fetched_with_their_batches_and_acknowledged(
     assert got(member.fetch(partitions=())) == []
     answer = member.fetch()
     assert got(answer) == [(0, 0, 4, 1)]
-    assert answer.acquisition_lock_timeout_ms == 1000
+    assert answer.acquisition_lock_timeout_ms == 30_000
     (part,) = answer.responses[0].partitions
     assert [header.record_count for _, header in batches(memoryview(part.records))] == [2, 3]
     answer = member.fetch([(0, 3, [1]), (4, 4, [2])])
@@ -203,12 +209,12 @@ def test_a_waiting_fetch_gets_what_comes_and_what_is_released(
     one.fetch()
     other.fetch()
     results: list[list[tuple[int, int, int, int]]] = []
-    waiting = threading.Thread(target=lambda: results.append(got(one.fetch(partitions=(), max_wait_ms=20_000))))
+    waiting = threading.Thread(target=lambda: results.append(got(one.fetch(partitions=(), max_wait_ms=60_000))))
     waiting.start()
     produce(broker, topic, 1)
     waiting.join()
     assert results == [[(0, 0, 0, 1)]]
-    waiting = threading.Thread(target=lambda: results.append(got(other.fetch(partitions=(), max_wait_ms=20_000))))
+    waiting = threading.Thread(target=lambda: results.append(got(other.fetch(partitions=(), max_wait_ms=60_000))))
     waiting.start()
     assert one.acknowledge((0, 0, [2])) == 0
     waiting.join()
@@ -222,16 +228,21 @@ def test_what_a_gone_member_had_is_delivered_again(broker: BrokerThread, topic: 
     assert got(one.fetch()) == [(0, 0, 2, 1)]
     one.epoch = -1
     assert one.acknowledge((0, 0, [1])) == 0
-    assert got(other.fetch(max_wait_ms=20_000)) == [(0, 1, 2, 2)]
+    assert got(other.fetch(max_wait_ms=60_000)) == [(0, 1, 2, 2)]
     other.close()
-    assert got(third.fetch(max_wait_ms=20_000)) == [(0, 1, 2, 3)]
+    assert got(third.fetch(max_wait_ms=60_000)) == [(0, 1, 2, 3)]
 
 
 def test_locks_end(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:
+    duration = AlterableConfig(name="share.record.lock.duration.ms", value="1000")
+    hasty = AlterConfigsResource(resource_type=32, resource_name="hasty", configs=[duration])
+    with Wire(broker.port) as wire:
+        changed = wire.send(IncrementalAlterConfigsRequest(resources=[hasty]), IncrementalAlterConfigsResponse, 1)
+    assert not changed.responses[0].error_code
     produce(broker, topic, 1)
-    one, other = join(), join()
+    one, other = join(group="hasty"), join(group="hasty")
     assert got(one.fetch()) == [(0, 0, 0, 1)]
-    assert got(other.fetch(max_wait_ms=20_000)) == [(0, 0, 0, 2)]
+    assert got(other.fetch(max_wait_ms=60_000)) == [(0, 0, 0, 2)]
 
 
 def test_sessions_are_checked(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:

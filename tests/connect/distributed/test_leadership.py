@@ -43,7 +43,7 @@ def test_producers_from_before_are_locked_out_once_for_all_who_ask():
             await asyncio.sleep(0)
             ended.append((name, count))
 
-        fencing = ZombieFencing(store, end, sync_timeout_s=1)
+        fencing = ZombieFencing(store, end, sync_timeout_s=60)
         await fencing.fence("c")  # the first time there is nobody to lock out
         assert ended == [] and store.fenced_tasks("c") == 3
         await store.put_tasks("c", [{"n": "0"}])
@@ -62,7 +62,7 @@ def test_producers_from_before_are_locked_out_once_for_all_who_ask():
 def test_fencing_that_newer_tasks_overtake_fails():
     async def run():
         store = await config_store(2)
-        fencing = ZombieFencing(store, lambda name, count: store.put_tasks(name, [{}, {}, {}]), sync_timeout_s=1)
+        fencing = ZombieFencing(store, lambda name, count: store.put_tasks(name, [{}, {}, {}]), sync_timeout_s=60)
         await fencing.fence("c")
         await store.put_tasks("c", [{}, {}])
         with pytest.raises(Conflict, match="new task configurations"):

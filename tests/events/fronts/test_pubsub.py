@@ -363,9 +363,9 @@ def test_random_bytes_end_in_a_status_and_nothing_dies(
     path = f"/eventbus.v1.PubSub/{method}"
     try:
         if method in ("PublishStream", "Subscribe", "ManagedSubscribe"):
-            list(client.channel.stream_stream(path)(iter([body]), metadata=client.metadata, timeout=5))
+            list(client.channel.stream_stream(path)(iter([body]), metadata=client.metadata, timeout=60))
         else:
-            client.channel.unary_unary(path)(body, metadata=client.metadata, timeout=5)
+            client.channel.unary_unary(path)(body, metadata=client.metadata, timeout=60)
     except grpc.RpcError as error:
         assert error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
     request = client.pb.TopicRequest(topic_name=TOPIC)
