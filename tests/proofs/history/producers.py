@@ -65,7 +65,9 @@ def send(
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is None:
-            history.add(sender.name, "ack", id=number, offset=message.offset())
+            # None: a repeated batch that the broker knows only by its sequence.
+            offset = message.offset()
+            history.add(sender.name, "ack", id=number, offset=-1 if offset is None else offset)
         else:
             history.add(sender.name, "nack", id=number, error=str(error))
 
