@@ -122,6 +122,17 @@ class EventsClient:
 
         return from_avro(self.describe(event)["schema"])
 
+    def define_entity(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Have changes of a captured table sent as change events; see docs/change-events.md for the keys."""
+        return dict(self._call("POST", "/tidegate/v1/entities", json=dict(given)))
+
+    def entities(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._call("GET", "/tidegate/v1/entities")
+        return found
+
+    def forget_entity(self, name: str) -> None:
+        self._call("DELETE", f"/tidegate/v1/entities/{name}")
+
     def triggers(self) -> dict[str, Any]:
         """``subscribers``: triggers and flows as rows of EventBusSubscriber; ``problems``: files that cannot be loaded."""
         found: dict[str, Any] = self._call("GET", "/tidegate/v1/triggers")
@@ -141,6 +152,8 @@ class EventsClient:
 
     def follow(self, event: str, *, replay_id: int = -1) -> Iterator[ReceivedEvent]:
         """Events as they come, without end: from now on (-1), all that are kept (-2), or those after a replay id.
+
+        ``event`` is a platform event's name, or a channel such as ``/data/ChangeEvents``.
 
         Raises TidegateError when the stream breaks off; go on from the last replay id then.
         """
@@ -162,7 +175,7 @@ class EventsClient:
                         yield self._decoded(channel, event, received)
                     if response.pending_num_requested < _BATCH // 2:
                         more = _BATCH - response.pending_num_requested
-                        wanted.put(pb.FetchRequest(topic_name=f"/event/{event}", num_requested=more))
+                        wanted.put(pb.FetchRequest(topic_name=_channel(event), num_requested=more))
             except grpc.RpcError as error:
                 raise TidegateError(f"the subscription to {event} broke off: {error.details()}") from error
             finally:
@@ -175,7 +188,7 @@ class EventsClient:
     def _first_request(self, event: str, replay_id: int) -> Any:
         from events.proto import pubsub_api_pb2 as pb
 
-        request = pb.FetchRequest(topic_name=f"/event/{event}", num_requested=_BATCH)
+        request = pb.FetchRequest(topic_name=_channel(event), num_requested=_BATCH)
         if replay_id >= 0:
             request.replay_preset = pb.ReplayPreset.CUSTOM
             request.replay_id = replay_id.to_bytes(8, "big") + b"\0\0"
@@ -201,6 +214,10 @@ class EventsClient:
             answer = ask(pb.SchemaRequest(schema_id=schema_id), metadata=self._metadata())
             self._schemas[schema_id] = fastavro.parse_schema(json.loads(answer.schema_json))
         return self._schemas[schema_id]
+
+
+def _channel(event: str) -> str:
+    return event if event.startswith("/") else f"/event/{event}"
 
 
 def _message(answer: requests.Response) -> str:

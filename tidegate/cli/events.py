@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from tidegate.cli.entities import entities
 from tidegate.cli.events_client import client_of, events_options
 from tidegate.cli.events_users import apps, users
 from tidegate.cli.options import json_option, print_json, print_table
@@ -22,7 +23,7 @@ def events() -> None:
     """Define, list, publish and follow platform events; see to triggers, users and connected apps."""
 
 
-for group in (triggers, users, apps):
+for group in (entities, triggers, users, apps):
     events.add_command(group)
 
 
@@ -146,7 +147,7 @@ def _typed(value: str) -> Any:
 @click.option("-n", "count", type=int, help="Stop after so many events.")
 @events_options
 def subscribe(event: str, replay: int, count: int | None, **where: Any) -> None:
-    """Follow an event through the Pub/Sub API, one JSON line each."""
+    """Follow an event, or a channel such as /data/ChangeEvents, through the Pub/Sub API, one JSON line each."""
     stream = client_of(**where).follow(event, replay_id=replay)
     for number, received in enumerate(stream, 1):
         click.echo(json.dumps({"replayId": received.replay_id, "uuid": received.uuid, **received.fields}, default=str))

@@ -1,0 +1,64 @@
+"""``tidegate events entities``: tables of CDC connectors whose changes are change events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tidegate.cli.events_client import client_of, events_options
+from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.kit.errors import UsageError
+
+__all__ = ["entities"]
+
+
+@click.group()
+def entities() -> None:
+    """Say which captured tables are entities, whose changes subscribers get as change events."""
+
+
+@entities.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@events_options
+def define(files: tuple[Path, ...], **where: Any) -> None:
+    """Define or change entities, each in a JSON file: entity, topic, fields."""
+    client = client_of(**where)
+    for given in [_read(file) for file in files]:
+        made = client.define_entity(given)
+        click.echo(f"{made['entity']} is defined: changes in topic {made['topic']} are events on {made['channel']}")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(file.read_text())
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise UsageError(f"{file} holds no object; an entity is {{'entity': ..., 'topic': ...}}")
+    return given
+
+
+@entities.command("list")
+@events_options
+@json_option
+def list_entities(as_json: bool, **where: Any) -> None:
+    """List the entities that are defined."""
+    found = client_of(**where).entities()
+    if as_json:
+        print_json(found)
+    else:
+        print_table(["entity", "topic", "channel"], [[e["entity"], e["topic"], e["channel"]] for e in found])
+
+
+@entities.command()
+@click.argument("names", nargs=-1, required=True, metavar="ENTITY...")
+@events_options
+def delete(names: tuple[str, ...], **where: Any) -> None:
+    """Forget entities: their changes are events no more. What is published stays until its time is up."""
+    client = client_of(**where)
+    for name in names:
+        client.forget_entity(name)
+        click.echo(f"{name} is forgotten")
