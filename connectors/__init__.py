@@ -35,6 +35,15 @@ CONNECTORS: Final = (
         needs=("hdfs_native",),
         extra="hdfs",
     ),
+    _sink(
+        "connectors.http.sink:HttpSinkConnector",
+        ("io.confluent.connect.http.HttpSinkConnector",),
+        short_names=("HttpSink",),
+    ),
+    _sink(
+        "connectors.http.sink:AivenHttpSinkConnector",
+        ("io.aiven.kafka.connect.http.HttpSinkConnector",),
+    ),
     _source(
         "connectors.jdbc.source:JdbcSourceConnector",
         ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector"),
@@ -72,6 +81,20 @@ CONNECTORS: Final = (
     _sink(
         "connectors.local.sink:LocalSinkConnector",
         ("tidegate.local.LocalSinkConnector",),
+    ),
+    _source(
+        "connectors.mysql.source:MySqlSource",
+        ("io.debezium.connector.mysql.MySqlConnector",),
+        needs=("pymysql", "pyarrow"),
+        extra="mysql",
+        short_names=("MySqlCdcSource", "MySqlCdcSourceV2"),
+    ),
+    _source(
+        "connectors.mysql.source:MariaDbSource",
+        ("io.debezium.connector.mariadb.MariaDbConnector",),
+        needs=("pymysql", "pyarrow"),
+        extra="mysql",
+        short_names=("MariaDbCdcSource",),
     ),
     _source(
         "connectors.postgres.source:PostgresSource",

@@ -1,19 +1,20 @@
-"""The Avro and JSON forms of columns, for connectors that write and read files: the same as the converters'."""
+"""The Avro, JSON and plain text forms of columns, for connectors that write and read files: the same as the converters'."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect.api.errors import DataError
-from connect.api.schema import Schema
+from connect.api.schema import Schema, SchemaType
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from connect.api.batch import RecordBatch
     from registry.client import AvroSchema
 
-__all__ = ["avro_blocks", "avro_bodies", "avro_schema", "avro_text", "json_column"]
+__all__ = ["avro_blocks", "avro_bodies", "avro_schema", "avro_text", "java_texts", "json_column"]
 
 
 def avro_text(schema: Schema) -> str:
@@ -92,3 +93,34 @@ def _read(text: str) -> tuple[AvroSchema, Schema]:
         return avro, schema_from_avro(json.loads(avro.resolved))
     except TidegateError as error:
         raise DataError(str(error)) from error
+
+
+def java_texts(batch: RecordBatch) -> pa.Array:
+    """Values as the text that Java makes of them: strings, whole numbers and JSON texts (values without schema) as columns, others one by one."""
+    import pyarrow as pa
+
+    schema = batch.value_schema
+    if schema is None or (schema.name is None and schema.type is SchemaType.STRING):
+        return batch.values
+    if schema.name is None and schema.type in (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64):
+        return batch.values.cast(pa.string())
+    return pa.array([_java_text(record.value, schema) for record in batch.records()], pa.string())
+
+
+def _java_text(value: Any, schema: Schema | None) -> str:
+    """What Java's ``toString`` says of a value, in so far as people read it: ``Struct{id=1,name=x}``, ``[1, 2]``, ``true``."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if schema is not None and schema.type is SchemaType.STRUCT:
+        members = ((field, value.get(field.name)) for field in schema.fields)
+        shown = [f"{field.name}={_java_text(member, field.schema)}" for field, member in members if member is not None]
+        return f"Struct{{{','.join(shown)}}}"
+    if isinstance(value, dict):
+        items = schema.value_schema if schema is not None else None
+        return "{" + ", ".join(f"{name}={_java_text(member, items)}" for name, member in value.items()) + "}"
+    if isinstance(value, list):
+        items = schema.value_schema if schema is not None else None
+        return "[" + ", ".join(_java_text(member, items) for member in value) + "]"
+    return str(value)

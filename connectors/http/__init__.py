@@ -1,0 +1,1 @@
+"""Records sent to an HTTP API."""

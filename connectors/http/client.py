@@ -1,0 +1,115 @@
+"""The API over ``requests``: credentials, a token that is fetched when it is needed, and what is tried again."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import requests
+
+from connect.api import ConnectError, RetriableConnectError
+from connectors.http.requests_of import HttpRequest
+from connectors.http.settings import HttpSettings, OAuth
+from tidegate.kit.logs import logger
+from tidegate.kit.requests_tls import TlsAdapter
+
+__all__ = ["HttpClient", "Refused"]
+
+log = logger(__name__)
+
+_SHOWN: Final = 500
+_NOT_TAKEN: Final = 300
+_UNAUTHORIZED: Final = 401
+
+
+class Refused(ConnectError):
+    """The API did not take a request, however often it was sent."""
+
+
+class HttpClient:
+    """From one thread; ``stopping`` cuts pauses short."""
+
+    def __init__(self, settings: HttpSettings, stopping: threading.Event) -> None:
+        self._settings, self._stopping = settings, stopping
+        self._session = requests.Session()
+        self._session.trust_env = False
+        if settings.tls is not None:
+            self._session.mount("https://", TlsAdapter(settings.tls))
+        if settings.proxy is not None:
+            self._session.proxies = {"http": settings.proxy, "https": settings.proxy}
+        self._token: str | None = None
+
+    def close(self) -> None:
+        self._session.close()
+
+    def send(self, request: HttpRequest) -> None:
+        """Returns when the API has taken it (2xx). Raises Refused, with the API's words, RetriableConnectError when stopped."""
+        retries, said = self._settings.retries, ""
+        for attempt in range(retries.most + 1):
+            if attempt and self._stopping.wait(retries.pause_s):
+                raise RetriableConnectError(f"stopped before {request.url} was asked again: the API {said}")
+            try:
+                answer = self._answer(request)
+            except requests.RequestException as error:
+                said, again = f"cannot be reached: {_reason(error)}", True
+            else:
+                if answer.status_code < _NOT_TAKEN:
+                    return
+                said, again = (
+                    f"answered {answer.status_code}: {answer.text[:_SHOWN]}",
+                    retries.again(answer.status_code),
+                )
+            if not again:
+                break
+            log.info("request not taken", url=request.url, attempt=attempt + 1, said=said)
+        raise Refused(f"{request.method} {request.url}: the API {said}")
+
+    def _answer(self, request: HttpRequest) -> requests.Response:
+        """Its answer; where that is 401 a token may have expired, so it is asked once more with a new one."""
+        answer = self._ask(request)
+        if answer.status_code == _UNAUTHORIZED and self._settings.oauth is not None:
+            self._token = None
+            answer = self._ask(request)
+        return answer
+
+    def _ask(self, request: HttpRequest) -> requests.Response:
+        settings = self._settings
+        headers = dict(settings.headers)
+        if settings.oauth is not None:
+            headers["Authorization"] = f"Bearer {self._bearer(settings.oauth)}"
+        return self._session.request(
+            request.method,
+            request.url,
+            data=request.body,
+            params=dict(settings.parameters),
+            headers=headers,
+            auth=settings.user,
+            timeout=(settings.connect_timeout_s, settings.timeout_s),
+            allow_redirects=False,
+        )
+
+    def _bearer(self, oauth: OAuth) -> str:
+        if self._token is None:
+            form = dict(oauth.parameters)
+            if not oauth.in_header:
+                form |= {oauth.id_name: oauth.client_id, oauth.secret_name: oauth.secret}
+            answer = self._session.post(
+                oauth.url,
+                data=form,
+                auth=(oauth.client_id, oauth.secret) if oauth.in_header else None,
+                timeout=(self._settings.connect_timeout_s, self._settings.timeout_s),
+            )
+            try:
+                self._token = str(answer.json()[oauth.token_name])
+            except (ValueError, KeyError, TypeError) as error:
+                said = f"{answer.status_code}: {answer.text[:_SHOWN]}"
+                raise ConnectError(f"{oauth.url} gave no {oauth.token_name}: it answered {said}") from error
+        return self._token
+
+
+def _reason(error: requests.RequestException) -> str:
+    """The innermost words, without the addresses of objects."""
+    inner: BaseException = error
+    while inner.__context__ is not None:
+        inner = inner.__context__
+    return str(inner) or type(error).__name__

@@ -1,0 +1,144 @@
+"""Records as requests: which address, which body, and which records share one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from connect.api import DataError, Record, RecordBatch, SchemaType
+from connect.api.formats import java_texts, json_column
+from connectors.http.settings import HttpSettings
+
+__all__ = ["HttpRequest", "filled", "requests_of"]
+
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request and the records that it is for."""
+
+    method: str
+    url: str
+    body: bytes | None
+    records: Sequence[Record]
+
+
+def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequest | tuple[Record, DataError]]:
+    """The requests of a batch in its order; a record that none can be made of comes with the reason."""
+    pending: list[tuple[Record, str]] = []
+    shared: tuple[str, str] | None = None
+    bodies = _bodies(batch, settings)
+    for record, text in zip(batch.records(), bodies, strict=True):
+        try:
+            if text is None:
+                made = _of_null(record, settings)
+            else:
+                place = filled(settings.url, record, quoted=True), filled(settings.group_by, record)
+                made = None
+        except DataError as error:
+            yield record, error
+            continue
+        if text is None and made is None:
+            continue
+        if pending and (text is None or place != shared or len(pending) >= settings.records):
+            yield _joined(pending, shared, settings)
+            pending = []
+        if text is None:
+            assert made is not None
+            yield made
+        else:
+            pending.append((record, text))
+            shared = place
+    if pending:
+        yield _joined(pending, shared, settings)
+
+
+def _joined(
+    pending: Sequence[tuple[Record, str]], place: tuple[str, str] | None, settings: HttpSettings
+) -> HttpRequest:
+    assert place is not None
+    body = settings.prefix + settings.separator.join(text for _, text in pending) + settings.suffix
+    return HttpRequest(settings.method, place[0], body.encode(), [record for record, _ in pending])
+
+
+def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
+    """A record without value: a DELETE of its key, nothing, or an error."""
+    if settings.nulls == "fail":
+        raise DataError(
+            f"the record at offset {record.offset} of {record.topic} has no value, and behavior.on.null.values is fail"
+        )
+    if settings.nulls != "delete":
+        return None
+    if record.key is None:
+        raise DataError(f"the record at offset {record.offset} of {record.topic} has neither value nor key to delete")
+    url = filled(settings.url, record, quoted=True)
+    if "${key" not in settings.url:
+        url = f"{url.rstrip('/')}/{quote(_text(record.key), safe='')}"
+    return HttpRequest("DELETE", url, None, [record])
+
+
+def _bodies(batch: RecordBatch, settings: HttpSettings) -> list[str | None]:
+    schema = batch.value_schema
+    nested = schema is not None and schema.type in (SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP)
+    as_json = settings.json or (settings.structs_as_json and nested)
+    column = json_column(schema, batch.values) if as_json else java_texts(batch)
+    texts: list[str | None] = column.to_pylist()
+    valid = batch.values.is_valid().to_pylist()
+    if schema is None and not settings.json:
+        texts = [_unquoted(text) for text in texts]
+    return [
+        _replaced(text, settings) if there and text is not None else None
+        for text, there in zip(texts, valid, strict=True)
+    ]
+
+
+def _unquoted(text: str | None) -> str | None:
+    """A text without schema is a JSON string: what is in it."""
+    return str(json.loads(text)) if text is not None and text.startswith('"') else text
+
+
+def _replaced(text: str, settings: HttpSettings) -> str:
+    for pattern, replacement in settings.replacements:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def filled(template: str, record: Record, *, quoted: bool = False) -> str:
+    """The template with ``${topic}``, ``${key}``, ``${key.field}`` and ``${field}`` (of the value) filled in.
+
+    Raises DataError where the record has no such field.
+    """
+
+    def found(match: re.Match[str]) -> str:
+        text = _text(_part(match[1], record))
+        return quote(text, safe="") if quoted else text
+
+    return _PLACEHOLDER.sub(found, template)
+
+
+def _part(name: str, record: Record) -> Any:
+    if name == "topic":
+        return record.topic
+    at, path = record.value, name.split(".")
+    if path[0] in ("key", "value"):
+        at, path = (record.key if path[0] == "key" else record.value), path[1:]
+    for step in path:
+        if not isinstance(at, Mapping) or step not in at:
+            raise DataError(f"the record at offset {record.offset} of {record.topic} has no {name} for the address")
+        at = at[step]
+    return at
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        return json.dumps(value, separators=(",", ":"), default=str)
+    return "null" if value is None else str(value)

@@ -1,0 +1,85 @@
+"""The HTTP sink: each record, or some together, as a request to an API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connect.api import DataError, OffsetChanges, Record, RecordBatch, SinkConnector, SinkTask
+from connectors.http.aiven_config import AivenHttpSinkConfig
+from connectors.http.config import HttpSinkConfig
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from connectors.http.requests_of import HttpRequest
+
+__all__ = ["AivenHttpSinkConnector", "HttpSinkConnector", "HttpSinkTask"]
+
+log = logger(__name__)
+
+
+class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig]):
+    """Requests go one after the other in the records' order, and are answered before ``put`` returns: at least once."""
+
+    def start(self) -> None:
+        from connectors.http.client import HttpClient
+
+        self._settings = self.config.settings
+        self._client = HttpClient(self._settings, self.context.stopping)
+
+    def put(self, batches: Sequence[RecordBatch]) -> None:
+        from connectors.http.requests_of import requests_of
+
+        for batch in batches:
+            for made in requests_of(batch, self._settings):
+                if isinstance(made, tuple):
+                    self._refused([made[0]], made[1])
+                else:
+                    self._send(made)
+
+    def _send(self, request: HttpRequest) -> None:
+        from connectors.http.client import Refused
+
+        try:
+            self._client.send(request)
+        except Refused as error:
+            self._refused(request.records, error)
+
+    def _refused(self, records: Sequence[Record], error: Exception) -> None:
+        """To ``errors.*``, which raises where they are not tolerated; or nothing but a line in the log."""
+        if self._settings.skips_errors:
+            log.error("records passed over", count=len(records), first_offset=records[0].offset, error=str(error))
+            return
+        for record in records:
+            self.context.errant_records.report(record, error if isinstance(error, DataError) else DataError(str(error)))
+
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        from connectors.http.requests_of import requests_of
+
+        settings = self.config.settings
+        for batch in batches:
+            for made in requests_of(batch, settings):
+                if isinstance(made, tuple):
+                    yield f"error: {made[1]}"
+                else:
+                    yield f"{made.method} {made.url} {(made.body or b'').decode()}".rstrip()
+
+    def stop(self) -> None:
+        self._client.close()
+
+
+class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
+    """Validation sends nothing: an API has no request that is known to do nothing."""
+
+    config_class: ClassVar[type[Any]] = HttpSinkConfig
+    task_class = HttpSinkTask
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        return True
+
+
+class AivenHttpSinkConnector(HttpSinkConnector):
+    """Aiven's connector by its keys."""
+
+    config_class = AivenHttpSinkConfig

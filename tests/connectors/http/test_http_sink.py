@@ -1,0 +1,299 @@
+"""The HTTP sink against a real server on loopback, which answers as it is told and keeps what it got."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pyarrow as pa
+import pytest
+
+from connect.api import ConnectError, Origin, Record, RecordBatch, RetriableConnectError, Schema, SchemaType
+from connect.testing import SinkSuite
+from connectors.http.sink import AivenHttpSinkConnector, HttpSinkConnector
+from tests.support.certificates import write_certificate
+from tests.support.connect import FakeContext, sink_task
+from tidegate.kit.config import validate
+
+TEXT = Schema(SchemaType.STRING, optional=True)
+ORDER = Schema.struct({"id": Schema(SchemaType.INT64), "city": Schema(SchemaType.STRING, optional=True)}, name="Order")
+
+
+class Api(ThreadingHTTPServer):
+    """``answers`` are given first, one a request; 200 after that. ``got`` has method, path, headers and body of each."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers: list[int] = []
+        self.got: list[tuple[str, str, dict[str, str], str]] = []
+        self.tokens = 0
+        self.scheme = "http"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.server_port}"
+
+    @property
+    def bodies(self) -> list[str]:
+        return [body for _, _, _, body in self.got]
+
+    def __enter__(self) -> Api:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Api
+
+    def _any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        said, status = b"as told", 200
+        if self.path == "/token":
+            self.server.tokens += 1
+            said = json.dumps({"access_token": f"t{self.server.tokens}"}).encode()
+        elif self.server.answers:
+            status = self.server.answers.pop(0)
+        self.server.got.append((self.command, self.path, dict(self.headers), body))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = _any  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with Api() as made:
+        yield made
+
+
+def given(url: str, **more: str) -> dict[str, str]:
+    made = {"http.api.url": url, "retry.backoff.ms": "1", "max.retries": "2", "batch.key.pattern": ""}
+    return made | {name.replace("_", "."): value for name, value in more.items()}
+
+
+def batch(values: list[Any], schema: Schema | None = TEXT, keys: list[str | None] | None = None) -> RecordBatch:
+    rows = [None if v is None else json.dumps(v) for v in values] if schema is None else values
+    return RecordBatch(
+        "orders",
+        pa.array(rows, pa.string() if schema is None else schema.arrow_type),
+        schema,
+        keys=None if keys is None else pa.array(keys, pa.string()),
+        key_schema=None if keys is None else TEXT,
+        offsets=pa.array(range(len(values)), pa.int64()),
+        origin=Origin("orders", 0),
+    )
+
+
+def put(properties: Mapping[str, str], *batches: RecordBatch, connector: Any = HttpSinkConnector) -> FakeContext:
+    context = FakeContext(properties)
+    task = sink_task(connector, properties, context)
+    try:
+        task.put(batches)
+    finally:
+        task.stop()
+    return context
+
+
+@pytest.mark.parametrize(
+    "more, values, schema, bodies",
+    [
+        ({}, ["a", "b"], TEXT, ["a", "b"]),
+        ({"batch_max_size": "2"}, ["a", "b", "c"], TEXT, ["a,b", "c"]),
+        ({"batch_max_size": "9", "batch_prefix": "<", "batch_suffix": ">", "batch_separator": "|"}, ["a", "b"], TEXT, ["<a|b>"]),
+        ({"request_body_format": "json"}, [{"id": 1, "city": None}], ORDER, ['{"id":1,"city":null}']),
+        ({}, [{"id": 1, "city": "x"}], ORDER, ["Struct{id=1,city=x}"]),
+        ({"request_body_format": "json", "batch_json_as_array": "true", "batch_max_size": "9"},
+         [{"id": 1, "city": "x"}, {"id": 2, "city": "y"}], ORDER, ['[{"id":1,"city":"x"},{"id":2,"city":"y"}]']),
+        ({}, [{"a": 1}, "plain"], None, ['{"a": 1}', "plain"]),
+        ({"regex_patterns": "a+~b", "regex_replacements": "x~y"}, ["caab"], TEXT, ["cxy"]),
+    ],
+)  # fmt: skip
+def test_values_are_sent_as_configured(
+    api: Api, more: dict[str, str], values: list[Any], schema: Schema | None, bodies: list[str]
+) -> None:
+    put(given(api.url, **more), batch(values, schema))
+    assert api.bodies == bodies
+
+
+def test_addresses_are_filled_in_and_part_requests(api: Api) -> None:
+    url = api.url + "/${topic}/${city}?k=${key}"
+    rows = [{"id": n, "city": city} for n, city in enumerate(("a b", "a b", "c"))]
+    put(given(url, batch_max_size="9", request_method="put"), batch(rows, ORDER, ["k1", "k1", "k1"]))
+    assert [(method, path) for method, path, _, _ in api.got] == [
+        ("PUT", "/orders/a%20b?k=k1"),
+        ("PUT", "/orders/c?k=k1"),
+    ]
+    context = put(given(api.url + "/${nothing}", behavior_on_error="fail"), batch([{"id": 1, "city": "x"}], ORDER))
+    assert "has no nothing" in str(context.errant[0][1])
+
+
+def test_records_of_other_keys_are_sent_apart_by_default(api: Api) -> None:
+    properties = given(api.url, batch_max_size="9", batch_key_pattern="${key},${topic}")
+    put(properties, batch(["a", "b", "c"], keys=["1", "1", "2"]))
+    assert api.bodies == ["a,b", "c"]
+
+
+@pytest.mark.parametrize("answers, sent", [([503, 200], 2), ([503, 503, 200], 3)])
+def test_what_may_succeed_later_is_sent_again(api: Api, answers: list[int], sent: int) -> None:
+    api.answers = answers
+    assert not put(given(api.url), batch(["a"])).errant
+    assert api.bodies == ["a"] * sent
+
+
+@pytest.mark.parametrize("more, answers, sent", [({}, [500] * 3, 3), ({"retry_on_status_codes": "500-599"}, [404], 1)])
+def test_what_is_refused_goes_where_errors_go(api: Api, more: dict[str, str], answers: list[int], sent: int) -> None:
+    api.answers = [*answers, 200]
+    context = put(given(api.url, **more), batch(["a", "b"]))
+    assert [(record.offset, str(error).partition(": the API ")[2]) for record, error in context.errant] == [
+        (0, f"answered {answers[-1]}: as told")
+    ]
+    assert api.bodies == ["a"] * sent + ["b"]
+
+
+def test_errors_are_passed_over_where_that_is_asked_for(api: Api) -> None:
+    api.answers = [500] * 3
+    assert not put(given(api.url, behavior_on_error="ignore"), batch(["a", "b"])).errant
+    assert api.bodies == ["a"] * 3 + ["b"]
+
+
+def test_a_server_that_is_not_there_is_said() -> None:
+    context = put(given("http://127.0.0.1:1/x", max_retries="0"), batch(["a"]))
+    assert "cannot be reached" in str(context.errant[0][1])
+
+
+def test_a_stop_between_attempts_leaves_the_records_for_later(api: Api) -> None:
+    api.answers = [500]
+    context = FakeContext()
+    task = sink_task(HttpSinkConnector, given(api.url, retry_backoff_ms="600000"), context)
+    context.stopping.set()
+    with pytest.raises(RetriableConnectError, match="stopped before"):
+        task.put([batch(["a"])])
+    assert not context.errant
+
+
+@pytest.mark.parametrize("more, path", [({}, "/x/k1"), ({"http_api_url": "/y/${key}/z"}, "/y/k1/z")])
+def test_records_without_value_delete_their_key(api: Api, more: dict[str, str], path: str) -> None:
+    url = api.url + more.get("http_api_url", "/x")
+    put(given(url, behavior_on_null_values="delete"), batch(["a", None], keys=["k1", "k1"]))
+    assert [(method, path) for method, path, _, _ in api.got][1] == ("DELETE", path)
+    put(given(url), batch([None], keys=["k"]))
+    assert len(api.got) == 2
+    assert "has no value" in str(put(given(url, behavior_on_null_values="fail"), batch([None])).errant[0][1])
+
+
+def test_requests_say_who_sends_them(api: Api) -> None:
+    basic = {"auth_type": "BASIC", "connection_user": "me", "connection_password": "secret"}
+    put(given(api.url, headers="X-One: 1|X-Two:2", **basic), batch(["a"]))
+    headers = api.got[0][2]
+    assert headers["Authorization"] == "Basic " + base64.b64encode(b"me:secret").decode()
+    assert (headers["X-One"], headers["X-Two"], headers["Content-Type"]) == ("1", "2", "text/plain; charset=utf-8")
+    put(given(api.url, auth_type="BEARER", bearer_token="b"), batch(["a"]))
+    assert api.got[1][2]["Authorization"] == "Bearer b"
+
+
+@pytest.mark.parametrize("mode", ["header", "url"])
+def test_a_token_is_fetched_and_renewed(api: Api, mode: str) -> None:
+    oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
+    api.answers = [200, 401, 200]
+    put(given(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.client.auth.mode": mode}), batch(["a", "b"]))
+    assert [(path, headers.get("Authorization")) for _, path, headers, _ in api.got if path == "/"] == [
+        ("/", "Bearer t1"), ("/", "Bearer t1"), ("/", "Bearer t2")
+    ]  # fmt: skip
+    form = parse_qs(api.got[0][3])
+    assert form["grant_type"] == ["client_credentials"]
+    assert ("client_secret" in form) is (mode == "url")
+
+
+def test_a_trust_store_of_ones_own(tmp_path: Path) -> None:
+    pem = write_certificate(tmp_path / "server.pem")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text("-----BEGIN CERTIFICATE" + pem.read_text().partition("-----BEGIN CERTIFICATE")[2])
+    with Api() as api:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pem)
+        api.socket = context.wrap_socket(api.socket, server_side=True)
+        api.scheme = "https"
+        trust = {"https.ssl.truststore.location": str(trusted), "https.ssl.truststore.type": "PEM"}
+        assert not put(given(api.url, **trust), batch(["a"])).errant
+        assert api.bodies == ["a"]
+        assert "cannot be reached" in str(put(given(api.url, max_retries="0"), batch(["a"])).errant[0][1])
+
+
+def aiven(url: str, **more: str) -> dict[str, str]:
+    made = {"http.url": url, "http.authorization.type": "none", "retry.backoff.ms": "1"}
+    return made | {name.replace("_", "."): value for name, value in more.items()}
+
+
+def test_aivens_keys(api: Api) -> None:
+    static = {
+        "http_authorization_type": "static",
+        "http_headers_authorization": "Token x",
+        "http_headers_additional": "A: b",
+    }
+    rows = [{"id": n, "city": "x"} for n in range(3)]
+    put(
+        aiven(api.url, batching_enabled="true", batch_max_size="2", **static),
+        batch(rows, ORDER),
+        connector=AivenHttpSinkConnector,
+    )
+    assert api.bodies == ['{"id":0,"city":"x"}\n{"id":1,"city":"x"}', '{"id":2,"city":"x"}']
+    assert (api.got[0][2]["Authorization"], api.got[0][2]["A"]) == ("Token x", "b")
+
+
+@pytest.mark.parametrize(
+    "change, key",
+    [
+        ({"http_api_url": "example"}, "http.api.url"),
+        ({"auth_type": "OAUTH2"}, "oauth2.token.url"),
+        ({"auth_type": "BASIC"}, "connection.user"),
+        ({"retry_on_status_codes": "4xx"}, "retry.on.status.codes"),
+        ({"headers": "nothing"}, "headers"),
+        ({"regex_patterns": "a~b", "regex_replacements": "c"}, "regex.patterns"),
+        ({"regex_patterns": "(", "regex_replacements": "c"}, "regex.patterns"),
+    ],
+)
+def test_validation_names_the_key(change: dict[str, str], key: str) -> None:
+    judged = validate(
+        HttpSinkConnector.config_class, given("http://127.0.0.1/x") | given("http://127.0.0.1/x", **change)
+    )
+    assert [one.key.name for one in judged if one.errors] == [key]
+
+
+def test_preview_shows_requests_and_sends_none(api: Api) -> None:
+    properties = given(api.url + "/${topic}")
+    task = HttpSinkConnector.task_class(sink_task(HttpSinkConnector, properties).config, FakeContext(properties))
+    assert list(task.preview([batch(["a"])])) == [f"POST {api.url}/orders a"]
+    assert not api.got
+
+
+class TestSuite(SinkSuite):
+    connector_class = HttpSinkConnector
+
+    @pytest.fixture
+    def properties(self, api: Api) -> Mapping[str, str]:
+        self.api = api
+        return given(api.url, batch_max_size="10", batch_separator=";")
+
+    def record(self, n: int) -> Record:
+        return Record(self.topic, str(n), TEXT)
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return [int(line) for body in self.api.bodies for line in body.split(";")]
