@@ -114,6 +114,8 @@ class AccountsFile:
             temporary.replace(self._path)
         except OSError as error:
             raise UsageError(f"cannot write {self._path}: {error.strerror}") from error
+        except UsageError as error:
+            raise UsageError(str(error).removeprefix(f"{temporary}: ")) from error
         finally:
             temporary.unlink(missing_ok=True)
 

@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.accounts import SECRET, TOKEN, JwtApp
 from tests.support.events import PASSWORD, USER, EventsThread
@@ -197,3 +199,21 @@ def test_an_app_learns_about_its_own_tokens(service: EventsThread) -> None:
     for token, app in ((said["access_token"], ADMIN), ("x", WRITERS), (said["access_token"][:-1], WRITERS)):
         assert post(service, "introspect", token=token, **app)[1] == {"active": False}
     assert post(service, "introspect", token="x", **WRITERS | {"client_secret": "x"})[0] == 400
+
+
+_FORMS = st.dictionaries(
+    st.sampled_from(["grant_type", "client_id", "client_secret", "username", "password", "assertion", "code", "scope"]),
+    st.sampled_from(
+        ["password", "client_credentials", "refresh_token", "authorization_code", BEARER, "tidegate", "page"]
+    )
+    | st.text(max_size=20),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(_FORMS)
+def test_any_form_is_answered_in_oauths_words(service: EventsThread, form: dict[str, str]) -> None:
+    for resource in ("token", "introspect"):
+        status, said = post(service, resource, **form)
+        assert (status, set(said)) == (400, {"error", "error_description"})
+        assert "Internal" not in said["error_description"]
