@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -132,11 +133,17 @@ class Decoder:
         return self._transaction.open
 
     def feed(self, data: bytes) -> None:
+        """Raises ConnectError, DataError for what cannot be read."""
+        if len(data) < HEADER_BYTES + self._checksum:
+            raise ConnectError(f"the server sent an event of {len(data)} bytes, which are too few")
         head = events.header(data)
         body = data[: len(data) - self._checksum] if self._checksum else data
-        if len(body) < HEADER_BYTES or head.size != len(data):
-            raise ConnectError(f"the server sent an event of {head.size} bytes that holds {len(data)}")
-        self._one(head, body)
+        try:
+            self._one(head, body)
+        except (IndexError, struct.error, UnicodeDecodeError) as error:
+            raise ConnectError(
+                f"an event of type {head.type} that ends at {head.position} of {self._file} cannot be read: {error}"
+            ) from error
 
     def _one(self, head: Header, body: bytes) -> None:
         kind = head.type
