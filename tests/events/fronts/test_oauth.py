@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 import requests
-from simple_salesforce.exceptions import SalesforceAuthenticationFailed
-from simple_salesforce.login import token_login
 
 from tests.support.events import PASSWORD, USER, EventsThread
 
@@ -27,18 +25,6 @@ def test_the_password_flow_gives_a_token_and_an_identity(service: EventsThread) 
     about = requests.get(f"{service.url}/services/oauth2/userinfo", headers=headers, timeout=60).json()
     assert (about["organization_id"], about["preferred_username"]) == (org, USER)
     assert requests.get(said["id"], headers=headers, timeout=60).json()["username"] == USER
-
-
-def test_simple_salesforces_client_credentials_login_works(service: EventsThread) -> None:
-    url = f"{service.url}/services/oauth2/token"
-    basic = requests.auth._basic_auth_str("tidegate", PASSWORD)
-    form = {"grant_type": "client_credentials"}
-    session_id, instance = token_login(url, form, "tidegate", "tidegate", {"Authorization": basic}, None)
-    assert service.url.endswith(instance)
-    service.server.access.session(session_id)
-    with pytest.raises(SalesforceAuthenticationFailed) as failed:
-        token_login(url, form, "x", "x", {"Authorization": requests.auth._basic_auth_str("tidegate", "no")}, None)
-    assert failed.value.code == "invalid_client"
 
 
 @pytest.mark.parametrize(
