@@ -203,7 +203,9 @@ class Channels:
             return Channel(STANDARD_CHANNEL, "Change events", type="data")
         channel = await self.find(given.channel)
         if channel is None:
-            raise InvalidMetadata(f"eventChannel {given.channel[:100]!r} does not exist", fields=("eventChannel",))
+            raise InvalidMetadata(
+                f"Unable to find the specified channel: {given.channel[:100]!r}", fields=("eventChannel",)
+            )
         return channel
 
     async def _selected(self, given: ChannelMember, channel: Channel) -> tuple[str, Filterable]:

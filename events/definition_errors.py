@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from events.errors import InvalidMetadata
+from events.errors import InvalidDefinition, InvalidMetadata
 
-__all__ = ["DuplicateName"]
+__all__ = ["DuplicateField", "DuplicateName"]
 
 
 class DuplicateName(InvalidMetadata):
     """Something of this name, or for the same thing, is there already."""
+
+    code = "DUPLICATE_DEVELOPER_NAME"
+
+
+class DuplicateField(InvalidDefinition):
+    """Two fields of an event have one name."""
 
     code = "DUPLICATE_DEVELOPER_NAME"

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any, Final
 
 from events import defaults
+from events.definition_errors import DuplicateField
 from events.errors import InvalidDefinition
 
 __all__ = [
@@ -156,7 +157,7 @@ class EventDefinition:
         names = [field.name.lower() for field in self.fields]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise InvalidDefinition(f"Event {self.name} has field {twice[0]} twice", fields=tuple(twice))
+            raise DuplicateField(f"There is already a field named {twice[0]} on {self.name}", fields=tuple(twice))
         if self.publish_behavior not in ("PublishImmediately", "PublishAfterCommit"):
             raise InvalidDefinition(
                 f"Event {self.name}: publishBehavior {self.publish_behavior!r} is neither PublishImmediately nor "

@@ -237,11 +237,12 @@ class TooManyRecords(BadRequest):
 
 class DefinitionError(EventsError, UsageError):
     http_status = 400
-    code = "INVALID_DEFINITION"
 
 
 class InvalidDefinition(DefinitionError):
-    pass
+    """A definition that no event could have; Salesforce's words where they are known."""
+
+    code = "FIELD_INTEGRITY_EXCEPTION"
 
 
 class DefinitionConflict(DefinitionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from events import definitions, xml
+from events import definitions, metadata_elements, xml
 from events.definitions import EventDefinition, EventField, FieldType
 from events.errors import InvalidDefinition, MalformedXml
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["read", "read_object"]
 
 _TYPES = {kind.value: kind for kind in FieldType}
+_SPECIFIED = {
+    "length": (FieldType.TEXT, FieldType.LONG_TEXT_AREA),
+    "precision": (FieldType.NUMBER,),
+    "scale": (FieldType.NUMBER,),
+}
+"""What only fields of some types have."""
 
 
 def read(path: Path) -> EventDefinition:
@@ -50,6 +56,7 @@ def read_object(name: str, data: bytes | str, field_files: list[bytes] | None = 
         raise InvalidDefinition(
             f"The metadata of an event is a CustomObject document, and this is {xml.local_name(root) or 'something else'!r}"
         )
+    metadata_elements.check(root)
     name = xml.text_of(root, "fullName") or name
     if not xml.text_of(root, "eventType") and not name.endswith("__e"):
         raise InvalidDefinition(
@@ -60,11 +67,15 @@ def read_object(name: str, data: bytes | str, field_files: list[bytes] | None = 
         element = xml.parse(document)
         if xml.local_name(element) != "CustomField":
             raise InvalidDefinition(f"Event {name}: a field file holds {xml.local_name(element)!r}, not a CustomField")
+        metadata_elements.check(element)
         fields.append(_field(name, element))
+    label = xml.text_of(root, "label")
+    if not label:
+        raise InvalidDefinition(f"{name}: Must specify a non-empty label for the CustomObject")
     return EventDefinition(
         name=name,
         fields=tuple(fields),
-        label=xml.text_of(root, "label"),
+        label=label,
         plural_label=xml.text_of(root, "pluralLabel"),
         description=xml.text_of(root, "description"),
         publish_behavior=xml.text_of(root, "publishBehavior") or "PublishImmediately",
@@ -77,9 +88,16 @@ def _field(event: str, element: Element) -> EventField:
     kind = _TYPES.get(said)
     if kind is None:
         raise InvalidDefinition(
-            f"Field {name or '(without fullName)'} of {event} has type {said!r}; a platform event has {', '.join(_TYPES)}",
+            f"Field {name or '(without fullName)'} of {event}: '{said}' is not a valid value for the enum 'FieldType'; "
+            f"a platform event has {', '.join(_TYPES)}",
             fields=(name,),
         )
+    for attribute, kinds in _SPECIFIED.items():
+        if kind not in kinds and xml.text_of(element, attribute):
+            raise InvalidDefinition(
+                f"Field {name} of {event}: Can not specify '{attribute}' for a CustomField of type {said}",
+                fields=(name,),
+            )
     return EventField(
         name=name,
         type=kind,

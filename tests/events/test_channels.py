@@ -7,11 +7,13 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import requests
 
+from broker.client import BatchProducer
+from events.errors import BusUnavailable
 from tests.events.fronts.test_cometd import Bayeux
 from tests.events.fronts.test_pubsub import Client, stubs
 from tests.servers.tidegate_broker import TidegateBroker
@@ -166,6 +168,30 @@ def test_a_changed_filter_holds_for_what_is_published_later(service: EventsThrea
     assert "does not exist" in cometd.send(message)[0]["error"] or cometd.send(message)[0]["successful"] is False
 
 
+def test_a_producer_that_cannot_start_stalls_no_channel(
+    service: EventsThread, org: Org, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = []
+
+    class Failing(BatchProducer):
+        async def start(self) -> Self:
+            if not failed:
+                failed.append(self)
+                raise BusUnavailable("The coordinator is away for a moment")
+            return await super().start()
+
+    monkeypatch.setattr("events.relay.BatchProducer", Failing)
+    channel = org.channel()
+    assert org.member(channel, SHIPPED)[0] == 201
+    org.publish((SHIPPED, "in spite of it", 1))
+    cometd = Bayeux(service)
+    path = f"/event/{channel}"
+    message = {"channel": "/meta/subscribe", "clientId": cometd.id, "subscription": path}
+    assert cometd.send(message | {"ext": {"replay": {path: -2}}})[0]["successful"]
+    assert [each["data"]["payload"]["Order_Number__c"] for each in receive(cometd, 1)] == ["in spite of it"]
+    assert len(failed) == 1
+
+
 def channel_id(org: Org, name: str) -> str:
     developer_name = name.removesuffix("__chn")
     query = f"SELECT Id FROM PlatformEventChannel WHERE DeveloperName = '{developer_name}'"
@@ -183,6 +209,6 @@ def test_members_that_none_could_have_are_refused(org: Org) -> None:
         status, (error,) = org.member(channel, event, expression)
         assert (status, error["errorCode"]) == (400, "FIELD_INTEGRITY_EXCEPTION")
         assert said in error["message"]
-    assert "does not exist" in org.member("Missing__chn", SHIPPED)[1][0]["message"]
+    assert "Unable to find the specified channel" in org.member("Missing__chn", SHIPPED)[1][0]["message"]
     assert org.member(channel, SHIPPED)[0] == 201
     assert "exists already" in org.member(channel, SHIPPED)[1][0]["message"]

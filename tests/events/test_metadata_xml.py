@@ -73,7 +73,11 @@ def test_an_avro_file_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inner", "message"),
     [
-        (field("A__c", "Currency"), "Field A__c of X__e has type 'Currency'; a platform event has Checkbox, Date,"),
+        (field("A__c", "Currency"), "Field A__c of X__e: 'Currency' is not a valid value for the enum 'FieldType'; a "),
+        (field("A__c", "Number", length=3), "Can not specify 'length' for a CustomField of type Number"),
+        (field("A__c", "Text", scale=3), "Can not specify 'scale' for a CustomField of type Text"),
+        (field("A__c", "Text", lenght=3), "Element {http://soap.sforce.com/2006/04/metadata}lenght invalid at this"),
+        ("<fild/>", "fild invalid at this location in type CustomObject"),
         (field("A__c", "Text", length="long"), "length is 'long'"),
         (field("A__c", "Text", required="maybe"), "required is 'maybe'"),
         (field("A__c", "Text", length=300), "length 300"),
@@ -135,3 +139,8 @@ def test_any_bytes_are_a_definition_or_an_error_with_a_reason(data: bytes) -> No
         read_object("X__e", data)
     except (InvalidDefinition, MalformedXml) as error:
         assert str(error)
+
+
+def test_an_event_without_a_label_is_refused_as_salesforce_does() -> None:
+    with pytest.raises(InvalidDefinition, match="X__e: Must specify a non-empty label for the CustomObject"):
+        read_object("X__e", "<CustomObject><eventType>HighVolume</eventType></CustomObject>")

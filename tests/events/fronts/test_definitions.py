@@ -30,7 +30,7 @@ def test_an_event_defined_from_avro_can_be_published_at_once(service: EventsThre
 
 
 def test_an_event_is_defined_from_metadata_xml(service: EventsThread) -> None:
-    xml = "<CustomObject><eventType>HighVolume</eventType><fields><fullName>A__c</fullName><type>Date</type></fields></CustomObject>"
+    xml = "<CustomObject><eventType>HighVolume</eventType><label>From XML</label><fields><fullName>A__c</fullName><type>Date</type></fields></CustomObject>"
     made = call(service, "POST", "?name=From_Xml__e", "text/xml; charset=utf-8", data=xml)
     assert made.json()["schema"]["fields"][2]["doc"].startswith("Data:DateOnly:")
 
@@ -53,12 +53,12 @@ def test_a_zip_of_metadata_defines_all_its_events_and_a_definition_is_shown_as_m
 @pytest.mark.parametrize(
     ("kind", "body", "status", "code"),
     [
-        ("application/json", "{", 400, "INVALID_DEFINITION"),
+        ("application/json", "{", 400, "FIELD_INTEGRITY_EXCEPTION"),
         ("application/json", b"\xff", 400, "JSON_PARSER_ERROR"),
-        ("application/json", "[" * 100_000, 400, "INVALID_DEFINITION"),
-        ("application/xml", "<a/>", 400, "INVALID_DEFINITION"),
+        ("application/json", "[" * 100_000, 400, "FIELD_INTEGRITY_EXCEPTION"),
+        ("application/xml", "<a/>", 400, "FIELD_INTEGRITY_EXCEPTION"),
         ("application/xml", "<a", 400, "MALFORMED_XML"),
-        ("application/zip", b"PK", 400, "INVALID_DEFINITION"),
+        ("application/zip", b"PK", 400, "FIELD_INTEGRITY_EXCEPTION"),
         ("text/plain", "x", 415, "UNSUPPORTED_MEDIA_TYPE"),
     ],
 )
