@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from events.access import Access, Permission
+from events.access.errors import CannotRead
 from events.changes.entities import ChangeEntity
 from events.changes.schemas import STANDARD_CHANNEL
 from events.channels import Channels
@@ -47,7 +48,8 @@ class EntitiesFront:
         user = session_of(request, self._access).user
         entity = await self._entities.find(request.path_params["entity"])
         if request.method == "GET":
-            user.require_read(entity.event)
+            if not user.may_see(entity.event):
+                raise CannotRead(entity.event)
             return json_response(await self._shown(entity))
         user.require(Permission.CUSTOMIZE)
         members = [member for member in await self._channels.members() if member.event == entity.event]
