@@ -24,6 +24,7 @@ from connect.sinks.job_runner import GroupOffsets, JobRunner
 from connect.sinks.pipeline import SinkPipeline
 from connect.sinks.rereading import Rereader
 from connect.sinks.runner import SinkRunner
+from connect.sources.conversion import Conversion
 from connect.sources.ends import SourceEnds
 from connect.sources.offsets import OffsetKeys, SourcePosition
 from connect.sources.pipeline import InFlight, SourcePipeline
@@ -144,9 +145,7 @@ def source_runner(parts: TaskParts) -> SourceRunner:
         in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
         pipeline = SourcePipeline(
             chain,
-            keys,
-            values,
-            headers=_headers(parts, made),
+            Conversion(keys, values, policy, headers=_headers(parts, made)),
             policy=policy,
             sender=ends.sender,
             in_flight=in_flight,

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import ConnectError, Converter, RecordBatch, SinkTask, SourceConnector, SourceTask
+from connect.api import ConnectError, RecordBatch, SinkTask, SourceConnector, SourceTask
 from connect.assembly import converter
 from connect.bench import Bench
 from connect.clients import worker_client
 from connect.config import WorkerConfig
 from connect.connector_config import CommonConfig, SinkConfig
+from connect.converters.headers import header_conversion
 from connect.error_policy import ErrorPolicy, Failure
 from connect.plugins import PluginRegistry
 from connect.providers import resolved
 from connect.sinks.pipeline import SinkPipeline
+from connect.sources.conversion import Conversion
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 
@@ -79,14 +81,16 @@ def preview(
         converter(plugins, worker, config, is_key=is_key, connector=common.name, rehearsals=found.schemas)
         for is_key in (True, False)
     )
+    headers = header_conversion(plugins, worker, config, connector=common.name)
     try:
         if issubclass(connector, SourceConnector):
-            _of_source(found, Bench(connector, config), chain, policy, (keys, values), rows, timeout_s)
+            conversion = Conversion(keys, values, policy, headers=headers)
+            _of_source(found, Bench(connector, config), chain, policy, conversion, rows, timeout_s)
         else:
-            pipeline = SinkPipeline(chain, keys, values, policy)
+            pipeline = SinkPipeline(chain, keys, values, policy, headers=headers)
             _of_sink(found, Bench(connector, config), worker, pipeline, rows)
     finally:
-        for part in (chain, keys, values):
+        for part in (chain, keys, values, headers):
             part.close()
     return found
 
@@ -96,7 +100,7 @@ def _of_source(
     bench: Bench,
     chain: TransformChain,
     policy: ErrorPolicy,
-    converters: tuple[Converter, Converter],
+    conversion: Conversion,
     rows: int,
     timeout_s: float,
 ) -> None:
@@ -109,29 +113,14 @@ def _of_source(
             while found.rows < rows and not running.context.stopping.is_set():
                 for batch in task.poll():
                     for part in chain.apply(batch.slice(0, rows - found.rows), policy.guarded):
-                        _converted(part, policy, converters)
+                        for _ in conversion.converted(part):
+                            pass  # for the errors and the schemas that come of it
                         found.batches.append(part)
                     if found.rows >= rows:
                         break
             limit.cancel()
         if found.rows >= rows:
             return
-
-
-def _converted(batch: RecordBatch, policy: ErrorPolicy, converters: tuple[Converter, Converter]) -> None:
-    """Have the converters make bytes of a batch, for the errors and the schemas that come of it."""
-    keys, values = converters
-
-    def of_keys(part: RecordBatch) -> Sequence[Any]:
-        assert part.keys is not None
-        return [keys.from_connect(part.topic, part.key_schema, part.keys)]
-
-    def of_values(part: RecordBatch) -> Sequence[Any]:
-        return [values.from_connect(part.topic, part.value_schema, part.values)]
-
-    if batch.keys is not None:
-        policy.guarded("KEY_CONVERTER", type(keys).__name__, batch, of_keys)
-    policy.guarded("VALUE_CONVERTER", type(values).__name__, batch, of_values)
 
 
 def _of_sink(found: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from connect.api import ConnectError, Converter, RecordBatch, Schema, SchemaType
+from connect.api import ConnectError, RecordBatch
 from connect.control import Stopped
 from connect.error_policy import ErrorPolicy
+from connect.sources.conversion import Conversion
 from connect.sources.refusals import Refusals
 from connect.transforms.chain import TransformChain
 
@@ -18,11 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from broker.client import Ack, EncodedBatch
-    from connect.converters.headers import HeaderConversion
 
 __all__ = ["InFlight", "Sender", "SourcePipeline"]
-
-_BYTES: Final = Schema(SchemaType.BYTES, optional=True)
 
 
 class Sender(Protocol):
@@ -81,10 +79,8 @@ class SourcePipeline:
     def __init__(
         self,
         chain: TransformChain,
-        key_converter: Converter,
-        value_converter: Converter,
+        conversion: Conversion,
         *,
-        headers: HeaderConversion | None = None,
         policy: ErrorPolicy,
         sender: Sender,
         in_flight: InFlight,
@@ -94,7 +90,7 @@ class SourcePipeline:
         on_topic: Callable[[str], None] | None = None,
     ) -> None:
         self._chain, self._policy, self._sender, self._in_flight = chain, policy, sender, in_flight
-        self._keys, self._values, self._headers = key_converter, value_converter, headers
+        self._conversion = conversion
         self._compression, self._max_batch_bytes = compression, max_batch_bytes
         self._on_topic = on_topic
         self._tolerates_refusals = tolerates_refusals
@@ -111,32 +107,9 @@ class SourcePipeline:
         if not len(batch):
             return futures
         for transformed in self._chain.apply(batch, self._policy.guarded):
-            for converted in self._converted(transformed):
+            for converted in self._conversion.converted(transformed):
                 futures += self._produce(converted)
         return futures
-
-    def _converted(self, batch: RecordBatch) -> Iterator[RecordBatch]:
-        """The same rows with the log's bytes for keys and values."""
-        guarded = self._policy.guarded
-        for headed in self._with_headers(batch):
-            for part in guarded("KEY_CONVERTER", type(self._keys).__name__, headed, self._convert_keys):
-                yield from guarded("VALUE_CONVERTER", type(self._values).__name__, part, self._convert_values)
-
-    def _with_headers(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        headers = self._headers
-        if headers is None or batch.headers is None:
-            return [batch]
-        return self._policy.guarded("HEADER_CONVERTER", headers.name, batch, lambda rows: [headers.to_log(rows)])
-
-    def _convert_keys(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        if batch.keys is None:
-            return [batch]
-        keys = self._keys.from_connect(batch.topic, batch.key_schema, batch.keys)
-        return [batch.replace(keys=keys, key_schema=_BYTES)]
-
-    def _convert_values(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        values = self._values.from_connect(batch.topic, batch.value_schema, batch.values)
-        return [batch.replace(values=values, value_schema=_BYTES)]
 
     def settle(self) -> None:
         """Deal with what the log has refused; from time to time, while nothing is sent. Raises what fails the task."""

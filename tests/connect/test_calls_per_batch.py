@@ -16,6 +16,7 @@ from connect.connector_config import SourceConfig
 from connect.converters.avro import AvroConverter, AvroConverterConfig
 from connect.error_policy import ErrorPolicy
 from connect.plugins import load_plugins
+from connect.sources.conversion import Conversion
 from connect.sources.pipeline import InFlight, SourcePipeline
 from connect.testing import Bench
 from connect.transforms.chain import TransformChain
@@ -68,12 +69,11 @@ def pipeline(registry):
         AvroConverter(parse(AvroConverterConfig, {"schema.registry.url": URL}), ConverterContext(is_key))
         for is_key in (True, False)
     )
-    sender = Requests()
+    sender, policy = Requests(), ErrorPolicy(config, "flights", 0, stopping)
     made = SourcePipeline(
         TransformChain.configured(load_plugins(entry_points=False), config, properties),
-        keys,
-        values,
-        policy=ErrorPolicy(config, "flights", 0, stopping),
+        Conversion(keys, values, policy),
+        policy=policy,
         sender=sender,
         in_flight=InFlight(1 << 30, stopping),
     )

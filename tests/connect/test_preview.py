@@ -63,6 +63,18 @@ def test_what_a_converter_cannot_do_is_shown_and_not_raised(plugins, source):
     assert [failure.stage for failure in seen.left_out] == ["VALUE_CONVERTER"] * 2
 
 
+def test_header_converters_have_their_say(plugins, source):
+    chain = {
+        "header.converter": "org.apache.kafka.connect.converters.IntegerConverter",
+        "transforms": "mark",
+        "transforms.mark.type": "org.apache.kafka.connect.transforms.InsertHeader",
+        "transforms.mark.header": "kind",
+        "transforms.mark.value.literal": "a word",
+    }
+    seen = preview(plugins, {}, {**source, **chain}, rows=2)
+    assert [failure.stage for failure in seen.left_out] == ["HEADER_CONVERTER"] * 2
+
+
 def test_a_sink_is_shown_what_it_would_store(plugins, tidegate_broker, tmp_path):
     config = ClientConfig(tidegate_broker.bootstrap_servers)
     with Admin(config) as admin, BatchProducer(config) as producer:
