@@ -44,6 +44,21 @@ def test_a_login_answers_in_salesforces_order(service: EventsThread, path: str) 
     assert values["serverUrl"].startswith(f"{service.url}/services/Soap/")
     assert service.server.access.session(values["sessionId"]).user_id == values["userId"]
     assert answer.text.count(f"<organizationId>{service.server.access.org_id}</organizationId>") == 1
+    # Salesforce's Pub/Sub example for Python reads the organization by its place
+    assert result[6][8].text == service.server.access.org_id
+
+
+def test_a_session_says_whose_it_is_and_ends(service: EventsThread) -> None:
+    header = f"<e:Header><n:SessionHeader><n:sessionId>{service.token()}</n:sessionId></n:SessionHeader></e:Header>"
+
+    def ask(operation: str) -> requests.Response:
+        return post(service, envelope(f"<n:{operation}/>").replace("<e:Body>", f"{header}<e:Body>"))
+
+    said = ask("getUserInfo")
+    assert (said.status_code, f"<userName>{USER}</userName>" in said.text) == (200, True)
+    assert ask("logout").status_code == 200
+    for operation in ("getUserInfo", "logout", "create"):
+        assert fault_code(ask(operation)) == "INVALID_SESSION_ID"
 
 
 @pytest.mark.parametrize(
