@@ -261,17 +261,16 @@ class MySqlTask(SourceTask[MySqlConfig]):
 
     def _explain(self, error: pymysql.err.Error) -> None:
         """Say what to do about the errors with which a server ends its stream."""
-        code, text = error.args[0] if error.args else 0, str(error.args[-1]) if error.args else ""
-        if code not in _ENDED_BY_SERVER:
-            return
+        code, text = (error.args[0], str(error.args[-1])) if error.args else (0, "")
         if "same server_uuid/server_id" in text or "same server_id" in text:
             raise ConnectError(
                 f"another reader has taken server id {self.config.reader_id}: give database.server.id a number that no server and no other "
                 f"connector has ({text})"
             ) from error
-        raise ConnectError(
-            f"the server does not deliver its log from here: {text}. Set snapshot.mode=when_needed to read the tables again"
-        ) from error
+        if code in _ENDED_BY_SERVER:
+            raise ConnectError(
+                f"the server does not deliver its log from here: {text}. Set snapshot.mode=when_needed to read the tables again"
+            ) from error
 
     def _heartbeat(self, decoder: Decoder) -> list[RecordBatch]:
         interval = self.config.heartbeat_interval_ms / 1000

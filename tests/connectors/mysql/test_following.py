@@ -1,0 +1,295 @@
+"""The MariaDB source follows a real server over restarts, lost connections, DDL and quiet times."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+import pytest
+
+from connect.api import ConnectError, RecordBatch, RetriableConnectError
+from connect.bench import Bench
+from connectors.mysql.source import MariaDbSource
+from tests.proofs import effort
+from tests.servers.mariadb import MariaDbServer
+from tests.support.debezium.replay import settled
+from tests.support.debezium.workload import MariaDbWorkload, rebuilt
+from tidegate.kit.config import parse, validate
+
+pytestmark = pytest.mark.servers
+_numbers = itertools.count(1)
+
+
+class Place:
+    """A database of its own, a connector for it and its history."""
+
+    def __init__(self, server: MariaDbServer, folder: Path) -> None:
+        self.server, self.number = server, next(_numbers)
+        self.name = f"following_{self.number}"
+        self.history = folder / "history"
+        self.connection = server.connect("")
+        self.execute(f"CREATE DATABASE {self.name}", f"USE {self.name}")
+
+    def execute(self, *statements: str) -> list[Any]:
+        with self.connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def properties(self, **more: str) -> dict[str, str]:
+        return {
+            "database.hostname": "127.0.0.1",
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.server.id": str(7000 + self.number),
+            "database.include.list": self.name,
+            "topic.prefix": "t",
+            "poll.interval.ms": "20",
+            "include.schema.changes": "false",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "schema.history.internal.file.filename": str(self.history),
+        } | {name.replace("_", "."): value for name, value in more.items()}
+
+    def bench(self, **more: str) -> Bench:
+        return Bench(MariaDbSource, self.properties(**more))
+
+    def problems(self, **more: str) -> dict[str, str]:
+        config = parse(MariaDbSource.config_class, self.properties(**more))
+        return {problem.key: problem.message for problem in MariaDbSource.check(config)}
+
+    def close(self) -> None:
+        self.execute(f"DROP DATABASE {self.name}")
+        self.connection.close()
+
+
+@pytest.fixture
+def place(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[Place]:
+    made = Place(mariadb_server, tmp_path)
+    yield made
+    made.close()
+
+
+def values(batches: list[RecordBatch]) -> list[tuple[str, Any]]:
+    return [
+        (r.value["op"], (r.value["after"] or r.value["before"])["id"])
+        for batch in batches
+        for r in batch.records()
+        if r.value is not None and "after" in r.value
+    ]
+
+
+def position(bench: Bench) -> dict[str, Any]:
+    return dict(bench.offset({"server": "t"}) or {})
+
+
+def written(offset: dict[str, Any]) -> RecordBatch:
+    return RecordBatch("x", pa.array([], pa.string()), None, source_partition={"server": "t"}, source_offset=offset)
+
+
+@pytest.mark.parametrize("seed", range(effort(1, 20)))
+def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, seed: int) -> None:
+    dice = random.Random(seed)
+    connections = [place.server.connect(place.name) for _ in range(2)]
+    work = MariaDbWorkload(connections, seed)
+    work.prepare()
+    bench = place.bench(max_queue_size="7", snapshot_max_threads="2", decimal_handling_mode="string")
+    seen: list[RecordBatch] = []
+    for _ in range(effort(6, 60)):
+        with bench.task() as running:
+            for _ in range(dice.randrange(1, 8)):
+                work.step()
+                stream = running.task._stream
+                if dice.random() < 0.15 and stream is not None:
+                    with suppress(pymysql.err.OperationalError):  # killed before
+                        place.execute(f"KILL {stream._connection.thread_id()}")
+                try:
+                    found = list(running.task.poll())
+                except RetriableConnectError:
+                    continue
+                seen += found
+                bench.commit(found[: dice.randrange(len(found) + 1)])
+            # the task dies here: what was delivered after the last commit comes again
+    with bench.task() as running:
+        seen += settled(running.task, quiet=10)
+    tables = rebuilt(seen)
+    for name in ("accounts", "notes"):
+        place.connection.begin()
+        with place.connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {name}")
+            columns = [column[0] for column in cursor.description]
+            truth = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        place.connection.commit()
+        key = ("id",) if name == "accounts" else ("a", "b")
+        made = tables.get(name, {})
+        assert set(made) == {tuple(row[k] for k in key) for row in truth}
+        for row in truth:
+            ours = made[tuple(row[k] for k in key)]
+            for column, value in row.items():
+                if column in ours and column != "at":
+                    assert ours[column] == (str(value) if column == "amount" and value is not None else value), (
+                        row,
+                        ours,
+                    )
+    for connection in connections:
+        connection.close()
+
+
+def test_a_position_of_debezium_s_is_taken_up(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        start = position(bench)
+        place.execute("BEGIN", "INSERT INTO t VALUES (2), (3), (4)", "INSERT INTO t VALUES (5)", "COMMIT")
+        assert values(settled(running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
+    # as the original leaves it within a transaction: its GTID and the table's announcement are done, and two rows of the next event
+    middle = start | {"event": 2, "row": 2, "server_id": 1, "ts_sec": 1}
+    bench.commit([written(middle)])
+    with bench.task() as running:
+        assert values(settled(running.task)) == [("c", 4), ("c", 5)]
+    by_file = {"file": start["file"], "pos": start["pos"], "server_id": 1}  # of a server whose GTIDs nobody asked for
+    lines = place.history.read_text().replace(f'"gtids": "{start["gtids"]}"', '"unused": ""')
+    place.history.write_text(lines)
+    bench.commit([written(by_file)])
+    with bench.task() as running:
+        assert values(settled(running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
+
+
+def test_the_structure_is_that_of_the_position(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+    place.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
+    place.execute("INSERT INTO t VALUES (7, 3, 'z')")
+    with bench.task() as running:
+        found = [r.value["after"] for batch in settled(running.task) for r in batch.records() if r.value is not None]
+    assert found == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
+
+
+def test_a_history_that_is_lost_is_told_or_made_anew(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = place.bench(snapshot_mode="no_data")
+    with bench.task() as running:
+        settled(running.task)
+        place.execute("INSERT INTO t VALUES (1)")
+        bench.commit(settled(running.task))
+    place.history.unlink()
+    place.execute("INSERT INTO t VALUES (2)")
+    with bench.task() as running, pytest.raises(ConnectError, match=r"snapshot\.mode=recovery"):
+        running.task.poll()
+    bench.properties["snapshot.mode"] = "recovery"
+    with bench.task() as running:
+        assert values(settled(running.task)) == [("c", 2)]
+
+
+def test_a_position_that_is_gone_is_told_or_read_anew(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+    bench.commit([written({"file": "binlog.999999", "pos": 4})])
+    with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
+        running.task.poll()
+    bench.properties["snapshot.mode"] = "when_needed"
+    with bench.task() as running:
+        assert values(settled(running.task)) == [("r", 1)]
+
+
+def test_heartbeats_move_on_what_is_not_captured(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE other (id int)", "CREATE TABLE beats (at int)")
+    bench = place.bench(
+        table_include_list=f"{place.name}.t",
+        heartbeat_interval_ms="1",
+        heartbeat_action_query=f"INSERT INTO {place.name}.beats VALUES (1)",
+    )
+    with bench.task() as running:
+        for _ in range(4):
+            running.task.poll()
+        place.execute("INSERT INTO other VALUES (1)")
+        target = place.execute("SHOW MASTER STATUS")[0]
+        deadline = time.monotonic() + 60
+        while True:
+            beats = list(running.task.poll())
+            offset = beats[-1].source_offset if beats else None
+            if offset is not None and (offset["file"], offset["pos"]) >= (target[0], target[1]):
+                break
+            assert time.monotonic() < deadline, (offset, target)
+    assert beats[-1].topic == "__debezium-heartbeat.t" and next(beats[-1].records()).key == {"serverName": "t"}
+    assert place.execute("SELECT count(*) FROM beats")[0][0] > 0
+
+
+def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    assert place.problems() == {}
+    assert f"{place.name}.t" in place.problems(table_include_list="t")["table.include.list"]
+    assert "Could not connect" in place.problems(database_port="1")["database.hostname"]
+    assert "Access denied" in place.problems(database_password="wrong")["database.password"]
+    assert "server itself" in place.problems(database_server_id="1")["database.server.id"]
+    plain = f"plain{place.number}"
+    place.execute(f"CREATE USER {plain}@'127.0.0.1'", f"GRANT SELECT ON {place.name}.* TO {plain}@'127.0.0.1'")
+    config = parse(MariaDbSource.config_class, place.properties(database_user=plain))
+    told = " ".join(problem.message for problem in MariaDbSource.check(config))
+    for right in ("REPLICATION SLAVE", "REPLICATION CLIENT", "RELOAD"):
+        assert f"GRANT {right} ON *.* TO '{plain}'@'127.0.0.1'" in told
+    place.execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
+    try:
+        assert "binlog_row_image = 'FULL'" in place.problems()["database.hostname"]
+    finally:
+        place.execute("SET GLOBAL binlog_row_image = 'FULL'", f"DROP USER {plain}@'127.0.0.1'")
+
+
+def test_a_server_id_that_another_reader_takes_is_told(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = place.bench(snapshot_mode="no_data")
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        assert "a number of its own" in place.problems()["database.server.id"]
+        with place.bench(snapshot_mode="no_data").task() as other:
+            settled(other.task)
+            with pytest.raises(
+                ConnectError, match=r"another reader has taken server id \d+: give database\.server\.id"
+            ):
+                settled(running.task, quiet=200)
+
+
+def test_rows_in_which_large_values_are_left_out(place: Place) -> None:
+    place.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, word varchar(9), big text)", "INSERT INTO t VALUES (1, 'a', 'b')"
+    )
+    bench = place.bench(snapshot_mode="no_data")
+    with bench.task() as running:
+        settled(running.task)
+        place.execute(
+            "SET SESSION binlog_row_image = 'NOBLOB'",
+            "UPDATE t SET word = 'c'",
+            "SET SESSION binlog_row_image = 'FULL'",
+        )
+        (found,) = [r.value for batch in settled(running.task) for r in batch.records()]
+    assert found["after"] == {"id": 1, "word": "c", "big": "__debezium_unavailable_value"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("notification.enabled.channels", "sink"),
+        ("converters", "isbn"),
+        ("snapshot.mode", "custom"),
+        ("snapshot.locking.mode", "custom"),
+        ("database.include.list", "["),
+        ("schema.history.internal", "io.debezium.storage.redis.history.RedisSchemaHistory"),
+        ("schema.history.internal", "io.debezium.storage.file.history.FileSchemaHistory"),
+        ("database.server.id", "0"),
+        ("time.precision.mode", "adaptive"),
+    ],
+)
+def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
+    given = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t", key: value}
+    assert [error for one in validate(MariaDbSource.config_class, given) for error in one.errors]
