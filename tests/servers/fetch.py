@@ -148,6 +148,11 @@ def _connect_java(target: Path, pin: dict[str, str]) -> None:
     _java_program("connect-java", target, pin)
 
 
+def _events_java(target: Path, pin: dict[str, str]) -> None:
+    """Camel's Salesforce component with the clients beneath it, and our program that calls them."""
+    _java_program("events-java", target, pin)
+
+
 def _java_program(name: str, target: Path, pin: dict[str, str]) -> None:
     libraries = target / "libs"
     versions = {name: version for name, version in pin.items() if name != "sources"}
@@ -236,6 +241,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "node-clients": _node_clients,
     "registry-java": _registry_java,
     "connect-java": _connect_java,
+    "events-java": _events_java,
     "registry-go": _registry_go,
     "registry-node": _node_clients,
 }
