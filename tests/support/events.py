@@ -215,7 +215,7 @@ class EventsThread:
         self.memory_log: MemoryLog
         self.schemas = MemorySchemas()
 
-    def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 30) -> T:
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 120) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
 
     async def _start(self) -> None:
