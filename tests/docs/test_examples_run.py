@@ -124,9 +124,23 @@ def at_hand(tmp_path, request):
                 connection.execute(
                     "CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE customers (id int PRIMARY KEY)"
                 )
+        if "mariadb.MariaDbConnector" in text:
+            server = request.getfixturevalue("mariadb_server")
+            text = text.replace('"database.user"', f'"database.port": "{server.port}", "database.user"')
+            make_mariadb_shop(server)
         return text
 
     return replace
+
+
+def make_mariadb_shop(server) -> None:
+    """The database and the user of the page of MySQL and MariaDB."""
+    with server.connect("", user="root") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop")
+        cursor.execute("CREATE TABLE shop.orders (id int PRIMARY KEY)")
+        cursor.execute("CREATE TABLE shop.customers (id int PRIMARY KEY)")
+        cursor.execute("CREATE USER replicator@'127.0.0.1' IDENTIFIED BY 'secret'")
+        cursor.execute("GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO replicator@'127.0.0.1'")
 
 
 def make_postgres_shop(server) -> None:

@@ -7,29 +7,72 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pymysql
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.proofs import drawn_seed, effort
+from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.tidegate_broker import TidegateBroker
-from tests.support.debezium.workload import Workload
+from tests.support.debezium.workload import MariaDbWorkload, Workload
 from tests.support.worker import ConnectWorker
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
 
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A server, its workload, what runs the connector, and a query for rows as JSON."""
+
+    make: Callable[[], Any]
+    workload: type[Workload]
+    connector: dict[str, str]
+    topics: str
+    rows: str
+
+
+DATABASES = {
+    "postgresql": Database(
+        PostgresServer,
+        Workload,
+        {
+            "connector_class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database_dbname": PostgresServer.database,
+            "status_update_interval_ms": "200",
+        },
+        "k.public",
+        "SELECT row_to_json(t)::text FROM (SELECT * FROM {table}) t",
+    ),
+    "mariadb": Database(
+        # what is committed must be in the files before it is in the binary log, or a kill would part the two
+        partial(MariaDbServer, "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--innodb-lock-wait-timeout=2"),
+        MariaDbWorkload,
+        {
+            "connector_class": "io.debezium.connector.mariadb.MariaDbConnector",
+            "database_include_list": MariaDbServer.database,
+        },
+        f"k.{MariaDbServer.database}",
+        "SELECT * FROM {table}",
+    ),
+}
+_LOST = (psycopg.Error, pymysql.err.Error)
+
+
 class Source:
     """The database under its workload. A lost connection loses the transactions that were open."""
 
-    def __init__(self, server: PostgresServer, seed: int) -> None:
-        self._server, self._seed = server, seed
-        self._connections = [server.connect() for _ in range(2)]
-        self._work = Workload(self._connections, seed)
+    def __init__(self, database: Database, server: Any, seed: int) -> None:
+        self._database, self._server, self._seed = database, server, seed
+        self._work = database.workload([server.connect() for _ in range(2)], seed)
         self._work.prepare()
         self._stopping = threading.Event()
         self.rounds = 0
@@ -47,7 +90,7 @@ class Source:
                 self._work.step()
                 self.rounds += 1
                 time.sleep(0.005)
-            except psycopg.Error:
+            except _LOST:
                 self._connect()
 
     def _connect(self) -> None:
@@ -55,7 +98,7 @@ class Source:
             try:
                 self._work.reconnect([self._server.connect() for _ in range(2)])
                 return
-            except psycopg.Error:
+            except _LOST:
                 continue
 
     def stop(self) -> None:
@@ -63,12 +106,15 @@ class Source:
         self.resting.set()
         if self._thread.is_alive():
             self._thread.join(60)
-        self._work.close()
+        with suppress(*_LOST):
+            self._work.close()
 
     def table(self, name: str, key: tuple[str, ...]) -> dict[Any, Any]:
-        with self._server.connect() as connection:
-            query = f"SELECT row_to_json(t)::text FROM (SELECT * FROM {name}) t"
-            rows = [json.loads(row[0]) for row in connection.execute(query.encode())]
+        with self._server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(self._database.rows.format(table=name))
+            names = [column[0] for column in cursor.description]
+            found = list(cursor.fetchall())
+        rows = [json.loads(row[0]) if len(row) == 1 else dict(zip(names, row, strict=True)) for row in found]
         return {tuple(row[k] for k in key): row for row in rows}
 
 
@@ -106,30 +152,30 @@ def differing(ours: dict[Any, Any], truth: dict[Any, Any]) -> list[Any]:
 
 
 @pytest.mark.timeout(1200)
-def test_tables_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", DATABASES)
+def test_tables_are_rebuilt_whatever_is_killed(tmp_path: Path, name: str) -> None:
     seed = drawn_seed()
     dice = random.Random(seed)
-    server = PostgresServer()
+    database = DATABASES[name]
+    server = database.make()
     server.start()
     broker = TidegateBroker(tmp_path / "broker")
     broker.start()
     worker = ConnectWorker(tmp_path / "worker", broker.bootstrap_servers)
     worker.start()
-    source = Source(server, seed)
+    source = Source(database, server, seed)
     killed: Counter[str] = Counter()
     try:
         worker.create(
             "cdc",
-            connector_class="io.debezium.connector.postgresql.PostgresConnector",
             database_hostname="127.0.0.1",
             database_port=str(server.port),
             database_user=server.user,
-            database_dbname=server.database,
             topic_prefix="k",
             poll_interval_ms="50",
             max_queue_size="500",
             decimal_handling_mode="string",
-            status_update_interval_ms="200",
+            **database.connector,
         )
         source.start()
         for _ in range(effort(3, 20)):
@@ -148,7 +194,7 @@ def test_tables_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None:
         deadline = time.monotonic() + 240
         tables = {"accounts": ("id",), "notes": ("a", "b")}
         while True:
-            found = {name: rebuilt(broker.bootstrap_servers, f"k.public.{name}") for name in tables}
+            found = {name: rebuilt(broker.bootstrap_servers, f"{database.topics}.{name}") for name in tables}
             truths = {name: source.table(name, key) for name, key in tables.items()}
             if not any(differing(found[name], truths[name]) for name in tables):
                 break

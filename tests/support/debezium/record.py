@@ -86,11 +86,11 @@ def _record(server: PostgresServer, broker: KafkaBroker, worker: KafkaConnect) -
                 connection.execute(transaction)
     time.sleep(10)
     schemas: dict[str, int] = {}
-    scenarios = {s.name: _topics(broker.bootstrap_servers, s, schemas) for s in SCENARIOS}
+    scenarios = {s.name: topics_of(broker.bootstrap_servers, s, schemas) for s in SCENARIOS}
     for scenario in SCENARIOS:
         status = httpx.get(f"{worker.url}/connectors/{scenario.name}/status").json()
         assert status["tasks"][0]["state"] == "RUNNING", (scenario.name, status)
-    offsets = list(_records(broker.bootstrap_servers, "kafka-connect-offset"))
+    offsets = list(records_in(broker.bootstrap_servers, "kafka-connect-offset"))
     return {
         "schemas": [json.loads(text) for text in schemas],
         "scenarios": scenarios,
@@ -98,14 +98,15 @@ def _record(server: PostgresServer, broker: KafkaBroker, worker: KafkaConnect) -
     }
 
 
-def _topics(bootstrap: str, scenario: Scenario, schemas: dict[str, int]) -> dict[str, list[Any]]:
+def topics_of(bootstrap: str, scenario: Scenario, schemas: dict[str, int]) -> dict[str, list[Any]]:
+    """The records of a scenario by topic; ``schemas`` gets those that are new."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "recorder"})
     delimiter = scenario.config.get("topic.delimiter", ".")
     names = sorted(
         t for t in consumer.list_topics().topics if t.startswith(scenario.name + delimiter) or t == scenario.name
     )
     consumer.close()
-    return {name: [_kept(message, schemas) for message in _records(bootstrap, name)] for name in names}
+    return {name: [_kept(message, schemas) for message in records_in(bootstrap, name)] for name in names}
 
 
 def _kept(message: Any, schemas: dict[str, int]) -> list[Any]:
@@ -120,7 +121,7 @@ def _dense(raw: bytes | None, schemas: dict[str, int]) -> Any:
     return [schemas.setdefault(json.dumps(made["schema"], sort_keys=True), len(schemas)), made["payload"]]
 
 
-def _records(bootstrap: str, topic: str) -> Iterator[Any]:
+def records_in(bootstrap: str, topic: str) -> Iterator[Any]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "recorder", "enable.partition.eof": True})
     for partition in consumer.list_topics(topic).topics[topic].partitions:
         consumer.assign([TopicPartition(topic, partition, 0)])

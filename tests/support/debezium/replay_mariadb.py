@@ -1,0 +1,36 @@
+"""A scenario done with our MariaDB connector, its records in the form in which Debezium's are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from connect.bench import Bench
+from connectors.mysql.source import MariaDbSource
+from tests.support.debezium.mariadb_scenarios import statements
+from tests.support.debezium.record_mariadb import connector_config, run
+from tests.support.debezium.replay import records_of, settled
+from tests.support.debezium.scenarios import Scenario
+from tests.servers.mariadb import MariaDbServer
+
+__all__ = ["replayed"]
+
+
+def replayed(
+    server: MariaDbServer, scenario: Scenario, folder: Path
+) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
+    """The records by topic: [key, value, headers], keys and values as [schema, payload] or None; and those of the history."""
+    run(server, "", [f"CREATE DATABASE {scenario.name} CHARACTER SET utf8mb4"])
+    run(server, scenario.name, statements(scenario.before))
+    history = folder / scenario.name
+    kept = {"schema.history.internal": "FileSchemaHistory", "schema.history.internal.file.filename": str(history)}
+    bench = Bench(MariaDbSource, connector_config(server, scenario) | kept)
+    with bench.task() as running:
+        batches = list(settled(running.task))
+        run(server, scenario.name, scenario.after)
+        batches += settled(running.task)
+    topics: dict[str, list[Any]] = {}
+    for batch in batches:
+        topics.setdefault(batch.topic, []).extend(records_of(batch))
+    return topics, [json.loads(line) for line in history.read_text().splitlines()]
