@@ -130,8 +130,10 @@ def _timestamps(column: pa.Array | None, rows: int) -> NDArray[np.int64]:
     return filled
 
 
-def _sizes(column: pa.Array | None) -> Any:
+def _sizes(column: pa.Array | pa.Scalar | None) -> Any:
     """Bytes of each row; 0 for nulls."""
+    if isinstance(column, pa.Scalar):
+        return len(column.as_py())
     return 0 if column is None else pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
 
 
@@ -151,7 +153,7 @@ def _starts(sizes: NDArray[np.int64], max_bytes: int) -> NDArray[np.int64]:
 def _body(
     keys: pa.Array | None,
     values: pa.Array | None,
-    tails: pa.Array | None,
+    tails: pa.Array | pa.Scalar | None,
     time_deltas: NDArray[np.int64],
     offset_deltas: NDArray[np.int64],
 ) -> tuple[memoryview, NDArray[np.int64]]:
@@ -183,8 +185,8 @@ def _lengths(column: pa.Array | None, rows: int) -> Varints:
     return Varints.of(pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False))
 
 
-def _tails(headers: pa.Array | None, rows: int) -> pa.Array | None:
-    """Each row's headers with their count; None where no row has one."""
+def _tails(headers: pa.Array | None, rows: int) -> pa.Array | pa.Scalar | None:
+    """Each row's headers with their count: a scalar where all have the same, None where no row has one."""
     if headers is None:
         return None
     if len(headers) != rows:
@@ -198,6 +200,9 @@ def _tails(headers: pa.Array | None, rows: int) -> pa.Array | None:
     values = entries.field("value").cast(_BYTES)
     if keys.null_count:
         raise UsageError("a header has no key: Kafka's headers may have null values, not null keys")
+    if rows > 1 and _repeats(keys, rows) and _repeats(values, rows):
+        first = _tails(flat.slice(0, 1), 1)
+        return None if first is None else first[0]
     pieces = pc.binary_join_element_wise(
         Varints.joined([_lengths(keys, len(keys))]),
         keys,
@@ -211,6 +216,22 @@ def _tails(headers: pa.Array | None, rows: int) -> pa.Array | None:
     row_ends = ends[np.concatenate(([0], np.cumsum(counts)))]
     grouped = pa.Array.from_buffers(_BYTES, rows, [None, pa.py_buffer(row_ends), pieces.buffers()[2]])
     return pc.binary_join_element_wise(Varints.joined([Varints.of(counts)]), grouped, _EMPTY)
+
+
+def _repeats(column: pa.Array, rows: int) -> bool:
+    """Whether a column of large binary is that of one row after the other, all alike."""
+    count, odd = divmod(len(column), rows)
+    if odd or column.null_count:
+        return False
+    ends = np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]
+    lengths = np.diff(ends).reshape(rows, count)
+    if (lengths != lengths[0]).any():
+        return False
+    data = column.buffers()[2]
+    if data is None:
+        return True
+    plain = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(rows, -1)
+    return bool((plain == plain[0]).all())
 
 
 def _finish(records: memoryview, count: int, first_ms: int, newest_ms: int, codec: Codec) -> EncodedBatch:

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
 from connect.defaults import with_default
+from tidegate.kit.arrow import is_one_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["is_choice", "json_texts", "text_of"]
-
-_MANY: Final = 16
-"""Rows from which on it is worth looking whether they are all alike."""
 
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
 GENERALIZED_UNION: Final = "org.apache.kafka.connect.data.Union"
@@ -73,7 +71,7 @@ def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
         return []
     if values.null_count == len(values):
         return ["null"]
-    if _is_one_value(values):
+    if is_one_value(values):
         return ["".join(_together(_varying(schema, values.slice(0, 1), style), 1).to_pylist())]
     pieces = _varying(schema, values, style)
     if values.null_count:
@@ -126,22 +124,6 @@ def _together(pieces: list[_Piece], rows: int) -> pa.Array:
     if len(merged) == 1:
         return merged[0]
     return pc.binary_join_element_wise(*merged, "", null_handling="skip")
-
-
-def _is_one_value(values: pa.Array) -> bool:
-    """Whether all rows hold the same, told apart by bits; never of nested values, nor where that saves nothing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rows = len(values)
-    if rows < _MANY or values.null_count or values.type.num_fields:
-        return False
-    if pa.types.is_floating(values.type):  # 0.0 is equal to -0.0
-        values = values.view(f"int{values.type.bit_width}")
-    first = values[0]
-    if first != values[rows - 1] or first != values[rows // 2]:
-        return False
-    return bool(pc.all(pc.equal(values, first)).as_py())
 
 
 def _filled(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:

@@ -77,6 +77,7 @@ class ContextHeaders:
         self.headers = tuple(
             Header(f"__debezium.context.{name}", text.encode()) for name, text in texts.items() if enabled
         )
+        self._column: pa.Array | None = None
 
     def column(self, length: int, more: Sequence[tuple[Header, ...]] | None) -> pa.Array | None:
         """For so many records, ``more`` before them where a record has some."""
@@ -84,10 +85,9 @@ class ContextHeaders:
             return _header_column([(*headers, *self.headers) for headers in more])
         if not self.headers:
             return None
-        cells = _header_column([self.headers])
-        count = len(self.headers)
-        members = cells.values.take(pa.array(np.tile(np.arange(count), length)))
-        return pa.ListArray.from_arrays(pa.array(np.arange(0, (length + 1) * count, count), pa.int32()), members)
+        if self._column is None or len(self._column) < length:
+            self._column = _header_column([self.headers] * max(length, _COMMON_ROWS))
+        return self._column.slice(0, length)
 
 
 def _header_column(rows: Sequence[tuple[Header, ...]]) -> pa.Array:

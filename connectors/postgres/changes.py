@@ -293,30 +293,42 @@ def source_column(
     snapshot: pa.Array | None = None,
 ) -> pa.Array:
     """The source block of events at these positions; ``runs`` says how many each transaction has."""
-    length = len(lsns)
-    text = pa.string()
-    of = pa.array(np.repeat(np.arange(len(runs)), runs))
-    lsn = pa.array(lsns, _I64)
-    before = pa.array(["null" if t.before is None else f'"{t.before}"' for t in transactions], text)
-    sequence = pc.binary_join_element_wise("[", before.take(of), ',"', pc.cast(lsn, text), '"]', "")
+    length, text = len(lsns), pa.string()
+
+    def spread(values: Sequence[int | None]) -> pa.Array:
+        """A value of each transaction to its events."""
+        if len(values) == 1:
+            return constant(values[0], _I64, length)
+        if None in values:
+            return pa.array(values, _I64).take(pa.array(np.repeat(np.arange(len(runs)), runs)))
+        return pa.array(np.repeat(np.array(values, np.int64), runs))
+
     times = [t.micros for t in transactions]
-    micros = pa.array(times, _I64).take(of)
     columns = [
         constant(VERSION, text, length),
         constant("postgresql", text, length),
         constant(server, text, length),
-        pa.array([micros // 1000 for micros in times], _I64).take(of),
+        spread([micros // 1000 for micros in times]),
         constant("false", text, length) if snapshot is None else snapshot,
         constant(database, text, length),
-        sequence,
-        micros,
-        pc.multiply(micros, 1000),
+        _sequences(lsns, transactions, runs),
+        spread(times),
+        spread([micros * 1000 for micros in times]),
         constant(table[0], text, length),
         constant(table[1], text, length),
-        pa.array([t.xid for t in transactions], _I64).take(of),
-        lsn,
+        spread([t.xid for t in transactions]),
+        pa.array(lsns, _I64),
         pa.nulls(length, _I64),
         pa.nulls(length, text),
         pa.nulls(length, _I64),
     ]
     return struct_column(SOURCE, columns)
+
+
+def _sequences(lsns: Numbers, transactions: Sequence[Transaction], runs: Numbers) -> pa.Array:
+    """The positions of the commit before and of the event, as JSON."""
+    heads = ['[null,"' if t.before is None else f'["{t.before}","' for t in transactions]
+    if len(heads) == 1 and (lsns == lsns[0]).all():
+        return pa.repeat(pa.scalar(f'{heads[0]}{lsns[0]}"]'), len(lsns))
+    head = heads[0] if len(heads) == 1 else pa.array(heads).take(pa.array(np.repeat(np.arange(len(runs)), runs)))
+    return pc.binary_join_element_wise(head, pa.array(lsns).cast(pa.string()), '"]', "")

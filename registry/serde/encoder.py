@@ -26,6 +26,7 @@ from registry.serde.defaults import default_column
 from registry.serde.errors import UnencodableValue
 from registry.serde.logical import branch_names, null_branch, value_branches
 from registry.serde.pieces import Long, Piece, Short, constant, fixed, join, masked, text, varints
+from tidegate.kit.arrow import is_one_value
 
 __all__ = ["encode_bodies"]
 
@@ -33,7 +34,7 @@ __all__ = ["encode_bodies"]
 def encode_bodies(type_: AvroType, column: pa.Array, prefix: bytes = b"") -> pa.Array:
     """The Avro body of every row after ``prefix``, as a BinaryArray. Raises UnencodableValue, row and field named."""
     rows = len(column)
-    return join([constant(prefix, rows), *_pieces(type_, column, None, "")], rows)
+    return join([*constant(prefix, rows), *_pieces(type_, column, None, "")], rows)
 
 
 def _pieces(type_: AvroType, column: pa.Array, present: Mask | None, path: str) -> list[Piece]:
@@ -45,6 +46,13 @@ def _pieces(type_: AvroType, column: pa.Array, present: Mask | None, path: str) 
             _check_only_null(column, present, path)
         return []
     _check_required(column, present, path)
+    if present is None and is_one_value(column):
+        (body,) = join(_value_pieces(type_, column.slice(0, 1), None, path), 1).to_pylist()
+        return list(constant(body, len(column)))
+    return _value_pieces(type_, column, present, path)
+
+
+def _value_pieces(type_: AvroType, column: pa.Array, present: Mask | None, path: str) -> list[Piece]:
     match type_:
         case RecordType():
             return _record(type_, column, present, path)
@@ -107,6 +115,8 @@ def _union(type_: UnionType, column: pa.Array, present: Mask | None, path: str) 
             choice += (index - (null or 0)) * mask
     pieces: list[Piece] = list(varints(choice, present))
     for (_, branch), child, mask in zip(branches, columns, chosen, strict=True):
+        if mask is not None and not mask.any():
+            continue
         pieces += _pieces(branch, child, _and(present, mask), path)
     return pieces
 
@@ -160,7 +170,7 @@ def _blocks(column: pa.Array, present: Mask | None, encode_items: Callable[[pa.A
     return [
         *varints(counts, counts > 0),
         Long(offsets[starts], bodies.buffers()[2]),
-        constant(b"\0", len(column), present),
+        *constant(b"\0", len(column), present),
     ]
 
 

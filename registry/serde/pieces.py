@@ -71,10 +71,14 @@ def masked(piece: Short, present: Mask | None) -> Short:
     return Short(piece.words * present, piece.lengths * present, 0, piece.most)
 
 
-def constant(data: bytes, rows: int, present: Mask | None = None) -> Short:
-    """The same bytes in every row, at most eight."""
-    word = np.uint64(int.from_bytes(data, "little"))
-    return masked(Short(np.full(rows, word), len(data), len(data), len(data)), present)
+def constant(data: bytes, rows: int, present: Mask | None = None) -> list[Short]:
+    """The same bytes in every row."""
+    pieces = []
+    for start in range(0, len(data), 8):
+        part = data[start : start + 8]
+        word = np.uint64(int.from_bytes(part, "little"))
+        pieces.append(masked(Short(np.full(rows, word), len(part), len(part), len(part)), present))
+    return pieces
 
 
 def varints(numbers: Ints, present: Mask | None = None) -> list[Short]:
