@@ -109,10 +109,12 @@ class Access:
             self._right[secret] = tag
         return right
 
-    def open(self, user: User, app: ConnectedApp | None = None, *, grant: bytes = b"") -> Session:
-        """A new session of a user, through an app, belonging to a refresh token's grant."""
+    def open(self, user: User, app: ConnectedApp | None = None, *, grant: bytes = b"", extra: bytes = b"") -> Session:
+        """A new session of a user, through an app, belonging to a refresh token's grant; ``extra`` goes into its token."""
         client_id = app.client_id if app is not None else ""
-        text, token = self.tokens.make(Kind.SESSION, user.id, client_id, self.session_timeout_ms, grant=grant)
+        text, token = self.tokens.make(
+            Kind.SESSION, user.id, client_id, self.session_timeout_ms, grant=grant, extra=extra
+        )
         return Session(text, user, client_id, token.issued_ms, token.expires_ms)
 
     def session(self, session_id: str) -> Session:

@@ -27,6 +27,7 @@ __all__ = ["CODE_LASTS_MS", "Granted", "Grants"]
 CODE_LASTS_MS: Final = 10 * 60 * 1000
 _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _NOT_APPROVED: Final = "user hasn't approved this consumer"
+_OFFLINE: Final = frozenset(("refresh_token", "offline_access"))
 _URL_BYTES: Final = 16
 
 
@@ -34,7 +35,7 @@ class Granted(NamedTuple):
     """A session, and what is told with it. ``secret`` is the client's as it sent it, which signs the answer."""
 
     session: Session
-    app: ConnectedApp
+    scopes: tuple[str, ...]
     refresh_token: str = ""
     secret: str = ""
 
@@ -88,7 +89,7 @@ class Grants:
         holder = self._access.holder(token) if token is not None else None
         if token is None or holder is None or holder[1] != app:
             raise InvalidGrant("expired access/refresh token")
-        return self._granted(holder[0], app, form, grant=token.grant)
+        return self._granted(holder[0], app, form, _scopes_of(token.extra), grant=token.grant)
 
     async def _code(self, form: Mapping[str, str]) -> Granted:
         app = await self._client(form, public=True)
@@ -97,7 +98,7 @@ class Grants:
         holder = self._access.holder(token) if token is not None else None
         if token is None or holder is None or holder[1] != app:
             raise InvalidGrant("expired authorization code")
-        url, offline, challenge = token.extra[:_URL_BYTES], token.extra[_URL_BYTES:][:1], token.extra[_URL_BYTES + 1 :]
+        mask, url, challenge = token.extra[:1], token.extra[1 : _URL_BYTES + 1], token.extra[_URL_BYTES + 1 :]
         if url != _url_mark(form.get("redirect_uri", "")):
             raise InvalidGrant("redirect_uri must match configuration")
         if app.secret is None and not challenge:
@@ -105,19 +106,17 @@ class Grants:
         if challenge and not hmac.compare_digest(challenge, _challenge(form.get("code_verifier", ""))):
             raise InvalidGrant("invalid code verifier")
         self._access.tokens.revoke(text, token)  # good for one token
-        refresh_token, grant = "", b""
-        if offline == b"\1":
-            lasts_ms = self._access.refresh_timeout_ms
-            refresh_token, made = self._access.tokens.make(Kind.REFRESH, holder[0].id, app.client_id, lasts_ms)
-            grant = made.grant
-        return self._granted(holder[0], app, form, grant=grant)._replace(refresh_token=refresh_token)
+        scopes, user = _scopes_of(mask), holder[0]
+        if not _OFFLINE & set(scopes):
+            return self._granted(user, app, form, scopes)
+        lasts_ms = self._access.refresh_timeout_ms
+        refresh_token, made = self._access.tokens.make(Kind.REFRESH, user.id, app.client_id, lasts_ms, extra=mask)
+        return self._granted(user, app, form, scopes, grant=made.grant)._replace(refresh_token=refresh_token)
 
     def code(self, user: User, app: ConnectedApp, redirect_uri: str, scope: str, challenge: str) -> str:
         """An authorization code for a user who has logged in; ``challenge`` (S256) is empty without PKCE."""
         self._admit(user, app)
-        asked = self.scopes(app, scope)
-        offline = b"\1" if {"refresh_token", "offline_access"} & set(asked) else b"\0"
-        extra = _url_mark(redirect_uri) + offline + _challenge_bytes(challenge)
+        extra = _mask(self.scopes(app, scope)) + _url_mark(redirect_uri) + _challenge_bytes(challenge)
         return self._access.tokens.make(Kind.CODE, user.id, app.client_id, CODE_LASTS_MS, extra=extra)[0]
 
     def scopes(self, app: ConnectedApp, asked: str) -> tuple[str, ...]:
@@ -137,7 +136,7 @@ class Grants:
             if token is not None and holder is not None and holder[1] == app:
                 return {
                     "active": True,
-                    "scope": " ".join(app.scopes),
+                    "scope": " ".join(_scopes_of(token.extra)),
                     "client_id": app.client_id,
                     "username": holder[0].name,
                     "sub": holder[0].id,
@@ -159,16 +158,35 @@ class Grants:
             raise InvalidClient
         return app
 
-    def _granted(self, user: User, app: ConnectedApp, form: Mapping[str, str], *, grant: bytes = b"") -> Granted:
+    def _granted(
+        self,
+        user: User,
+        app: ConnectedApp,
+        form: Mapping[str, str],
+        scopes: tuple[str, ...] | None = None,
+        *,
+        grant: bytes = b"",
+    ) -> Granted:
+        """A session with all that the app may have, unless the user has allowed less."""
         self._admit(user, app)
-        session = self._access.open(user, app, grant=grant)
-        return Granted(session, app, secret=form.get("client_secret", ""))
+        scopes = app.scopes if scopes is None else scopes
+        session = self._access.open(user, app, grant=grant, extra=_mask(scopes))
+        return Granted(session, scopes, secret=form.get("client_secret", ""))
 
     def _admit(self, user: User, app: ConnectedApp) -> None:
         if not user.active:
             raise InactiveUser
         if not app.admits(user):
             raise AppAccessDenied
+
+
+def _mask(scopes: tuple[str, ...]) -> bytes:
+    """Scopes as a token holds them."""
+    return bytes([sum(1 << SCOPES.index(scope) for scope in set(scopes))])
+
+
+def _scopes_of(mask: bytes) -> tuple[str, ...]:
+    return tuple(scope for index, scope in enumerate(SCOPES) if mask and mask[0] >> index & 1)
 
 
 def _url_mark(url: str) -> bytes:

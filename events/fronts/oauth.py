@@ -63,7 +63,7 @@ class OAuthFront:
             made = hmac.digest(granted.secret.encode(errors="replace"), (identity + issued_at).encode(), "sha256")
             said["signature"] = base64.b64encode(made).decode()
         return said | {
-            "scope": " ".join(granted.app.scopes),
+            "scope": " ".join(granted.scopes),
             "instance_url": base,
             "id": identity,
             "token_type": "Bearer",

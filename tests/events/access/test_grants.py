@@ -162,8 +162,10 @@ def test_a_code_is_good_once_for_its_app_and_address(service: EventsThread) -> N
 
 
 def test_no_refresh_token_unless_it_is_asked_for(service: EventsThread) -> None:
-    (code,) = log_in(service, scope="api")["code"]
-    assert "refresh_token" not in exchange(service, code)[1]
+    (code,) = log_in(service, scope="api id")["code"]
+    _, said = exchange(service, code)
+    assert (said["scope"], "refresh_token" in said) == ("api id", False)
+    assert post(service, "introspect", token=said["access_token"], **ADMIN)[1]["scope"] == "api id"
 
 
 def test_a_program_without_a_secret_proves_itself_with_pkce(service: EventsThread) -> None:
