@@ -10,9 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from connect.api import DataError
-from connectors.mysql.ddl_columns import Definition, Key, charset_option, column_definition, has_charset, key_definition
+from connectors.mysql.ddl_columns import Definition, Key, charset_option, column_definition, key_definition
 from connectors.mysql.ddl_tokens import Cursor
-from connectors.mysql.structure import Change, Column, Place, Structure, Table, TableName
+from connectors.mysql.structure import Change, Place, Structure, Table, TableName
+from connectors.mysql.table_edits import (
+    converted,
+    position,
+    renamed_in_keys,
+    with_column,
+    with_key,
+    with_keys_of,
+    with_required,
+    without_column,
+    without_key,
+)
 
 __all__ = ["Applied", "apply"]
 
@@ -139,9 +150,9 @@ class _Statement:
             cursor.expect(")")
         table = self._options(Table(name, charset=structure.charset_of(name[0])))
         for made in definitions:
-            table = _added(table, made, Place())
+            table = with_column(table, made, Place())
         for key in keys:
-            table = _keyed(table, key)
+            table = with_key(table, key)
         self._did(structure.put(table))
 
     def _options(self, table: Table) -> Table:
@@ -179,7 +190,7 @@ class _Statement:
             return
         made = key_definition(Cursor("UNIQUE KEY k " + _parenthesis(cursor)))
         if made is not None and made.columns:
-            self._did(structure.alter(_keyed(table, replace(made, name=index)), table.name))
+            self._did(structure.alter(with_key(table, replace(made, name=index)), table.name))
 
     # ALTER
 
@@ -236,7 +247,7 @@ class _Statement:
                 cursor.one_of("TO")
                 charset = charset_option(cursor)
                 cursor.skip_item()
-                return table if charset is None else _converted(table, charset)
+                return table if charset is None else converted(table, charset)
         if cursor.next.is_word(
             "PARTITION", "REORGANIZE", "COALESCE", "EXCHANGE", "ANALYZE", "REMOVE", "TRUNCATE", "ORDER"
         ):
@@ -254,16 +265,16 @@ class _Statement:
             return table
         key = key_definition(cursor)
         if key is not None:
-            return _keyed(table, key) if key.columns else table
+            return with_key(table, key) if key.columns else table
         cursor.one_of("COLUMN")
         only_new = cursor.words("IF", "NOT", "EXISTS")
         if not cursor.sign("("):
             made = column_definition(cursor, cursor.name(), table.charset)
             place = self._place()
-            return table if only_new and table.column(made.column.name) else _added(table, made, place)
+            return table if only_new and table.column(made.column.name) else with_column(table, made, place)
         while True:
             made = column_definition(cursor, cursor.name(), table.charset)
-            table = _added(table, made, Place())
+            table = with_column(table, made, Place())
             if not cursor.sign(","):
                 break
         cursor.expect(")")
@@ -282,7 +293,7 @@ class _Statement:
         if cursor.one_of("INDEX", "KEY", "CONSTRAINT", "CHECK"):
             cursor.words("IF", "EXISTS")
             name = cursor.name()
-            return _without_key(table, name)
+            return without_key(table, name)
         if cursor.next.is_word("FOREIGN", "PARTITION", "SYSTEM", "PERIOD"):
             cursor.skip_item()
             return table
@@ -290,7 +301,7 @@ class _Statement:
         cursor.words("IF", "EXISTS")
         name = cursor.name()
         cursor.one_of("RESTRICT", "CASCADE")
-        return _without_column(table, name)
+        return without_column(table, name)
 
     def _changed(self, table: Table, old: str, new: str | None) -> Table:
         cursor = self._cursor
@@ -302,11 +313,11 @@ class _Statement:
         columns = [made.column if column is known else column for column in table.columns]
         if place != Place():
             columns.remove(made.column)
-            columns.insert(_position(columns, place), made.column)
-        table = _renamed_in_keys(replace(table, columns=tuple(columns)), known.name, made.column.name)
+            columns.insert(position(columns, place), made.column)
+        table = renamed_in_keys(replace(table, columns=tuple(columns)), known.name, made.column.name)
         if made.column.name in table.key:
-            table = _required(table, table.key)
-        return _keys_of(table, made)
+            table = with_required(table, table.key)
+        return with_keys_of(table, made)
 
     def _alter_column(self, table: Table) -> Table:
         cursor = self._cursor
@@ -340,7 +351,7 @@ class _Statement:
             if known is None:
                 return table
             columns = tuple(replace(c, name=new) if c is known else c for c in table.columns)
-            return _renamed_in_keys(replace(table, columns=columns), known.name, new)
+            return renamed_in_keys(replace(table, columns=columns), known.name, new)
         if cursor.one_of("INDEX", "KEY"):
             old = cursor.name()
             cursor.one_of("TO")
@@ -379,7 +390,7 @@ class _Statement:
             cursor.one_of("ON")
             table = structure.tables.get(self._table_name())
             if table is not None:
-                without = replace(table, key=()) if index.upper() == "PRIMARY" else _without_key(table, index)
+                without = replace(table, key=()) if index.upper() == "PRIMARY" else without_key(table, index)
                 if without != table:
                     self._did(structure.alter(without, table.name))
         else:
@@ -422,75 +433,3 @@ def _rest_of_item(cursor: Cursor) -> str:
             "'" + token.text.replace("\\", "\\\\").replace("'", "''") + "'" if token.kind == "string" else token.text
         )
     return " ".join(made)
-
-
-def _position(columns: list[Column], place: Place) -> int:
-    if place.first:
-        return 0
-    folded = (place.after or "").casefold()
-    return next((i + 1 for i, column in enumerate(columns) if column.name.casefold() == folded), len(columns))
-
-
-def _added(table: Table, made: Definition, place: Place) -> Table:
-    column = made.column
-    if column.charset is None and has_charset(column.type):
-        column = replace(column, charset=table.charset)
-    columns = list(table.columns)
-    columns.insert(_position(columns, place), column)
-    return _keys_of(replace(table, columns=tuple(columns)), made)
-
-
-def _keys_of(table: Table, made: Definition) -> Table:
-    name = made.column.name
-    if made.primary:
-        table = replace(table, key=(name,))
-    if made.unique:
-        table = replace(table, unique=(*table.unique, (name, (name,))))
-    return table
-
-
-def _keyed(table: Table, key: Key) -> Table:
-    names = tuple(column.name if (column := table.column(name)) is not None else name for name in key.columns)
-    if key.primary:
-        return _required(replace(table, key=names), names)
-    return replace(table, unique=(*table.unique, (key.name, names)))
-
-
-def _required(table: Table, names: tuple[str, ...]) -> Table:
-    """Columns of a primary key are never null."""
-    columns = []
-    for column in table.columns:
-        if column.name in names and column.optional:
-            no_default = column.has_default and column.default is None
-            column = replace(column, optional=False, has_default=column.has_default and not no_default)
-        columns.append(column)
-    return replace(table, columns=tuple(columns))
-
-
-def _without_key(table: Table, name: str) -> Table:
-    folded = name.casefold()
-    return replace(table, unique=tuple(pair for pair in table.unique if pair[0].casefold() != folded))
-
-
-def _without_column(table: Table, name: str) -> Table:
-    folded = name.casefold()
-    kept = tuple(column for column in table.columns if column.name.casefold() != folded)
-    key = tuple(column for column in table.key if column.casefold() != folded)
-    unique = ((index, tuple(c for c in columns if c.casefold() != folded)) for index, columns in table.unique)
-    return replace(table, columns=kept, key=key, unique=tuple(pair for pair in unique if pair[1]))
-
-
-def _renamed_in_keys(table: Table, old: str, new: str) -> Table:
-    if old == new:
-        return table
-
-    def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(new if name == old else name for name in names)
-
-    unique = tuple((index, renamed(columns)) for index, columns in table.unique)
-    return replace(table, key=renamed(table.key), unique=unique)
-
-
-def _converted(table: Table, charset: str) -> Table:
-    columns = tuple(replace(c, charset=charset) if c.charset is not None else c for c in table.columns)
-    return replace(table, columns=columns, charset=charset)
