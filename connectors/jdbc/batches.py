@@ -74,9 +74,9 @@ def cut(plan: Plan, chunk: Chunk, before: Position, following_us: int | None) ->
     timestamps alone a position must not stand among rows of one instant, or a restart would skip the rest of them: there
     the position is that of the instant before.
     """
-    rows = min(plan.config.batch_max_rows, _rows_within(chunk.values, MAX_BATCH_BYTES))
-    for start in range(0, len(chunk), rows):
-        stop = min(start + rows, len(chunk))
+    start = 0
+    while start < len(chunk):
+        stop = _end(chunk.values, start, min(start + plan.config.batch_max_rows, len(chunk)))
         after = _position(chunk, stop, before, following_us)
         batch = RecordBatch(
             plan.source.topic,
@@ -86,13 +86,14 @@ def cut(plan: Plan, chunk: Chunk, before: Position, following_us: int | None) ->
             source_offset=after.to_offset() or None,
         )
         yield batch, after
-        before = after
+        before, start = after, stop
 
 
-def _rows_within(values: pa.Array, limit: int) -> int:
-    """How many of these rows fit into ``limit`` bytes, by their average, at least one."""
-    nbytes: int = values.nbytes
-    return max(1, limit * len(values) // max(nbytes, 1))
+def _end(values: pa.Array, start: int, stop: int) -> int:
+    """The row before which a batch from ``start`` on ends, so that its bytes are bounded too: it has at least one row."""
+    while stop - start > 1 and values.slice(start, stop - start).nbytes > MAX_BATCH_BYTES:
+        stop = start + (stop - start) // 2
+    return stop
 
 
 def _position(chunk: Chunk, stop: int, before: Position, following_us: int | None) -> Position:

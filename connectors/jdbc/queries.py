@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy
 
-from connect.api import ConnectError, Schema
+from connect.api import ConnectError, Schema, SchemaType
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.offsets import QUERY_PARTITION, Position, partition_v0, partition_v1
 from connectors.sql.dialects import Column, Dialect
@@ -70,16 +70,28 @@ class Plan:
     def statement(self, position: Position, until_us: int | None) -> str:
         """The rows after ``position`` and before ``until_us``, in the order of their positions."""
         suffix = f" {self.config.query_suffix.strip()}" if self.config.query_suffix.strip() else ""
-        where = self._where(position, until_us)
+        where, order = self._where(position, until_us)
         if self.source.table is not None:
             name = self.dialect.table(self.source.table, qualified=self.config.qualify)
-            return f"SELECT {self._selected()} FROM {name}{where}{suffix}"
-        inner = self.dialect.subselect(f"{self.config.sql_query}{where}{suffix}")
+            return f"SELECT {self._selected()} FROM {name}{where}{order}{suffix}"
+        query = f"{self.config.sql_query}{where}"
+        inner = self.dialect.subselect((self.dialect.ordered(query + order) if order else query) + suffix)
         return f"SELECT {self._selected()} FROM {inner}{self._outer_order()}"
 
     def _outer_order(self) -> str:
         names = ([TIMESTAMP] if self.timestamps else []) + ([INCREMENTING] if self.incrementing is not None else [])
         return f" ORDER BY {', '.join(names)}" if names and not self.dialect.keeps_order else ""
+
+    def widest(self, position: Position, until_us: int | None) -> str | None:
+        """A query for the most bytes that each column of varying length has among the rows of ``statement``; None where
+        that would take as long as reading them."""
+        octets, table = self.dialect.octets, self.source.table
+        if octets is None or table is None:
+            return None
+        varying = [c for c in self.columns if c.schema.type in (SchemaType.STRING, SchemaType.BYTES)]
+        lengths = [f"max({octets}({self.dialect.quote(column.name)}))" for column in varying] or ["max(0)"]
+        name = self.dialect.table(table, qualified=self.config.qualify)
+        return f"SELECT {', '.join(lengths)} FROM {name}{self._where(position, until_us)[0]}"
 
     def likeness(self) -> str:
         """One row of constants of the types that a statement delivers."""
@@ -93,17 +105,18 @@ class Plan:
     def _selected(self) -> str:
         selected = [f"{column.select} AS {self.dialect.quote(column.name)}" for column in self.columns]
         if self.timestamps:
-            names = [self.dialect.instant(self.dialect.quote(column.name)) for column in self.timestamps]
+            names = [self._instant(self.dialect.quote(column.name)) for column in self.timestamps]
             selected.append(f"{_coalesce(names)} AS {TIMESTAMP}")
         if self.incrementing is not None:
             selected.append(f"{self.dialect.integer(self.dialect.quote(self.incrementing.name))} AS {INCREMENTING}")
         return ", ".join(selected)
 
-    def _where(self, position: Position, until_us: int | None) -> str:
+    def _where(self, position: Position, until_us: int | None) -> tuple[str, str]:
+        """The clauses that choose the rows, and order them."""
         conditions, order = [], []
         number = self._incrementing_path()
         if self.timestamps:
-            instant = _coalesce([self.dialect.instant(path) for path in self._timestamp_paths()])
+            instant = _coalesce([self._instant(path) for path in self._timestamp_paths()])
             order.append(instant)
             if until_us is not None:
                 conditions.append(f"{instant} < {self.dialect.literal(until_us, zoned=self.zoned)}")
@@ -117,7 +130,10 @@ class Plan:
         if number is not None:
             order.append(number)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"{where} ORDER BY {', '.join(order)}" if order else where
+        return where, f" ORDER BY {', '.join(order)}" if order else ""
+
+    def _instant(self, expression: str) -> str:
+        return self.dialect.instant(expression, zoned=self.zoned)
 
     def _incrementing_path(self) -> str | None:
         if self.incrementing is None:

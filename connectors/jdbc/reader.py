@@ -75,7 +75,8 @@ class SourceReader:
         if self._position == Position():
             self._position = self._initial(connection)
         until = self._until(connection)
-        self._rows = connection.read(self._plan.statement(self._position, until), self._plan.likeness())
+        made, at = self._plan, self._position
+        self._rows = connection.read(made.statement(at, until), made.likeness(), made.widest(at, until))
         self._chunks = _with_following(self._plan, self._rows)
         self._found = False
 
@@ -98,7 +99,7 @@ class SourceReader:
         return self._now(connection) - self._config.delay_ms * 1000
 
     def _now(self, connection: RowReader) -> int:
-        return int(connection.value(self._dialect.now))
+        return self._dialect.micros(connection.value(self._dialect.now))
 
     def _tell_skipped(self, made: Plan) -> None:
         if made.skipped and not self._skipped_told:

@@ -65,7 +65,7 @@ def _of_source(config: JdbcSourceConfig, connection: RowReader, table: TableId |
         if table is not None:
             name = dialect.table(table, qualified=config.qualify)
             with closing(
-                connection.read(f"SELECT {made.columns[0].select} FROM {name} WHERE 1 = 0", "SELECT 0")
+                connection.read(f"SELECT {made.columns[0].select} FROM {name} WHERE 1 = 0", "SELECT 0", None)
             ) as rows:
                 list(rows)
     except UnfitColumn as error:

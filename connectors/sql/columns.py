@@ -73,9 +73,13 @@ def _refuse_outside(numbers: pa.Array, low: int, high: int) -> None:
 
 
 def _times(column: pa.Array) -> pa.Array:
+    """Texts are ISO times, or milliseconds since midnight, as SQLite's users store them."""
     if pa.types.is_string(column.type):
-        midnight = pc.binary_join_element_wise("1970-01-01", column, " ")
-        column = midnight.cast(pa.timestamp("us")).cast(pa.time64("us"))
+        numbers = pc.match_substring_regex(column, r"^[0-9]+$")
+        text = pc.if_else(numbers, pa.scalar(None, pa.string()), column)
+        times = pc.binary_join_element_wise("1970-01-01", text, " ").cast(pa.timestamp("us")).cast(pa.time64("us"))
+        millis = pc.if_else(numbers, column, pa.scalar(None, pa.string())).cast(pa.int64())
+        column = pc.coalesce(times, pc.multiply(millis, 1000).cast(pa.time64("us")))
     return column.cast(pa.time32("ms"), safe=False)
 
 

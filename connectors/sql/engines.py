@@ -76,6 +76,7 @@ def open_engine(database: Database, *, timeout_s: int = 10) -> sqlalchemy.Engine
     return sqlalchemy.create_engine(database.sqlalchemy_url(), poolclass=NullPool, **arguments)
 
 
+_OTHER_DRIVERS = {"sqlserver": "pyodbc", "oracle": "oracledb", "db2": "ibm_db_sa"}
 _EXTRAS = {"postgresql": "postgres", "mysql": "mysql", "duckdb": "duckdb"}
 
 
@@ -90,7 +91,13 @@ def database_errors(database: Database, doing: str) -> Iterator[None]:
         yield
     except TidegateError:
         raise
+    except sqlalchemy.exc.NoSuchModuleError as error:
+        known = f"there is no SQLAlchemy dialect for {database.kind} here"
+        raise ConnectError(f"{doing} {database}: {known}: install one, or correct connection.url") from error
     except ImportError as error:
+        if (package := _OTHER_DRIVERS.get(database.kind)) is not None:
+            message = f"{doing} {database}: its driver is not installed: pip install {package}"
+            raise ConnectError(message) from error
         raise MissingExtra(f"a {database.kind} database", _EXTRAS.get(database.kind, "jdbc")) from error
     except Exception as error:
         said = _first_lines(error)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from connect.api import ConnectError, Password
+from connectors.sql.other_urls import oracle, sqlserver
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -47,12 +48,13 @@ class Database:
         if self.kind == "sqlite":
             return URL.create(_DRIVERS[self.kind], database=self.sqlite_uri())
         host, port = self.hosts[0] if self.hosts else (None, None)
-        query = dict(self.parameters) if self.kind == "postgresql" else {}
+        query = {} if self.kind in ("mysql", "duckdb") else dict(self.parameters)
         if len(self.hosts) > 1:
             host, port = None, None
             query |= {"host": ",".join(h for h, _ in self.hosts), "port": ",".join(str(p) for _, p in self.hosts)}
         secret = self.password.reveal() if self.password is not None else None
-        return URL.create(_DRIVERS[self.kind], self.user, secret, host, port, self.name, query)
+        driver = _DRIVERS.get(self.kind, self.kind)
+        return URL.create(driver, self.user, secret, host, port or None, self.name or None, query)
 
     def libpq_uri(self) -> str:
         """The same place for libpq, password and all."""
@@ -70,11 +72,19 @@ class Database:
         return self.name if self.name == ":memory:" else f"file:{quote(self.name)}?mode=rw"
 
     def _address(self) -> str:
-        shown = ((f"[{host}]" if ":" in host else host, port) for host, port in self.hosts)
-        return ",".join(f"{host}:{port}" for host, port in shown)
+        shown = ((f"[{host}]" if ":" in host and "(" not in host else host, port) for host, port in self.hosts)
+        return ",".join(f"{host}:{port}" if port else host for host, port in shown)
 
 
-_DRIVERS: Final = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+adbc", "mysql": "mysql+pymysql"}
+_DRIVERS: Final = {
+    "postgresql": "postgresql+psycopg",
+    "sqlite": "sqlite+adbc",
+    "mysql": "mysql+pymysql",
+    "sqlserver": "mssql+pyodbc",
+    "oracle": "oracle+oracledb",
+    "db2": "db2+ibm_db",
+}
+"""SQLAlchemy's names; a kind that is not here is one that its dialect calls itself."""
 
 
 def parse_jdbc_url(url: str, user: str | None = None, password: Password | None = None) -> Database:
@@ -86,10 +96,11 @@ def parse_jdbc_url(url: str, user: str | None = None, password: Password | None 
     if found is None:
         raise ConnectError(f"{_masked(url)!r} is not a jdbc: URL; it should look like jdbc:postgresql://host:5432/name")
     kind, rest = found[1].lower(), found[2]
-    reader = _READERS.get(kind)
-    if reader is None:
-        raise ConnectError(f"there is no driver for jdbc:{kind}: URLs; there is one for {', '.join(_READERS)}")
-    return reader(rest, user, password)
+    if (reader := _READERS.get(kind)) is not None:
+        return reader(rest, user, password)
+    if (others := _OTHERS.get(kind)) is not None:
+        return Database(kind, *others(rest, user, password))
+    return _other(kind, rest, user, password)
 
 
 def _masked(url: str) -> str:
@@ -108,6 +119,18 @@ def _duckdb(rest: str, _user: str | None, _password: Password | None) -> Databas
     """``jdbc:duckdb:path``; an empty path is a database in memory."""
     path = rest.partition("?")[0].partition(";")[0]
     return Database("duckdb", path or ":memory:")
+
+
+def _other(kind: str, rest: str, user: str | None, password: Password | None) -> Database:
+    """``//host:port/name?key=value`` of a kind that SQLAlchemy may have a dialect for; parameters are passed on."""
+    if not re.match(r"//[^/]", rest):
+        raise ConnectError(f"there is no driver for such jdbc:{kind}: URLs; there is one for {', '.join(_KNOWN)}")
+    address, name, given = _server(rest, 0)
+    parameters = dict(given)
+    user = user or parameters.pop("user", None)
+    secret = _secret(password, parameters)
+    parameters.pop("password", None)
+    return Database(kind, name, address, user, secret, parameters)
 
 
 def _postgresql(rest: str, user: str | None, password: Password | None) -> Database:
@@ -177,6 +200,8 @@ _READERS: Final[Mapping[str, Callable[[str, str | None, Password | None], Databa
     "mysql": _mysql,
     "mariadb": _mysql,
 }
+_OTHERS: Final = {"sqlserver": sqlserver, "oracle": oracle}
+_KNOWN: Final = (*_READERS, *_OTHERS)
 
 _LIBPQ: Final = {
     "applicationname": "application_name",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import closing
 from pathlib import Path
 
+import adbc_driver_sqlite.dbapi
 import pytest
 
 from broker.client import Admin, BatchProducer, ClientConfig
@@ -184,3 +186,22 @@ def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
     config |= {"topic": other, "errors.tolerance": "none"}
     worker.ask("POST", "/connectors", {"name": other, "config": config}, expect=201)
     worker.wait_for(other, connector="RUNNING", task0="FAILED")
+
+
+def test_a_value_of_a_database_that_no_message_may_hold_goes_where_errors_say(worker, name, tmp_path):
+    with closing(adbc_driver_sqlite.dbapi.connect(str(tmp_path / "rows.db"), autocommit=True)) as database:
+        with closing(database.cursor()) as cursor:
+            cursor.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, note TEXT)")
+            cursor.execute("INSERT INTO t VALUES (1, 'a'), (2, hex(zeroblob(1000000))), (3, 'c')")
+    config = {
+        "connector.class": "JdbcSourceConnector", "connection.url": f"jdbc:sqlite:{tmp_path / 'rows.db'}",
+        "mode": "incrementing", "topic.prefix": f"{name}-", "poll.interval.ms": "100", "errors.tolerance": "all",
+    }  # fmt: skip
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    found = [json.loads(record.value)["id"] for record in records(worker, f"{name}-t", 2)]
+    assert sorted(found) == [1, 3]
+    config |= {"topic.prefix": f"{name}-strict-", "errors.tolerance": "none"}
+    worker.ask("POST", "/connectors", {"name": f"{name}-strict", "config": config}, expect=201)
+    worker.wait_for(f"{name}-strict", connector="RUNNING", task0="FAILED")
+    trace = worker.ask("GET", f"/connectors/{name}-strict/tasks/0/status")["trace"]
+    assert "max.request.size" in trace or "larger" in trace

@@ -18,6 +18,10 @@ def open_reader(database: Database, *, isolation: str = "DEFAULT", chunk_rows: i
         from connectors.jdbc.drivers.duckdb import DuckDbReader
 
         return DuckDbReader(database)
-    from connectors.jdbc.drivers.adbc import AdbcReader
+    if database.kind in ("postgresql", "sqlite"):
+        from connectors.jdbc.drivers.adbc import AdbcReader
 
-    return AdbcReader(database, isolation, chunk_rows)
+        return AdbcReader(database, isolation, chunk_rows)
+    from connectors.jdbc.drivers.alchemy import AlchemyReader
+
+    return AlchemyReader(database, isolation)

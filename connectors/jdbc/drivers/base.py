@@ -61,8 +61,9 @@ class RowReader(ABC):
         """The one value that a statement delivers."""
 
     @abstractmethod
-    def read(self, statement: str, likeness: str) -> Rows:
-        """Run a SELECT. ``likeness`` selects one row of constants of the types wanted."""
+    def read(self, statement: str, likeness: str, widest: str | None) -> Rows:
+        """Run a SELECT. ``likeness`` selects one row of constants of the types wanted; ``widest`` one row of the most bytes
+        that the columns' values have, where that is quickly known."""
 
     @abstractmethod
     def cancel(self) -> None:

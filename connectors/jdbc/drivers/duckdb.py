@@ -39,7 +39,7 @@ class DuckDbReader(RowReader):
         with database_errors(self._database, "asking"):
             return connection.execute(statement).fetchall()[0][0]
 
-    def read(self, statement: str, likeness: str) -> Rows:
+    def read(self, statement: str, likeness: str, widest: str | None) -> Rows:
         connection = self.describing
         with database_errors(self._database, "reading from"):
             return Rows(self._database, _Chunks(connection.sql(statement)))

@@ -65,7 +65,7 @@ class MySqlReader(RowReader):
             cursor.execute(statement)
             return cursor.fetchone()[0]
 
-    def read(self, statement: str, likeness: str) -> Rows:
+    def read(self, statement: str, likeness: str, widest: str | None) -> Rows:
         connection = self._ready()
         with database_errors(self._database, "reading from"):
             rows = StreamedRows(connection, statement, chunk_bytes=CHUNK_BYTES)

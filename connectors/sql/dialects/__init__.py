@@ -22,4 +22,9 @@ def dialect_of(kind: str, *, quoting: bool = True, timezone: str = "UTC") -> Dia
         "mysql": MySqlDialect,
         "duckdb": DuckDbDialect,
     }
+    if kind not in made:
+        from connectors.sql.dialects.alchemy import AlchemyDialect, OracleDialect, SqlServerDialect
+
+        made |= {"sqlserver": SqlServerDialect, "oracle": OracleDialect}
+        return made.get(kind, AlchemyDialect)(quoting=quoting, timezone=timezone)
     return made[kind](quoting=quoting, timezone=timezone)

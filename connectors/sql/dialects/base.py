@@ -43,6 +43,8 @@ class Dialect(ABC):
 
     wide = False
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
+    octets: ClassVar[str | None] = None
+    """The function for the bytes of a value, where the database answers it without reading the value."""
     keeps_order = True
     """Whether rows of a subselect come in its order; where they need not, the statement around it orders them too."""
 
@@ -64,6 +66,10 @@ class Dialect(ABC):
 
     def subselect(self, query: str) -> str:
         return f"({query}) AS q"
+
+    def ordered(self, query: str) -> str:
+        """A query that ends with ORDER BY as one that may stand in a subselect."""
+        return query
 
     def integer(self, expression: str) -> str:
         """The expression as a number of 64 bits."""
@@ -100,17 +106,23 @@ class Dialect(ABC):
     @property
     @abstractmethod
     def now(self) -> str:
-        """A query for the database's clock in microseconds since the epoch."""
+        """A query for the database's clock, in microseconds since the epoch once ``micros`` has seen the answer."""
 
-    def instant(self, expression: str) -> str:
+    def micros(self, now: Any) -> int:
+        return int(now)
+
+    def instant(self, expression: str, *, zoned: bool) -> str:
         """An expression whose values order like the timestamps of ``expression``, and arrive as timestamps or integers."""
         return expression
 
     def literal(self, epoch_micros: int, *, zoned: bool) -> str:
         """An instant as it compares with ``instant``."""
-        if zoned:
-            return f"TIMESTAMPTZ '{(EPOCH + timedelta(microseconds=epoch_micros)).isoformat(' ')}'"
-        return f"TIMESTAMP '{self.local(epoch_micros).isoformat(' ')}'"
+        return f"TIMESTAMP{'TZ' * zoned} '{self.shown(epoch_micros, zoned=zoned)}'"
+
+    def shown(self, epoch_micros: int, *, zoned: bool) -> str:
+        """An instant in ISO 8601: with the zone UTC, or without one as a clock of this database shows it."""
+        moment = EPOCH + timedelta(microseconds=epoch_micros)
+        return moment.isoformat(" ") if zoned else self.local(epoch_micros).isoformat(" ")
 
     def local(self, epoch_micros: int) -> datetime:
         """An instant as a timestamp without zone of this database shows it."""

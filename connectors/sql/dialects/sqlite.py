@@ -20,12 +20,13 @@ class SqliteDialect(Dialect):
     of another one ends the read with an error rather than with a guess."""
 
     wide = True
+    octets = "octet_length"
 
     @property
     def now(self) -> str:
         return "SELECT " + _julian_millis("'now'") + " * 1000"
 
-    def instant(self, expression: str) -> str:
+    def instant(self, expression: str, *, zoned: bool) -> str:
         return f"CASE typeof({expression}) WHEN 'text' THEN {_julian_millis(expression)} ELSE {expression} END"
 
     def literal(self, epoch_micros: int, *, zoned: bool) -> str:

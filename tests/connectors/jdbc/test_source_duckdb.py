@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from connect.api import RetriableConnectError, Schema, SchemaType
+from connect.api import MAX_BATCH_BYTES, RetriableConnectError, Schema, SchemaType
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.support.connect import drain, rows, source_task
 from tidegate.kit.config import parse
@@ -139,3 +139,17 @@ def test_check_names_the_column(tmp_path: Path) -> None:
     wrong = {p.key: p.message for p in JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))}
     assert "there is no such table" in wrong["table.whitelist"]
     assert "shop.main.t has no column 'nr'; it has: id" in wrong["incrementing.column.name"]
+
+
+def test_batches_of_wide_rows_are_bounded_in_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "shop.duckdb"
+    columns = ", ".join(f"i AS c{number}" for number in range(200))
+    wide = "CASE WHEN i % 3 = 0 THEN repeat('x', 1000000) ELSE 'y' END AS big"
+    run(path, f"CREATE TABLE t AS SELECT i::BIGINT AS id, {columns}, {wide} FROM range(36) r(i)")
+    task = source_task(JdbcSourceConnector, properties(path, validate_non_null="false", batch_max_rows="10000"))
+    batches = drain(task)
+    task.stop()
+    assert len(batches) > 1 and all(batch.nbytes <= MAX_BATCH_BYTES for batch in batches)
+    assert [(row["id"], row["c99"], len(row["big"])) for row in rows(batches)] == [
+        (i, i, 1 if i % 3 else 1_000_000) for i in range(36)
+    ]

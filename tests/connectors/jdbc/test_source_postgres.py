@@ -12,6 +12,7 @@ import pytest
 
 from connect.api import ConnectError, DataError, RetriableConnectError, Schema, SchemaType
 from connectors.jdbc.source import JdbcSourceConnector
+from connectors.sql.dialects.postgres import PostgresDialect
 from tests.servers.postgres import PostgresServer
 from tests.support.connect import FakeContext, drain, rows, source_task
 from tidegate.kit.config import parse
@@ -284,3 +285,29 @@ def test_check_says_why_it_cannot_connect(place: Place, change: dict[str, str], 
 
 def test_check_passes_where_all_is_right(place: Place) -> None:
     assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, place.properties()))) == []
+
+
+@pytest.mark.parametrize(("delay_s", "seen"), [(0, [[2], []]), (60, [[], [1, 2]])])
+def test_a_delay_waits_for_transactions_that_commit_late(
+    place: Place, monkeypatch: pytest.MonkeyPatch, delay_s: int, seen: list[list[int]]
+) -> None:
+    """Row 1 is written before row 2 and committed after it was read: without a delay it is missed."""
+
+    def clock(time: str) -> None:
+        monkeypatch.setattr(
+            PostgresDialect, "now", f"SELECT (extract(epoch FROM timestamptz '2024-05-05 {time}+00') * 1000000)::bigint"
+        )
+
+    place.execute("CREATE TABLE t (id int PRIMARY KEY, made timestamptz NOT NULL)")
+    more = {"mode": "timestamp", "timestamp_column_name": "made", "poll_interval_ms": "1"}
+    task = place.task(timestamp_delay_interval_ms=str(delay_s * 1000), **more)
+    with place.server.connect() as late:
+        with late.transaction():
+            late.execute(f"INSERT INTO {place.schema}.t VALUES (1, '2024-05-05 12:00:30+00')")
+            place.execute("INSERT INTO t VALUES (2, '2024-05-05 12:00:40+00')")
+            clock("12:01:00")
+            found = [[row["id"] for row in rows(drain(task))]]
+        clock("12:02:00")
+        found.append([row["id"] for row in rows(drain(task))])
+    task.stop()
+    assert found == seen

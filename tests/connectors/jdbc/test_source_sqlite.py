@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from connect.api import ConnectError, DataError, RetriableConnectError, Schema, SchemaType
+from connect.api import MAX_BATCH_BYTES, ConnectError, DataError, RetriableConnectError, Schema, SchemaType
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.support.connect import FakeContext, drain, rows, source_task
@@ -236,7 +236,7 @@ def test_a_query_is_read_with_its_mode(database: Writer, tmp_path: Path) -> None
 
 def test_a_suffix_limits_each_statement(database: Writer, tmp_path: Path) -> None:
     numbers(database, *range(1, 8))
-    task = started(properties(tmp_path, query_suffix="LIMIT 3"))
+    task = started(properties(tmp_path, query_suffix="LIMIT 3", poll_linger_ms="60000"))
     assert [len(task.poll()[0]) for _ in range(3)] == [3, 3, 1]
     task.stop()
 
@@ -366,4 +366,25 @@ def test_a_file_locked_by_a_writer_is_tried_again(database: Writer, tmp_path: Pa
     database.execute("PRAGMA locking_mode = NORMAL")
     numbers(database, 4)
     assert [row["id"] for row in rows(drain(task))] == [1, 2, 3, 4]
+    task.stop()
+
+
+@pytest.mark.parametrize("query", [False, True])
+def test_wide_rows_are_read_in_pieces_bounded_in_bytes(database: Writer, tmp_path: Path, query: bool) -> None:
+    """The driver counts rows only; nobody knows before how wide they are."""
+    names = [f"c{number}" for number in range(200)]
+    database.execute(f"CREATE TABLE wide (id INTEGER PRIMARY KEY, {', '.join(f'{name} TEXT' for name in names)})")
+    series = "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {})"
+    database.execute(series.format(400) + f" INSERT INTO wide (id, {', '.join(names)}) SELECT n {', n' * 200} FROM s")
+    database.execute(series.format(24) + " INSERT INTO wide (id, c7) SELECT 400 + n, hex(zeroblob(500000)) FROM s")
+    more = {"query": "SELECT * FROM wide", "topic_prefix": "wide"} if query else {}
+    task = started(properties(tmp_path, incrementing_column_name="id", batch_max_rows="10000", **more))
+    seen = 0
+    while seen < 424:
+        batches = task.poll()
+        assert sum(batch.nbytes for batch in batches) < 4 * MAX_BATCH_BYTES
+        assert all(batch.nbytes <= MAX_BATCH_BYTES for batch in batches)
+        for row in rows(batches):
+            seen += 1
+            assert (row["id"], len(row["c7"])) == (seen, len(str(seen)) if seen <= 400 else 1_000_000)
     task.stop()

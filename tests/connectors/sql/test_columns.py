@@ -22,7 +22,11 @@ UTC = dt.UTC
         (pa.array([7]), Schema.decimal(2, 10), [Decimal("7.00")]),
         (pa.array([1, 0, None]), Schema(SchemaType.BOOLEAN), [True, False, None]),
         (pa.array(["2024-02-29", "2024-02-29 10:00:00"]), Schema.date(), [dt.date(2024, 2, 29)] * 2),
-        (pa.array(["03:04:05.678901"]), Schema.time(), [dt.time(3, 4, 5, 678000)]),
+        (
+            pa.array(["03:04:05.678901", "1000", None]),
+            Schema.time(),
+            [dt.time(3, 4, 5, 678000), dt.time(0, 0, 1), None],
+        ),
         (
             pa.array(["2024-01-02 03:04:05.678", "2024-01-02T03:04:05", "0", "2024-01-02 03:04:05+02:00", None]),
             Schema.timestamp(),

@@ -58,7 +58,7 @@ def test_several_hosts_reach_sqlalchemy_too() -> None:
     "url, message",
     [
         ("postgresql://h/d", "is not a jdbc: URL; it should look like"),
-        ("jdbc:oracle:thin:@h:1521/X", "there is no driver for jdbc:oracle: URLs; there is one for postgresql"),
+        ("jdbc:derby:memory:x", "there is no driver for such jdbc:derby: URLs; there is one for postgresql"),
         ("jdbc:postgresql://h:notaport/d", "'h:notaport' is not a host"),
     ],
 )

@@ -1,0 +1,96 @@
+"""``jdbc:`` URLs of databases that are reached through SQLAlchemy and whatever driver is installed for it.
+
+Written by the drivers' manuals (Microsoft's JDBC driver, Oracle's thin driver); nothing here was ever connected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from connect.api import ConnectError, Password
+
+__all__ = ["oracle", "sqlserver"]
+
+Parts = tuple[str, tuple[tuple[str, int], ...], str | None, Password | None, dict[str, str]]
+"""Name, hosts, user, password and SQLAlchemy's query parameters."""
+
+_ODBC: Final[Mapping[str, str]] = {
+    "encrypt": "Encrypt",
+    "trustservercertificate": "TrustServerCertificate",
+    "hostnameincertificate": "HostNameInCertificate",
+    "applicationname": "APP",
+    "applicationintent": "ApplicationIntent",
+    "multisubnetfailover": "MultiSubnetFailover",
+    "workstationid": "WSID",
+}
+"""Properties of Microsoft's JDBC driver, in lower case, as its ODBC driver has them."""
+
+
+def sqlserver(rest: str, user: str | None, password: Password | None) -> Parts:
+    """``//host\\instance:port;property=value;...``; a value with semicolons stands in braces."""
+    if not rest.startswith("//"):
+        raise ConnectError(f"jdbc:sqlserver:{rest!r} should look like jdbc:sqlserver://host:1433;databaseName=name")
+    place, _, properties = rest[2:].partition(";")
+    given = {
+        key.strip().lower(): value[1:-1].replace("}}", "}") if value.startswith("{") else value
+        for key, value in re.findall(r"([^=;]+)=(\{(?:[^}]|\}\})*\}|[^;]*)", properties)
+    }
+    found = re.fullmatch(r"(\[[^\]]+\]|[^:\\\[\]]*)(?:\\([^:]+))?(?::([0-9]{1,5}))?/?", place)
+    if found is None:
+        raise ConnectError(f"{place!r} is not a host with an optional instance and port, as host\\instance:1433")
+    host = found[1] or given.get("servername") or given.get("server") or "localhost"
+    instance = found[2] or given.get("instancename")
+    port = _port(found[3] or given.get("portnumber") or given.get("port") or "1433")
+    if instance and not found[3]:
+        host, port = f"{host}\\{instance}", 0
+    query = {"driver": "ODBC Driver 18 for SQL Server"}
+    for key, value in given.items():
+        if key in _ODBC:
+            query[_ODBC[key]] = {"true": "yes", "false": "no"}.get(value.lower(), value)
+    if given.get("integratedsecurity", "").lower() == "true":
+        query["Trusted_Connection"] = "yes"
+    name = given.get("databasename") or given.get("database") or ""
+    return name, ((host, port),), user or given.get("user") or given.get("username"), _secret(password, given), query
+
+
+def oracle(rest: str, user: str | None, password: Password | None) -> Parts:
+    """``thin:[user/password]@`` and then ``//host:port/service``, ``host:port:sid``, ``host:port/service``,
+    ``tcps://host:port/service``, ``(DESCRIPTION=...)`` or the name of a place in tnsnames.ora."""
+    kind, _, place = rest.partition(":")
+    if kind.lower() not in ("thin", "oci"):
+        raise ConnectError(
+            f"jdbc:oracle:{kind}: is not known; it should look like jdbc:oracle:thin:@//host:1521/service"
+        )
+    credentials, _, where = place.rpartition("@")
+    if credentials:
+        given_user, _, given_password = credentials.partition("/")
+        user, password = user or given_user, password or (Password(given_password) if given_password else None)
+    where, _, parameters = where.partition("?") if not where.startswith("(") else (where, "", "")
+    encrypted, where = where.lower().startswith("tcps:"), re.sub(r"^(tcps?:)?//", "", where, flags=re.IGNORECASE)
+    found = re.fullmatch(r"(\[[^\]]+\]|[^:/()\[\]]+):([0-9]{1,5})(?:([:/])([^:/]+)(?::[a-z]+)?)?", where)
+    if found is None:
+        return "", ((where, 0),), user, password, {}
+    host, port, name = found[1].strip("[]"), _port(found[2]), found[4] or ""
+    if encrypted:
+        security = "".join(f"({key.upper()}={value})" for key, value in parse_qsl(parameters))
+        descriptor = (
+            f"(DESCRIPTION=(ADDRESS=(PROTOCOL=tcps)(HOST={host})(PORT={port}))(CONNECT_DATA=(SERVICE_NAME={name}))"
+            f"{f'(SECURITY={security})' if security else ''})"
+        )
+        return "", ((descriptor, 0),), user, password, {}
+    if found[3] == ":":
+        return name, ((host, port),), user, password, {}
+    return "", ((host, port),), user, password, {"service_name": name} if name else {}
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise ConnectError(f"{text!r} is not a port: it should be a number from 1 to 65535")
+    return int(text)
+
+
+def _secret(password: Password | None, given: Mapping[str, str]) -> Password | None:
+    return password or (Password(given["password"]) if "password" in given else None)
