@@ -86,7 +86,8 @@ _SOURCE = (
 
 
 def in_a_worker(rows: int) -> None:
-    """The JDBC source fills a topic for each converter, then the sink drains it. Memory is that of all the worker's processes."""
+    """The JDBC source fills a topic for each converter, then the sink drains it. Memory is that of all the worker's processes,
+    what they share counted once."""
     with contextlib.ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
         server, kafka = PostgresServer(), KafkaBroker(folder / "kafka")
@@ -130,7 +131,7 @@ def drained(worker: Worker, server: PostgresServer, name: str, config: dict[str,
         nonlocal memory
         with contextlib.suppress(psutil.NoSuchProcess):
             tree = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
-            memory = max(memory, sum(process.memory_info().rss for process in tree))
+            memory = max(memory, sum(process.memory_full_info().pss for process in tree))
         with server.connect() as connection:
             found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone()
             if found is None or not found[0]:

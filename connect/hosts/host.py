@@ -7,13 +7,14 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from connect.api import Connector, PluginType
 from connect.config import WorkerConfig
 from connect.errors import NotFound
 from connect.hosts.connectors import HostedConnector
 from connect.hosts.link import ThreadedLink
+from connect.hosts.memory import resident_bytes
 from connect.hosts.tasks import HostedTask, TaskSetup
 from connect.operations.loggers import set_level
 from connect.operations.unknown_keys import unknown_keys
@@ -27,8 +28,6 @@ from tidegate.kit.logs import logger
 __all__ = ["TaskHost"]
 
 log = logger(__name__)
-
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class TaskHost:
@@ -192,14 +191,3 @@ class TaskHost:
                 if now != told.get(key):
                     told[key] = now
                     self._link.event("statistics", connector=key[0], task=key[1], values=now)
-
-
-def resident_bytes() -> int:
-    """The memory of this process that is in use; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm") as pages:  # noqa: PTH123 - once a second, in every host
-            return int(pages.read().split()[1]) * _PAGE_BYTES
-    except OSError:
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: the most it ever was, in bytes

@@ -17,6 +17,7 @@ from connect.clients import patiently
 from connect.connector_config import CommonConfig
 from connect.control import Runner, Stopped, TaskControl
 from connect.errors import RemoteError
+from connect.hosts.memory import give_back
 from connect.hosts.restarts import Restarts
 from connect.plugins import PluginRegistry
 from tidegate.kit.config import parse
@@ -108,6 +109,7 @@ class HostedTask:
     def _run_named(self) -> None:
         with about(**self._about):
             self._run()
+        give_back()
 
     def _run(self) -> None:
         """The task from its first start to its last stop: started again after failures as ``task.restart.*`` says."""
