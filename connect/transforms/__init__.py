@@ -51,6 +51,8 @@ _CONFLUENT: Final = (
     ("confluent:ExtractTopicValue", "ExtractTopic$Value"),
     ("confluent:MessageTimestampRouter", "MessageTimestampRouter"),
     ("confluent:TombstoneHandler", "TombstoneHandler"),
+    ("json_path_filter:FilterByKey", "Filter$Key"),
+    ("json_path_filter:FilterByValue", "Filter$Value"),
     ("regex_router:RegexRouter", "TopicRegexRouter"),
 )
 _DEBEZIUM: Final = (

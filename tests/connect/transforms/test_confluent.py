@@ -6,6 +6,7 @@ import pytest
 from connect.api import DataError, Header, PluginType, Record, RecordBatch, Schema, SchemaType
 from connect.plugins import load_plugins
 from tidegate.kit.config import parse
+from tidegate.kit.errors import ConfigError
 
 PLUGINS = load_plugins(entry_points=False)
 PLACE = Schema.struct({"city": Schema(SchemaType.STRING, optional=True)})
@@ -77,3 +78,49 @@ def test_drop_leaves_nothing_of_a_side():
     assert made.values.null_count == 1 and made.value_schema == ROW.as_optional()
     with pytest.raises(DataError, match="not optional"):
         make("Drop$Value", schema__behavior="validate").apply(rows)
+
+
+def cities(**options):
+    rows = batch(A, B, {"to": "a", "place": {"city": None}})
+    (made,) = make("Filter$Value", **options).apply(rows)
+    return [value["place"]["city"] for value in made.values.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "condition, kept",
+    [
+        ("$[?(@.to == 'a')]", ["Bern", None]),
+        ("$.[?(@.to)]", ["Bern", "Ulm", None]),  # null is there, as in Jayway's
+        ("$[?(@.to == 'a' && @.place.city =~ /B.*/)]", ["Bern"]),
+        ("$.place[?(@.city == 'Bern' || @.city == \"Ulm\")]", ["Bern", "Ulm"]),
+        ("$[?(@.nothing > 5)]", []),
+        ("$[?(@.place.city in ['Ulm'])]", ["Ulm"]),
+    ],
+)
+def test_a_path_lets_records_through(condition, kept):
+    assert cities(filter__condition=condition, filter__type="include") == kept
+    every = ["Bern", "Ulm", None]
+    assert cities(filter__condition=condition, filter__type="exclude") == [one for one in every if one not in kept]
+
+
+def test_what_the_path_does_not_find_is_missing():
+    path = {"filter__condition": "$.place.city", "filter__type": "include"}
+    assert cities(**path, missing__or__null__behavior="exclude") == ["Bern", "Ulm"]
+    assert cities(**path, missing__or__null__behavior="include") == ["Bern", "Ulm", None]
+    with pytest.raises(DataError, match="is null or has no") as caught:
+        cities(**path)
+    assert caught.value.rows == (2,)
+    plain = RecordBatch("orders", pa.array(['{"n":[{"x":1},{"x":9}]}', None]), None)
+    wanted = {
+        "filter__condition": "$.n[?(@.x > 5)]",
+        "filter__type": "include",
+        "missing__or__null__behavior": "exclude",
+    }
+    assert [len(one) for one in make("Filter$Value", **wanted).apply(plain)] == [1]
+    assert [len(one) for one in make("Filter$Key", **wanted).apply(plain)] == [0]
+
+
+@pytest.mark.parametrize("condition", ["$[?(", "nonsense[", "$[?(@.a ==)]", "$[?(@.a =~ /(/)]", "$[?(@.a nin [1])]"])
+def test_a_path_that_is_none_is_refused(condition):
+    with pytest.raises(ConfigError, match="is not a JSONPath"):
+        make("Filter$Value", filter__condition=condition, filter__type="include")

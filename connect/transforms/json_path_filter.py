@@ -1,0 +1,130 @@
+"""Confluent's Filter: leave records out, or only let records through, by a JSONPath over their key or value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from connect.api import DataError, RecordBatch, Transformation, config, key, one_of
+from connect.converters.json_text import json_texts
+
+if TYPE_CHECKING:
+    from jsonpath import JSONPath
+
+__all__ = ["FilterByKey", "FilterByValue"]
+
+
+def _condition(value: str) -> str | None:
+    try:
+        _Condition(value)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+_condition.valid = "JSONPath"  # type: ignore[attr-defined]
+
+
+@config
+class JsonPathFilterConfig:
+    """Keys of Filter."""
+
+    condition: str = key(
+        "filter.condition",
+        check=_condition,
+        doc="A JSONPath such as $[?(@.country == 'de' && @.total > 5)] or $.after.id: a record matches where it finds something.",
+        importance="high",
+    )
+    type: str = key(
+        "filter.type",
+        check=one_of("include", "exclude", ignore_case=True),
+        doc="include: only records that match go on. exclude: those do not.",
+        importance="high",
+    )
+    missing: str = key(
+        "missing.or.null.behavior",
+        default="fail",
+        check=one_of("fail", "include", "exclude", ignore_case=True),
+        doc="What becomes of a record without the field that the path leads to: an error, kept, or left out. Fields within "
+        "[?()] may be missing: they match nothing.",
+    )
+
+
+class _JsonPathFilter(Transformation):
+    """As with Jayway's JsonPath, which Confluent's uses, ``[?()]`` of an object asks of the object itself."""
+
+    config_class = JsonPathFilterConfig
+    config: JsonPathFilterConfig
+    side: Literal["key", "value"]
+
+    def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
+        import pyarrow as pa
+
+        found = [self._matches(value) for value in self._values(batch)]
+        missing = [row for row, match in enumerate(found) if match is None]
+        if missing and self.config.missing.lower() == "fail":
+            what = f"the {self.side} of a record of {batch.topic}"
+            raise DataError(f"{what} is null or has no {self.config.condition}", rows=missing)
+        included = self.config.type.lower() == "include"
+        kept = [self._keeps_missing if match is None else match is included for match in found]
+        return [batch.filter(pa.array(kept, pa.bool_()))]
+
+    @property
+    def _keeps_missing(self) -> bool:
+        return self.config.missing.lower() == "include"
+
+    @cached_property
+    def _matches(self) -> Callable[[Any], bool | None]:
+        return _Condition(self.config.condition).matches
+
+    def _values(self, batch: RecordBatch) -> Sequence[Any]:
+        column, schema = (batch.keys, batch.key_schema) if self.side == "key" else (batch.values, batch.value_schema)
+        if column is None:
+            return [None] * len(batch)
+        texts = column if schema is None else json_texts(schema, column, numeric_decimals=True)
+        return [None if text is None else json.loads(text) for text in texts.to_pylist()]
+
+
+class FilterByKey(_JsonPathFilter):
+    """Lets records through by a JSONPath over their key."""
+
+    side = "key"
+
+
+class FilterByValue(_JsonPathFilter):
+    """Lets records through by a JSONPath over their value."""
+
+    side = "value"
+
+
+class _Condition:
+    """A path up to its first predicate, and the rest. Raises DataError for what is no JSONPath."""
+
+    def __init__(self, text: str) -> None:
+        before, predicate, rest = text.strip().partition("[?")
+        self._way = _compiled(before.rstrip(".") or "$", text)
+        self._rest = _compiled(f"${predicate}{rest}", text) if predicate else None
+
+    def matches(self, value: Any) -> bool | None:
+        """None where the path leads nowhere, or to null."""
+        import jsonpath
+
+        try:
+            there = [one for one in (self._way.findall(value) if value is not None else []) if one is not None]
+            if not there or self._rest is None:
+                return True if there else None
+            rest = self._rest
+            return any(rest.findall(one if isinstance(one, list) else [one]) for one in there)
+        except jsonpath.JSONPathError as error:
+            raise DataError(f"filter.condition cannot be asked of {value!r:.80}: {error}") from error
+
+
+def _compiled(path: str, whole: str) -> JSONPath:
+    import jsonpath
+
+    try:
+        return cast("JSONPath", jsonpath.compile(path))
+    except Exception as error:  # besides its own the library lets through those of regular expressions and numbers
+        raise DataError(f"{whole!r} is not a JSONPath: {str(error).partition(chr(10))[0]}") from error
