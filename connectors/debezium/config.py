@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from connect.api import Password, Problem, at_least, config, family, key, one_of
+from connectors.debezium.signals.config import SignalConfig
 from tidegate.kit.config import Check, KeyType
 
 __all__ = ["CaptureConfig", "DebeziumConfig", "parse_key_columns", "regexes"]
@@ -37,7 +38,7 @@ _adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
 
 
 @config
-class CaptureConfig:
+class CaptureConfig(SignalConfig):
     """Which tables, in what form."""
 
     prefix: str = key(
@@ -249,16 +250,6 @@ class CaptureConfig:
         doc="Deliver values of types without a form of their own as the bytes of their text, instead of leaving them out.",
         group="Values",
     )
-    signal_collection: str | None = key(
-        "signal.data.collection", default=None, doc="Table of signals. Not supported yet.", group="Signals"
-    )
-    signal_channels: list[str] = key(
-        "signal.enabled.channels",
-        default=["source"],
-        doc="Where signals come from. Signals are not supported yet: only the default is taken, which without a table of signals reads none.",
-        group="Signals",
-        check=one_of("source"),
-    )
     notification_channels: list[str] = key(
         "notification.enabled.channels",
         default=[],
@@ -281,6 +272,7 @@ class CaptureConfig:
 
     def problems(self) -> Iterable[Problem]:
         """What does not go together, and what of Debezium is not here."""
+        yield from super().problems()
         for one, other in (
             ("table.include.list", "table.exclude.list"),
             ("column.include.list", "column.exclude.list"),
@@ -301,16 +293,10 @@ class CaptureConfig:
         refused = {
             "converters": self.converters,
             "post.processors": self.post_processors,
-            "signal.data.collection": self.signal_collection,
         }
         for name, value in refused.items():
             if value:
-                hint = (
-                    "take it out; incremental snapshots are not supported yet"
-                    if name.startswith("signal")
-                    else "use a transformation instead"
-                )
-                yield Problem(name, f"{name} is not supported here: {hint}")
+                yield Problem(name, f"{name} is not supported here: use a transformation instead")
         try:
             parse_key_columns(self.key_columns)
         except ValueError as error:

@@ -24,6 +24,7 @@ class Filters:
 
     def __init__(self, config: CaptureConfig, *, database: str = "") -> None:
         self._database = database
+        self._signals = (config.signal_collection or "").lower()
         self._include, self._exclude = compiled(config.table_include), compiled(config.table_exclude)
         self._columns, self._not_columns = compiled(config.column_include), compiled(config.column_exclude)
         self._keys = parse_key_columns(config.key_columns)
@@ -38,6 +39,9 @@ class Filters:
         ]
 
     def table(self, name: str) -> bool:
+        """Whether it is captured; the table of signals always is."""
+        if name.lower() == self._signals:
+            return True
         if self._include:
             return _any(self._include, name)
         return not _any(self._exclude, name)

@@ -19,11 +19,11 @@ from connectors.debezium.filters import compiled
 from connectors.debezium.values import zero_of
 from connectors.postgres.changes import Transaction, source_column
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connections import ArrowConnection, connect, database_errors
+from connectors.postgres.connections import ArrowConnection, connect, database_errors, lsn_number
 from connectors.postgres.tables import Shape
 from connectors.postgres.types import selected
 
-__all__ = ["Moment", "Snapshot", "read_batch", "select_list"]
+__all__ = ["Moment", "Snapshot", "exported", "read_batch", "select_list"]
 
 _BLOCK_ROWS: Final = 8192
 _AHEAD: Final = 3
@@ -38,6 +38,19 @@ class Moment:
     lsn: int
     xid: int | None
     micros: int
+
+
+def exported(config: PostgresConfig, lsn: int | None = None) -> tuple[Moment, psycopg.Connection[Any]]:
+    """The view of the data as of now, with the connection that holds it until other ones took it; ``lsn``: another position for it."""
+    exporter = connect(config)
+    row = exporter.execute(
+        "SELECT txid_current()::int8, extract(epoch FROM now())::float8, pg_current_wal_lsn()::text"
+    ).fetchone()
+    assert row is not None
+    exporter.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    (name,) = exporter.execute("SELECT pg_export_snapshot()").fetchone()  # type: ignore[misc]
+    position = lsn_number(row[2]) if lsn is None else lsn
+    return Moment(name, position, row[0], int(row[1] * 1_000_000)), exporter
 
 
 def select_list(shape: Shape) -> str:

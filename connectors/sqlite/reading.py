@@ -38,10 +38,10 @@ def pieces(cursor: sqlite3.Cursor, rows: int) -> Iterator[list[Any]]:
         yield piece
 
 
-def select(shape: Shape) -> str:
-    """All rows of a table, their captured columns."""
+def select(shape: Shape, chosen: str = "") -> str:
+    """The captured columns of a table's rows: of all, or of those that another SELECT gives."""
     names = ", ".join(quoted(column.name) for column in shape.table.columns)
-    return f"SELECT {names} FROM {quoted(shape.table.name)}"
+    return f"SELECT {names} FROM {f'({chosen})' if chosen else quoted(shape.table.name)}"
 
 
 def changes(

@@ -32,8 +32,16 @@ class Snapshot:
         self._connection.execute("BEGIN")
         self.seq = ChangeLog(self._connection, config.log, config.prefix).last()
 
-    def batches(self, shapes: Sequence[Shape], offset: Mapping[str, Any]) -> Iterator[list[RecordBatch]]:
-        """Batches to hand on, table by table; the very last completes ``offset``."""
+    def batches(
+        self,
+        shapes: Sequence[Shape],
+        offset: Mapping[str, Any],
+        *,
+        selects: Mapping[str, str] | None = None,
+        ends: Mapping[str, Any] | None = None,
+    ) -> Iterator[list[RecordBatch]]:
+        """Batches to hand on, table by table. ``offset`` is their position and ``ends`` the very last one's, by default the same
+        as completed; ``selects`` has, by a table's whole name, a SELECT to read its rows by."""
         marks, millis = SnapshotMarks(), time.time_ns() // 1_000_000
         position = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(offset)}
         held: tuple[Shape, list[Any]] | None = None
@@ -45,12 +53,13 @@ class Snapshot:
         for shape in shapes:
             if not shape.forms:
                 continue
-            for rows in pieces(self._connection.execute(select(shape)), self._config.max_queue_size):
+            cursor = self._connection.execute(select(shape, (selects or {}).get(shape.table.full_name, "")))
+            for rows in pieces(cursor, self._config.max_queue_size):
                 if held is not None:
                     yield [made(held, ends_table=held[0] is not shape)]
                 held = (shape, rows)
         if held is not None:
-            done = {**offset, "last_snapshot_record": True, "snapshot_completed": True}
+            done = ends if ends is not None else {**offset, "last_snapshot_record": True, "snapshot_completed": True}
             yield [made(held, ends_table=True, ends_all=True).replace(source_offset=done)]
 
     def close(self) -> None:

@@ -13,8 +13,11 @@ from typing import Any, Final
 from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector, SourceTask
 from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.filters import Filters, compiled
+from connectors.debezium.incremental.snapshots import IncrementalSnapshots
+from connectors.debezium.signals.channels import channels_of
 from connectors.sqlite.batches import Events
 from connectors.sqlite.changelog import ChangeLog
+from connectors.sqlite.chunks import SqliteChunks
 from connectors.sqlite.config import SqliteConfig
 from connectors.sqlite.connections import connect, database_errors, is_busy
 from connectors.sqlite.reading import changes
@@ -55,6 +58,7 @@ class SqliteTask(SourceTask[SqliteConfig]):
         self._schema_version = -1
         self._data_version = -1
         self._offset: dict[str, Any] = {}
+        self._signals: IncrementalSnapshots | None = None
         self._seq = 0
         self._done = 0
         self._next_prune = 0.0
@@ -64,8 +68,22 @@ class SqliteTask(SourceTask[SqliteConfig]):
         """Held while the database is used: ``stop`` comes from another thread."""
 
     def start(self) -> None:
-        self._offset = dict(self.context.offset(self._partition) or {})
+        self._signals = self._made_signals()
+        self._offset = self._signals.resume(self.context.offset(self._partition) or {})
         self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
+
+    def _made_signals(self) -> IncrementalSnapshots:
+        config = self.config
+        schema, _, table = (config.signal_collection or "").partition(".")
+        source = table and "source" in config.signal_channels
+        return IncrementalSnapshots(
+            SqliteChunks(config, self._events, lambda: [self._maker.of(t) for t in self._tables()]),
+            channels_of(config, self.context.kafka),
+            partition=self._partition,
+            signal_topic=self._maker.topic(schema, table) if source else None,
+            chunk_size=config.chunk_size,
+            channel_interval_s=config.signal_interval_ms / 1000,
+        )
 
     def poll(self) -> Sequence[RecordBatch]:
         if self._finished:
@@ -73,11 +91,15 @@ class SqliteTask(SourceTask[SqliteConfig]):
             return []
         try:
             with self._busy, database_errors(self.config, "following"):
+                assert self._signals is not None
                 if self._connection is None:
                     self._begin()
                 if self._pieces is not None:
                     return self._next_piece()
-                return [*self._changes(), *self._heartbeat()]
+                if (blocked := self._signals.blocked(self._offset)) is not None:
+                    return blocked
+                found = [*self._changes(), *self._heartbeat()]
+                return self._signals.streamed(found, self._offset, self._seq, time.monotonic())
         except BaseException:
             with self._busy:
                 self._disconnect()
@@ -108,7 +130,8 @@ class SqliteTask(SourceTask[SqliteConfig]):
         elif mode == "initial_only":
             self._finished = True
         else:
-            self._seq = int(position["seq"]) if position and not beginning else self._log.last()
+            # without a position from the log's beginning: what it has was written since the triggers were made
+            self._seq = int(position["seq"]) if position and not beginning else self._log.owner()[2]
             self._offset = self._position(self._seq)
 
     def _is_lost(self, position: Mapping[str, Any]) -> bool:
@@ -177,23 +200,26 @@ class SqliteTask(SourceTask[SqliteConfig]):
                 if batches or more:
                     return batches
             left = deadline - time.monotonic()
-            if left <= 0 or self.context.stopping.wait(min(left, _LOOK_S)):
+            busy = self._signals is not None and self._signals.running
+            if busy or left <= 0 or self.context.stopping.wait(min(left, _LOOK_S)):
                 return []
 
     def _read(self) -> tuple[list[RecordBatch], bool]:
         """The next changes, and whether to look again at once."""
-        assert self._connection is not None
+        assert self._connection is not None and self._log is not None
         connection, config = self._connection, self.config
         connection.execute("BEGIN")
         try:
-            schema = self._pragma("schema_version")
+            schema, last = self._pragma("schema_version"), self._log.last()
             found, until = changes(connection, config.log, self._shapes, self._seq, config.max_queue_size)
         finally:
             connection.execute("COMMIT")
         if schema != self._schema_version:
             self._follow_tables(copy=True)
             return [], True
-        if until == self._seq:
+        if until == self._seq:  # numbers up to the last one may have gone to rows that are no changes
+            self._seq = last
+            self._offset = self._position(last)
             return [], False
         still = {"source_partition": self._partition, "source_offset": self._offset}
         batches = [batch for shape, rows in found if (batch := self._events.of_changes(shape, rows, still)) is not None]
@@ -239,6 +265,8 @@ class SqliteTask(SourceTask[SqliteConfig]):
                 with suppress(sqlite3.Error):
                     part.close()
         self._snapshot = self._connection = self._pieces = self._log = None
+        if self._signals is not None:
+            self._signals.close()
 
     def stop(self) -> None:
         """The poll that may run ends by itself: it looks at ``stopping`` twenty times a second."""
@@ -247,6 +275,8 @@ class SqliteTask(SourceTask[SqliteConfig]):
             return
         try:
             self._disconnect()
+            if self._signals is not None:
+                self._signals.close_channels()
             if self.config.log_drop:
                 _drop_log(self.config)
         finally:

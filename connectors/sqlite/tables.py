@@ -155,6 +155,7 @@ class Shapes:
         self.filters = filters
         self.modes = Modes(config.decimal_mode.lower(), config.time_mode.lower(), config.binary_mode.lower())
         self._layouts = Layouts(config, SOURCE)
+        self.topic = self._layouts.topic
 
     def of(self, table: Table) -> Shape:
         forms = tuple(self._form(table, column) for column in table.columns)

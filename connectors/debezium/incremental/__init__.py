@@ -1,0 +1,1 @@
+"""Incremental snapshots: tables read in chunks while changes stream, by signals (debezium.io, "Signalling")."""

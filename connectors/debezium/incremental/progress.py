@@ -1,0 +1,93 @@
+"""How far incremental snapshots are, in a position's members as Debezium writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from connect.api import DataError
+from connectors.debezium.incremental.javaobjects import read_keys, written_keys
+
+__all__ = ["MEMBER_PREFIX", "Progress", "TablePart", "without_members"]
+
+MEMBER_PREFIX: Final = "incremental_snapshot_"
+_COLLECTIONS: Final = "incremental_snapshot_collections"
+_SENT, _MAXIMUM = f"{MEMBER_PREFIX}primary_key", f"{MEMBER_PREFIX}maximum_key"
+_CORRELATION: Final = f"{MEMBER_PREFIX}correlation_id"
+
+
+class TablePart(NamedTuple):
+    """What is to be read: a table's whole name, a condition in SQL, the column to read by (the key where empty), the signal."""
+
+    table: str
+    condition: str = ""
+    surrogate: str = ""
+    correlation: str = ""
+
+
+def without_members(offset: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in offset.items() if not name.startswith(MEMBER_PREFIX)}
+
+
+@dataclass(slots=True)
+class Progress:
+    """``parts`` are yet to be read, the first is being read: up to ``maximum``, delivered up to ``sent``."""
+
+    parts: list[TablePart] = field(default_factory=list)
+    sent: tuple[Any, ...] | None = None
+    maximum: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> Progress:
+        """Raises DataError for members that cannot be read."""
+        text = offset.get(_COLLECTIONS)
+        if not text:
+            return cls()
+        try:
+            parts = [
+                TablePart(
+                    one[f"{_COLLECTIONS}_id"],
+                    one.get(f"{_COLLECTIONS}_additional_condition") or "",
+                    one.get(f"{_COLLECTIONS}_surrogate_key") or "",
+                    one.get(f"{_COLLECTIONS}_correlation_id") or "",
+                )
+                for one in json.loads(text)
+            ]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataError(f"{_COLLECTIONS} {str(text)[:80]!r} is no list of tables") from error
+        return cls(parts, _key(offset.get(_SENT)), _key(offset.get(_MAXIMUM)))
+
+    def members(self) -> dict[str, Any]:
+        """Nothing while there is nothing to read."""
+        if not self.parts:
+            return {}
+        collections = [
+            {
+                f"{_COLLECTIONS}_id": part.table,
+                f"{_COLLECTIONS}_additional_condition": part.condition or None,
+                f"{_COLLECTIONS}_surrogate_key": part.surrogate or None,
+                f"{_COLLECTIONS}_correlation_id": part.correlation or None,
+            }
+            for part in self.parts
+        ]
+        return {
+            _COLLECTIONS: json.dumps(collections, separators=(",", ":"), ensure_ascii=False),
+            _SENT: written_keys(self.sent),
+            _MAXIMUM: written_keys(self.maximum),
+            _CORRELATION: self.parts[-1].correlation,
+        }
+
+    def add(self, parts: Sequence[TablePart]) -> None:
+        self.parts += parts
+
+    def next_table(self) -> None:
+        """The first table is read, or cannot be."""
+        self.parts.pop(0)
+        self.sent = self.maximum = None
+
+
+def _key(text: Any) -> tuple[Any, ...] | None:
+    found = read_keys(text) if isinstance(text, str) else None
+    return None if found is None else tuple(found)

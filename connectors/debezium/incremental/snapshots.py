@@ -1,0 +1,322 @@
+"""Incremental snapshots: chunks of tables delivered among streamed changes.
+
+A chunk is read while changes stream. What was committed up to the time of its reading is in it already, and what of that is yet to
+come from the log would be overtaken by an older row: so a chunk waits as a window until the stream has passed the time of its
+reading, and rows whose keys come by are dropped from it. Watching the whole of each poll, not from mark to mark, drops a few rows
+more whose changes were delivered just before; what is delivered last of each key is the same.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from connect.api import ConnectError, DataError, RecordBatch
+from connectors.debezium.incremental.progress import Progress, TablePart, without_members
+from connectors.debezium.signals.channels import Channel
+from connectors.debezium.signals.signal import Signal, SnapshotRequest, signal_of_row, stop_patterns
+from tidegate.kit.logs import logger
+
+__all__ = ["Chunk", "Chunks", "IncrementalSnapshots"]
+
+log = logger(__name__)
+_OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
+
+
+class Chunk(NamedTuple):
+    """Rows of one table (``op`` r, ``snapshot`` incremental; no positions), in order of the key they were read by; ``last`` is
+    the last one's. The window is over once the stream has passed ``reached``; None: once the mark of its end comes by."""
+
+    batch: RecordBatch
+    last: tuple[Any, ...]
+    reached: int | None
+
+
+class Chunks(Protocol):
+    """What a database gives. ConnectError or DataError: this table cannot be read; others end the task."""
+
+    def captured(self) -> Sequence[str]:
+        """Whole names of the tables that are captured, but that of signals."""
+        ...
+
+    def maximum(self, part: TablePart) -> tuple[Any, ...] | None:
+        """The greatest key that fulfils the condition; None where no row does."""
+        ...
+
+    def read(self, part: TablePart, after: tuple[Any, ...] | None, maximum: tuple[Any, ...], size: int) -> Chunk | None:
+        """The next rows, at most ``size``, after a key and up to another; None where there are none."""
+        ...
+
+    def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None:
+        """Begin or end of a chunk into the table of signals, where the stream brings it by; else nothing is to be done."""
+        ...
+
+    def whole(
+        self, tables: Sequence[str], request: SnapshotRequest, offset: Mapping[str, Any]
+    ) -> Iterator[list[RecordBatch]]:
+        """A blocking snapshot of tables: its batches, all at ``offset``; an empty list from time to time while it waits."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class _Window:
+    """A chunk that waits; rows are dropped from it by their keys."""
+
+    def __init__(self, chunk_id: str, chunk: Chunk) -> None:
+        self.id, self.chunk = chunk_id, chunk
+        keys = chunk.batch.keys
+        rows = [] if keys is None else keys.to_pylist()
+        self._rows = {tuple(key.values()): at for at, key in enumerate(rows)}
+        self._gone: set[int] = set()
+
+    def drop(self, batches: Sequence[RecordBatch]) -> None:
+        for batch in batches:
+            if batch.topic != self.chunk.batch.topic or batch.keys is None:
+                continue
+            for key in batch.keys.to_pylist():
+                if key is None:  # the table was truncated
+                    self._gone.update(self._rows.values())
+                    self._rows.clear()
+                elif (at := self._rows.pop(tuple(key.values()), None)) is not None:
+                    self._gone.add(at)
+
+    def batch(self) -> RecordBatch:
+        batch = self.chunk.batch
+        if not self._gone:
+            return batch
+        return batch.filter(pa.array([at not in self._gone for at in range(len(batch))], pa.bool_()))
+
+
+class IncrementalSnapshots:
+    """What signals ask for, done between the polls of one task."""
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        channels: Sequence[Channel],
+        *,
+        partition: Mapping[str, Any],
+        signal_topic: str | None,
+        chunk_size: int,
+        channel_interval_s: float,
+    ) -> None:
+        """``signal_topic`` is the topic of the table of signals, None where the table is not listened to."""
+        self._chunks, self._channels = chunks, channels
+        self._partition, self._topic = dict(partition), signal_topic
+        self._size, self._interval_s = chunk_size, channel_interval_s
+        self._next_look = 0.0
+        self._unsettled = False
+        self._progress = Progress()
+        self._window: _Window | None = None
+        self._paused = False
+        self._blocking: list[tuple[SnapshotRequest, list[str]]] = []
+        self._pieces: Iterator[list[RecordBatch]] | None = None
+
+    def resume(self, offset: Mapping[str, Any]) -> dict[str, Any]:
+        """Go on where a position says; returns it without what is said of this. Raises DataError."""
+        self._progress = Progress.of(offset)
+        self._window = None
+        return without_members(offset)
+
+    @property
+    def running(self) -> bool:
+        return bool(self._progress.parts)
+
+    def blocked(self, offset: Mapping[str, Any]) -> list[RecordBatch] | None:
+        """The next batches of a blocking snapshot; None while there is none, and the stream may go on."""
+        if self._pieces is None:
+            if not self._blocking:
+                return None
+            request, tables = self._blocking.pop(0)
+            self._pieces = self._chunks.whole(tables, request, {**offset, **self._progress.members()})
+        found = next(self._pieces, None)
+        if found is None:
+            self._pieces = None
+            log.info("the blocking snapshot is complete")
+            return []
+        return found
+
+    def streamed(
+        self, batches: Sequence[RecordBatch], offset: Mapping[str, Any], position: int, now: float
+    ) -> list[RecordBatch]:
+        """What a poll of the stream brought, with what comes in between; ``offset`` and ``position`` are the stream's after it,
+        ``now`` the monotonic clock."""
+        if self._unsettled:  # the position that says so was handed out with the last poll
+            self._unsettled = False
+            for channel in self._channels:
+                channel.done()
+        told = self._progress.members()
+        closed = False
+        for batch in batches:
+            if batch.topic == self._topic:
+                closed = self._rows_of_signals(batch) or closed
+        asked = self._look(now)
+        made = [self._placed(batch, told) for batch in batches]
+        members = self._progress.members()
+        if made:
+            made[-1] = self._placed(batches[-1], members)
+        elif asked:
+            made.append(self._nothing({**offset, **members}))
+        window = self._window
+        if window is not None:
+            window.drop(batches)
+            reached = window.chunk.reached
+            if closed or (reached is not None and position >= reached):
+                self._window = None
+                self._progress.sent = window.chunk.last
+                final = {**offset, **self._progress.members()}
+                made.append(window.batch().replace(source_partition=self._partition, source_offset=final))
+        if self.running and self._window is None and not self._paused:
+            self._next_chunk()
+            if not self.running:
+                made.append(self._nothing(offset))
+        return made
+
+    def _placed(self, batch: RecordBatch, members: Mapping[str, Any]) -> RecordBatch:
+        if batch.source_offset is None or not members:
+            return batch
+        return batch.replace(source_offset={**batch.source_offset, **members})
+
+    def _nothing(self, offset: Mapping[str, Any]) -> RecordBatch:
+        """No records, but a position."""
+        none = pa.array([], pa.string())
+        return RecordBatch("signals", none, None, source_partition=self._partition, source_offset=dict(offset))
+
+    # signals
+
+    def _rows_of_signals(self, batch: RecordBatch) -> bool:
+        """Act on inserts into the table of signals; whether the window's end came by."""
+        closed = False
+        for record in batch.records():
+            event = record.value
+            if event is None or event["op"] not in ("c", "d"):
+                continue
+            row = event["after"] if event["op"] == "c" else event["before"]
+            try:
+                row_id = next(iter((row or {}).values()), None)
+                ends = "-close" if event["op"] == "c" else "-open"
+                if self._window is not None and row_id == f"{self._window.id}{ends}":
+                    closed = True
+                elif event["op"] == "c":
+                    self._act(signal_of_row(row))
+            except DataError as error:
+                log.warning("a signal cannot be acted upon", channel="source", problem=str(error))
+        return closed
+
+    def _look(self, now: float) -> bool:
+        """At the other channels, when it is time; whether anything came."""
+        if not self._channels or now < self._next_look:
+            return False
+        self._next_look = now + self._interval_s
+        found = [signal for channel in self._channels for signal in channel.read()]
+        for signal in found:
+            try:
+                self._act(signal)
+            except DataError as error:
+                log.warning("a signal cannot be acted upon", id=signal.id, type=signal.type, problem=str(error))
+        self._unsettled = True
+        return bool(found)
+
+    def _act(self, signal: Signal) -> None:
+        match signal.type:
+            case "execute-snapshot":
+                self._execute(signal)
+            case "stop-snapshot":
+                self._stop(stop_patterns(signal.data))
+            case "pause-snapshot":
+                self._paused = True
+            case "resume-snapshot":
+                self._paused = False
+            case "log":
+                log.info(str(signal.data.get("message", "")).replace("{}", str(self._progress)), signal=signal.id)
+                return
+            case kind if kind in (_OPEN, _CLOSE):
+                return
+            case _:
+                log.warning("a signal of unknown type", id=signal.id, type=signal.type)
+                return
+        log.info(
+            "a signal was acted upon", id=signal.id, type=signal.type, tables=[p.table for p in self._progress.parts]
+        )
+
+    def _execute(self, signal: Signal) -> None:
+        request = SnapshotRequest.of(signal.data)
+        known = self._chunks.captured()
+        tables = [name for pattern in request.tables for name in known if re.fullmatch(pattern, name, re.IGNORECASE)]
+        if missing := [p for p in request.tables if not any(re.fullmatch(p, name, re.IGNORECASE) for name in known)]:
+            log.warning("no captured table has a name that was asked for", signal=signal.id, tables=missing)
+        tables = list(dict.fromkeys(tables))
+        if request.blocking:
+            self._blocking.append((request, tables))
+            return
+        self._progress.add(
+            [TablePart(name, request.condition(name), request.surrogate_key, signal.id) for name in tables]
+        )
+
+    def _stop(self, patterns: Sequence[str]) -> None:
+        parts = self._progress.parts
+        kept = [part for part in parts if not any(re.fullmatch(p, part.table, re.IGNORECASE) for p in patterns)]
+        if parts and kept[:1] != parts[:1]:
+            self._window = None
+            self._progress.sent = self._progress.maximum = None
+        self._progress.parts = kept
+
+    # chunks
+
+    def _next_chunk(self) -> None:
+        chunk_id = str(uuid.uuid4())
+        progress = self._progress
+        first = progress.parts[0]
+        about = {"correlationId": first.correlation or None, "dataCollection": first.table}
+        chunk = None
+        try:
+            self._chunks.mark(f"{chunk_id}-open", _OPEN, about)
+            while progress.parts and chunk is None:
+                chunk = self._chunk()
+            self._chunks.mark(f"{chunk_id}-close", _CLOSE, about)
+        except (ConnectError, DataError) as error:
+            log.warning(
+                "incremental snapshots cannot be marked, so they end",
+                tables=[p.table for p in progress.parts],
+                problem=str(error),
+            )
+            progress.parts.clear()
+            progress.sent = progress.maximum = None
+            return
+        if chunk is not None:
+            self._window = _Window(chunk_id, chunk)
+
+    def _chunk(self) -> Chunk | None:
+        """The next of the first table; None where it is done, and gone from the list."""
+        progress = self._progress
+        part = progress.parts[0]
+        chunk = None
+        try:
+            if progress.maximum is None:
+                progress.maximum = self._chunks.maximum(part)
+            if progress.maximum is not None:
+                chunk = self._chunks.read(part, progress.sent, progress.maximum, self._size)
+        except (ConnectError, DataError) as error:
+            log.warning(
+                "a table cannot be read by an incremental snapshot, it is passed over",
+                table=part.table,
+                problem=str(error),
+            )
+        if chunk is None:
+            progress.next_table()
+            log.info("an incremental snapshot of a table is over", table=part.table)
+        return chunk
+
+    def close(self) -> None:
+        """Let go of the database; progress stays."""
+        self._window = self._pieces = None
+        self._chunks.close()
+
+    def close_channels(self) -> None:
+        for channel in self._channels:
+            channel.close()

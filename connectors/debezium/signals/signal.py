@@ -1,0 +1,110 @@
+"""What a signal says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connect.api import DataError
+
+__all__ = ["Signal", "SnapshotRequest", "signal_of_json", "signal_of_row", "stop_patterns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """``data`` is empty where a signal has none."""
+
+    id: str
+    type: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRequest:
+    """``execute-snapshot``: tables (whole names, regular expressions), conditions by table, the column to read by."""
+
+    tables: tuple[str, ...]
+    blocking: bool
+    conditions: tuple[tuple[str, str], ...]
+    surrogate_key: str
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> SnapshotRequest:
+        """Raises DataError that says what is wrong."""
+        tables = _patterns(data)
+        if not tables:
+            raise DataError("data-collections should be a list of regular expressions for whole names schema.table")
+        kind = data.get("type") or "incremental"
+        if not isinstance(kind, str) or kind.lower() not in ("incremental", "blocking"):
+            raise DataError(f"type {kind!r} should be incremental or blocking")
+        conditions = []
+        given = data.get("additional-conditions") or []
+        for one in given if isinstance(given, list) else [given]:
+            names = ("data-collection", "filter")
+            if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in names):
+                raise DataError(f"additional-conditions has {one!r}: should have data-collection and filter")
+            conditions.append((_checked(one["data-collection"].strip()), one["filter"]))
+        surrogate = data.get("surrogate-key") or ""
+        if not isinstance(surrogate, str):
+            raise DataError(f"surrogate-key {surrogate!r} should be a column's name")
+        return cls(tables, kind.lower() == "blocking", tuple(conditions), surrogate)
+
+    def condition(self, table: str) -> str:
+        """What a table's rows have to fulfil, in SQL; empty where there is nothing."""
+        return next((sql for pattern, sql in self.conditions if re.fullmatch(pattern, table, re.IGNORECASE)), "")
+
+
+def stop_patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tables that ``stop-snapshot`` means; all where none is named."""
+    return _patterns(data) or (".*",)
+
+
+def _patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
+    given = data.get("data-collections") or []
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise DataError(f"data-collections {given!r} should be a list of texts")
+    return tuple(_checked(one.strip()) for one in given)
+
+
+def _checked(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise DataError(f"{pattern!r} is no regular expression: {error}") from error
+    return pattern
+
+
+def signal_of_row(row: Mapping[str, Any]) -> Signal:
+    """Of a row of the table of signals: its first three columns, whatever their names. Raises DataError."""
+    values = [*row.values()][:3]
+    if len(values) < 3 or not all(isinstance(value, str) for value in values[:2]):
+        raise DataError("a row of the table of signals should have texts for id, type and data")
+    return Signal(values[0], values[1], _data(values[2]))
+
+
+def signal_of_json(text: str) -> Signal:
+    """Of a line of a file, or a record's value. Raises DataError."""
+    try:
+        made = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{text[:80]!r} is no JSON: {error}") from error
+    if not isinstance(made, dict) or not isinstance(made.get("type"), str):
+        raise DataError(f'{text[:80]!r} should be {{"id": ..., "type": ..., "data": {{...}}}}')
+    return Signal(str(made.get("id") or ""), made["type"], _data(made.get("data")))
+
+
+def _data(given: Any) -> Mapping[str, Any]:
+    """An object, or its JSON; Debezium takes nothing for an empty one."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if given.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"data {given[:80]!r} is no JSON: {error}") from error
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise DataError(f"data {str(given)[:80]!r} should be an object")
+    return given

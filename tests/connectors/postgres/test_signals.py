@@ -1,0 +1,151 @@
+"""Signals to the PostgreSQL source: incremental and blocking snapshots while it follows changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connect.api import RecordBatch
+from connect.bench import Bench
+from connectors.postgres.setup import drop_slot
+from connectors.postgres.source import PostgresSource
+from tests.servers.postgres import PostgresServer
+from tests.support.debezium.replay import settled
+from tests.support.debezium.workload import rebuilt
+
+pytestmark = pytest.mark.servers
+
+
+class Shop:
+    """A database with 30 orders and a table of signals, and a connector that streams."""
+
+    def __init__(self, server: PostgresServer, name: str) -> None:
+        self.server, self.name = server, name
+        with server.connect("postgres") as root:
+            root.execute(f"CREATE DATABASE {name}".encode())
+        self.connection = server.connect(name)
+        self.execute("CREATE TABLE orders (id int PRIMARY KEY, word text, big bigint)")
+        self.execute("CREATE TABLE signals (id text PRIMARY KEY, type text, data text)")
+        self.execute("INSERT INTO orders SELECT g, 'old', g FROM generate_series(1, 30) g")
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        return self.connection.execute(statement.encode(), values or None)
+
+    def bench(self, **more: str) -> Bench:
+        given = {
+            "database.hostname": "127.0.0.1",
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.dbname": self.name,
+            "topic.prefix": "t",
+            "slot.name": self.name,
+            "poll.interval.ms": "20",
+            "snapshot.mode": "no_data",
+            "table.include.list": "public.orders",
+            "publication.autocreate.mode": "filtered",
+            "signal.data.collection": "public.signals",
+            "incremental.snapshot.chunk.size": "8",
+            "status.update.interval.ms": "10",
+            "extended.headers.enabled": "false",
+        }
+        return Bench(PostgresSource, given | {name.replace("_", "."): value for name, value in more.items()})
+
+    def signal(self, kind: str, **data: Any) -> None:
+        text = json.dumps({name.replace("_", "-"): value for name, value in data.items()})
+        self.execute("INSERT INTO signals VALUES (gen_random_uuid(), %s, %s)", kind, text)
+
+    def close(self) -> None:
+        drop_slot(self.connection, self.name)
+        self.connection.close()
+
+
+@pytest.fixture
+def shop(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    made = Shop(postgres_server, f"signals_{abs(hash(request.node.name))}")
+    yield made
+    made.close()
+
+
+def orders(batches: list[RecordBatch]) -> list[Any]:
+    return [
+        (record.key["id"], record.value["op"], record.value["source"]["snapshot"])
+        for batch in batches
+        if batch.topic == "t.public.orders"
+        for record in batch.records()
+        if record.value is not None
+    ]
+
+
+def finished(task: Any, bench: Bench) -> list[RecordBatch]:
+    """What comes until a snapshot that was asked for has ended; all of it is committed."""
+    found: list[RecordBatch] = []
+    asked = False
+    while True:
+        batches = list(task.poll())
+        found += batches
+        bench.commit(batches)
+        asked = asked or any("incremental_snapshot_collections" in (batch.source_offset or {}) for batch in batches)
+        if asked and "incremental_snapshot_collections" not in (bench.offset({"server": "t"}) or {}):
+            return found
+
+
+@pytest.mark.parametrize("strategy", ["insert_insert", "insert_delete"])
+def test_a_table_is_read_in_chunks_while_it_changes_and_the_task_dies(shop: Shop, strategy: str) -> None:
+    bench = shop.bench(incremental_snapshot_watermarking_strategy=strategy)
+    with bench.task() as running:
+        bench.commit(settled(running.task, quiet=2))
+        shop.signal("execute-snapshot", data_collections=["public.orders"])
+        found: list[RecordBatch] = []
+        while len(orders(found)) < 8:
+            batches = list(running.task.poll())
+            found += batches
+            bench.commit(batches)
+    shop.execute("UPDATE orders SET word = 'new' WHERE id % 3 = 0")
+    shop.execute("DELETE FROM orders WHERE id = 20")
+    shop.execute("INSERT INTO orders VALUES (100, 'beyond the end', 1)")
+    with bench.task() as running:
+        found += finished(running.task, bench)
+        found += settled(running.task, quiet=2)
+    told = orders(found)
+    # none comes twice as read, none is left out that was not told as changed, and the changes are all there
+    read = [key for key, op, mark in told if op == "r" and mark == "incremental"]
+    assert read == sorted(set(read)) and {key for key, *_ in told} == {*range(1, 31), 100}
+    assert [key for key, op, _ in told if op == "u"] == list(range(3, 31, 3))
+    truth = {(i,): {"id": i, "word": w, "big": b} for i, w, b in shop.execute("SELECT * FROM orders").fetchall()}
+    assert rebuilt([batch for batch in found if batch.topic == "t.public.orders"])["orders"] == truth
+    kinds = {row[0] for row in shop.execute("SELECT type FROM signals").fetchall()}
+    closing = {"snapshot-window-close", "snapshot-window-open"} if strategy == "insert_insert" else set()
+    assert kinds - {"execute-snapshot"} == closing
+
+
+def test_without_writing_chunks_are_told_apart_by_positions(shop: Shop) -> None:
+    bench = shop.bench(read_only="true")
+    with bench.task() as running:
+        bench.commit(settled(running.task, quiet=2))
+        condition = [{"data-collection": "public.orders", "filter": "id > 20"}]
+        shop.signal(
+            "execute-snapshot", data_collections=["public.orders"], additional_conditions=condition, surrogate_key="big"
+        )
+        found = finished(running.task, bench)
+    assert orders(found) == [(n, "r", "incremental") for n in range(21, 31)]
+    assert shop.execute("SELECT count(*) FROM signals").fetchone() == (1,)
+
+
+def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> None:
+    bench = shop.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task, quiet=2))
+        chosen = [{"data-collection": "public.orders", "filter": "SELECT * FROM orders WHERE id < 4"}]
+        shop.signal(
+            "execute-snapshot", type="BLOCKING", data_collections=["public.orders"], additional_conditions=chosen
+        )
+        found: list[RecordBatch] = []
+        while not orders(found):
+            found += running.task.poll()
+        shop.execute("UPDATE orders SET word = 'later' WHERE id = 1")
+        while len(orders(found)) < 4:
+            found += running.task.poll()
+    assert orders(found) == [(1, "r", "first"), (2, "r", "true"), (3, "r", "last"), (1, "u", "false")]
