@@ -25,8 +25,6 @@ def _slot_name(value: str) -> str | None:
 class PostgresConfig(DebeziumConfig):
     """How to follow a PostgreSQL database."""
 
-    takes_signals = True
-
     port: int = key(
         "database.port",
         default=5432,
@@ -93,7 +91,8 @@ class PostgresConfig(DebeziumConfig):
     slot_params: str | None = key(
         "slot.stream.params",
         default=None,
-        doc="Options for pgoutput: name=value;name=value. proto_version, publication_names, messages are set.",
+        doc="Options for pgoutput: name=value;name=value. proto_version, publication_names, messages are set; streaming=off has the "
+        "server keep large transactions until they end.",
         importance="low",
         group="Replication",
     )
@@ -269,7 +268,7 @@ class PostgresConfig(DebeziumConfig):
     read_only: bool = key(
         "read.only",
         default=False,
-        doc="Let incremental snapshots do without writing: chunks are told apart by positions in the log, not by rows in the table of signals.",
+        doc="Taken for incremental snapshots, which are not supported yet.",
         group="Signals",
         importance="low",
     )
@@ -280,18 +279,13 @@ class PostgresConfig(DebeziumConfig):
             yield Problem("schema.exclude.list", "give schema.include.list or schema.exclude.list, not both")
         for part in filter(None, (p.strip() for p in (self.slot_params or "").split(";"))):
             name = part.partition("=")[0].strip()
-            if "=" not in part or name in (
-                "proto_version",
-                "publication_names",
-                "messages",
-                "streaming",
-                "binary",
-                "two_phase",
-            ):
+            if "=" not in part or name in ("proto_version", "publication_names", "messages", "binary", "two_phase"):
                 yield Problem(
                     "slot.stream.params",
                     f"{part!r} should be name=value of an option of pgoutput other than those the connector sets",
                 )
+            elif name == "streaming" and part.partition("=")[2].strip().lower() not in ("on", "off"):
+                yield Problem("slot.stream.params", f"{part!r} should be streaming=on or streaming=off")
         try:
             self.identity_rules()
         except ValueError as error:

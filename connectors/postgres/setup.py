@@ -21,10 +21,11 @@ __all__ = ["Slot", "drop_slot", "find_problems", "find_slot", "make_publication"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """``confirmed`` is up to where the server keeps nothing any more; ``snapshot`` names the view of the data at that point,
+    """``confirmed`` is up to where the server was told that all is done, ``restart`` where the log begins that it keeps; ``snapshot`` names the view of the data at that point,
     usable until the replication connection that made it does anything else."""
 
     confirmed: int
+    restart: int = 0
     active_pid: int | None = None
     lost: bool = False
     snapshot: str | None = None
@@ -33,18 +34,20 @@ class Slot:
 def find_slot(connection: psycopg.Connection[Any], config: PostgresConfig) -> Slot | None:
     """The slot, if there is one; raises ConnectError where it is of another plugin or database."""
     row = connection.execute(
-        "SELECT plugin, database, active_pid, confirmed_flush_lsn::text, coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = %s",
+        "SELECT plugin, database, active_pid, confirmed_flush_lsn::text, restart_lsn::text, coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = %s",
         [config.slot],
     ).fetchone()
     if row is None:
         return None
-    plugin, database, pid, confirmed, status = row
+    plugin, database, pid, confirmed, restart, status = row
     if plugin != "pgoutput" or database != config.database:
         raise ConnectError(
             f"replication slot {config.slot!r} belongs to plugin {plugin!r} and database {database!r}, not to pgoutput "
             f"and {config.database!r}: give another slot.name, or drop it with SELECT pg_drop_replication_slot('{config.slot}')"
         )
-    return Slot(lsn_number(confirmed) if confirmed else 0, pid, status == "lost")
+    return Slot(
+        lsn_number(confirmed) if confirmed else 0, lsn_number(restart) if restart else 0, pid, lost=status == "lost"
+    )
 
 
 def make_slot(config: PostgresConfig, version: int) -> tuple[Slot, pq.abc.PGconn]:

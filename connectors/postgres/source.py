@@ -22,12 +22,10 @@ from connect.api import (
 )
 from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.filters import Filters
-from connectors.debezium.incremental.snapshots import IncrementalSnapshots
-from connectors.debezium.signals.channels import channels_of
-from connectors.postgres.chunks import PostgresChunks
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connections import ReplicationStream, connect, database_errors
+from connectors.postgres.connections import ReplicationStream, connect, database_errors, lsn_number
 from connectors.postgres.decoding import Decoder
+from connectors.postgres.large import WholeTransactions
 from connectors.postgres.setup import (
     Slot,
     drop_slot,
@@ -37,7 +35,7 @@ from connectors.postgres.setup import (
     make_slot,
     set_identities,
 )
-from connectors.postgres.snapshot import Moment, Snapshot, exported
+from connectors.postgres.snapshot import Moment, Snapshot
 from connectors.postgres.tables import Catalog, Shapes, Table, captured
 from tidegate.kit.logs import logger
 
@@ -69,6 +67,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._connection: psycopg.Connection[Any] | None = None
         self._catalog: Catalog | None = None
         self._stream: ReplicationStream | None = None
+        self._whole: WholeTransactions | None = None
         self._decoder: Decoder | None = None
         self._snapshot: Snapshot | None = None
         self._pieces: Iterator[list[RecordBatch]] | None = None
@@ -79,22 +78,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._slot_failures = 0
         self._first = True
         self._ahead: bytes | None = None
-        self._signals: IncrementalSnapshots | None = None
         self._busy = threading.Lock()
         """Held while libpq is used: ``stop`` comes from another thread."""
 
     def start(self) -> None:
-        config = self.config
-        source = config.signal_collection if "source" in config.signal_channels else None
-        self._signals = IncrementalSnapshots(
-            PostgresChunks(config, self._shapes, self._headers, self.context.stopping),
-            channels_of(config, self.context.kafka),
-            partition=self._partition,
-            signal_topic=self._shapes.topic(*source.split(".", 1)) if source else None,
-            chunk_size=config.chunk_size,
-            channel_interval_s=config.signal_interval_ms / 1000,
-        )
-        self._offset = self._signals.resume(self.context.offset(self._partition) or {})
+        known = self.context.offset(self._partition)
+        self._offset = dict(known or {})
         self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
 
     def poll(self) -> Sequence[RecordBatch]:
@@ -108,11 +97,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
                 if self._stream is None:
                     self._begin()
                     return []
-                assert self._signals is not None and self._decoder is not None
-                if (blocked := self._signals.blocked(self._decoder.offset)) is not None:
-                    return blocked
-                found, decoder = self._changes(), self._decoder
-                return self._signals.streamed(found, decoder.offset, decoder.done_lsn, time.monotonic())
+                return self._changes()
         except BaseException:
             with self._busy:
                 self._disconnect()
@@ -135,7 +120,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if lost and mode != "when_needed":
             raise ConnectError(
                 f"the log after position {position.get('lsn')} is not kept any more: replication slot {config.slot!r} "
-                + ("is gone" if slot is None else "has moved on or lost it")
+                + ("is gone" if slot is None else "was made again, moved on or lost it")
                 + ". Set snapshot.mode=when_needed to read the tables again, or reset the connector's offsets"
             )
         fresh = not position or _snapshot_pending(position) or lost
@@ -149,9 +134,15 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._start_stream(slot)
 
     def _is_lost(self, slot: Slot | None) -> bool:
-        """Whether the server has dropped log that the position still needs. The slot may have moved on to the commit that the
-        position knows, or beyond where nothing of ours was told as done: so only a gap past the position's own end counts."""
-        return slot is None or slot.lost
+        """Whether the server has dropped log that the position still needs: the slot is gone, was made again, or was moved on.
+
+        By the position's own account the server was told no more than it; but where it may be told of what concerns no captured
+        table, the slot can be ahead of it with nothing lost.
+        """
+        if slot is None or slot.lost:
+            return True
+        known = max(int(self._offset.get("lsn_commit") or 0), int(self._offset.get("lsn") or 0))
+        return self.config.flushing != "connector_and_driver" and slot.restart > known
 
     def _start_snapshot(self, slot: Slot | None, tables: Sequence[Table]) -> None:
         config = self.config
@@ -163,14 +154,21 @@ class PostgresTask(SourceTask[PostgresConfig]):
         try:
             if slot is None and config.snapshot_mode.lower() != "initial_only":
                 made, holder = make_slot(config, self._connection.info.server_version)
+                name, lsn = made.snapshot or "", made.confirmed
                 row = self._connection.execute(
                     "SELECT txid_current()::int8, extract(epoch FROM now())::float8"
                 ).fetchone()
-                assert row is not None
-                moment = Moment(made.snapshot or "", made.confirmed, row[0], int(row[1] * 1_000_000))
             else:
                 # the slot is older: from its position on changes come again, and end as the tables are
-                moment, exporter = exported(config, slot.confirmed if slot is not None else None)
+                exporter = connect(config)
+                row = exporter.execute(
+                    "SELECT txid_current()::int8, extract(epoch FROM now())::float8, pg_current_wal_lsn()::text"
+                ).fetchone()
+                lsn = slot.confirmed if slot is not None else lsn_number(row[2] if row else "0/0")
+                exporter.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                name = exporter.execute("SELECT pg_export_snapshot()").fetchone()[0]  # type: ignore[index]
+            assert row is not None
+            moment = Moment(name, lsn, row[0], int(row[1] * 1_000_000))
             shapes = [self._shapes.of(table) for table in tables]
             self._snapshot = Snapshot(config, shapes, moment, self._headers)
             self._snapshot.start()
@@ -217,7 +215,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         version = self._connection.info.server_version
         options = {"proto_version": "1", "publication_names": '"' + config.publication.replace('"', '""') + '"'}
         if version >= 140000:
-            options["messages"] = "true"
+            options |= {"proto_version": "2", "streaming": "on", "messages": "true"}
         for part in filter(None, (p.strip() for p in (config.slot_params or "").split(";"))):
             name, _, value = part.partition("=")
             options[name.strip()] = value.strip()
@@ -235,6 +233,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
             raise
         self._slot_failures = 0
         self._ahead = None
+        self._whole = WholeTransactions(self._stream)
         self._decoder = Decoder(config, self._shapes, self._look, self._headers, self._offset or {"lsn": int(start)})
 
     def _look(self) -> Catalog:
@@ -244,12 +243,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
     # changes
 
     def _changes(self) -> Sequence[RecordBatch]:
-        stream, decoder = self._stream, self._decoder
-        assert stream is not None and decoder is not None
+        stream, whole, decoder = self._stream, self._whole, self._decoder
+        assert stream is not None and whole is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
         limit, size = self.config.max_queue_size, 0
         lingering = 0.0
-        take_next, feed = stream.next, decoder.feed
+        take_next, feed = whole.next, decoder.feed
         message = self._ahead or take_next()
         self._ahead = None
         while True:
@@ -306,14 +305,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
                 self._flushed = int(offset.get("lsn_commit") or offset.get("lsn") or 0) or self._flushed
 
     def _disconnect(self) -> None:
-        for part in (self._stream, self._snapshot, self._connection):
+        for part in (self._whole, self._stream, self._snapshot, self._connection):
             if part is not None:
                 with suppress(Exception):  # one that was lost cannot say goodbye
                     part.close()
-        self._stream = self._snapshot = self._connection = self._pieces = None
+        self._whole = self._stream = self._snapshot = self._connection = self._pieces = None
         self._ahead = None
-        if self._signals is not None:
-            self._signals.close()
 
     def stop(self) -> None:
         """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
@@ -322,8 +319,6 @@ class PostgresTask(SourceTask[PostgresConfig]):
             return
         try:
             self._disconnect()
-            if self._signals is not None:
-                self._signals.close_channels()
         finally:
             self._busy.release()
         if self.config.slot_drop:

@@ -6,8 +6,10 @@ import base64
 import json
 import re
 import struct
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
-from typing import Any, Final
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import wraps
+from typing import Any, Final, TypeVar
 
 from connect.api import DataError
 
@@ -46,6 +48,26 @@ _ITEM: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
+_T = TypeVar("_T")
+
+
+def _reads(what: str) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
+    """A text that is none of its type is told as such: DataError."""
+
+    def wrapped(read: Callable[[str], _T]) -> Callable[[str], _T]:
+        @wraps(read)
+        def reading(text: str) -> _T:
+            try:
+                return read(text)
+            except (DataError, ValueError, ArithmeticError, IndexError) as error:
+                raise DataError(f"{text!r} is no {what}") from error
+
+        return reading
+
+    return wrapped
+
+
+@_reads("bytea in hexadecimal form")
 def from_hex(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
@@ -58,21 +80,21 @@ def to_base64_url(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode()
 
 
+@_reads("bit string")
 def bits(text: str) -> bytes:
     """Least significant byte first, without leading zeros (Debezium's Bits)."""
     number = int(text or "0", 2)
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
+@_reads("number")
 def decimal_or_none(text: str) -> Decimal | None:
     """None for what is no number (NaN, infinity)."""
-    try:
-        made = Decimal(text)
-    except InvalidOperation as error:
-        raise DataError(f"{text!r} is no number") from error
+    made = Decimal(text)
     return made if made.is_finite() else None
 
 
+@_reads("number")
 def variable_decimal(text: str) -> dict[str, Any] | None:
     """Scale and unscaled value (two's complement, big-endian)."""
     number = decimal_or_none(text)
@@ -85,6 +107,7 @@ def variable_decimal(text: str) -> dict[str, Any] | None:
     return {"scale": -exponent, "value": unscaled.to_bytes(size, "big", signed=True)}
 
 
+@_reads("amount of money")
 def money(text: str) -> Decimal:
     return Decimal(re.sub(r"[^\d.-]", "", text)).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
 
@@ -103,6 +126,7 @@ def _date_parts(text: str) -> tuple[int, int, int]:
     return (1 - year if before else year), month, day
 
 
+@_reads("date")
 def days(text: str) -> int:
     if text.endswith("infinity"):
         return -(2**31) if text[0] == "-" else 2**31 - 1
@@ -115,6 +139,7 @@ def _iso_year(year: int) -> str:
     return f"{year:+05}" if year > 0 else f"-{-year:04}"
 
 
+@_reads("date")
 def iso_date(text: str) -> str:
     if text.endswith("infinity"):
         return text
@@ -122,6 +147,7 @@ def iso_date(text: str) -> str:
     return f"{_iso_year(year)}-{month:02}-{day:02}Z"
 
 
+@_reads("time")
 def time_micros(text: str) -> int:
     hours, minutes, seconds = text.split(":")
     whole, _, fraction = seconds.partition(".")
@@ -134,6 +160,7 @@ def _split(text: str) -> tuple[str, str]:
     return date + (" BC" if text.endswith(" BC") else ""), time
 
 
+@_reads("timestamp")
 def timestamp_micros(text: str) -> int:
     if text.endswith("infinity"):
         return NEGATIVE_INFINITY if text[0] == "-" else POSITIVE_INFINITY
@@ -141,6 +168,7 @@ def timestamp_micros(text: str) -> int:
     return days(date) * _DAY + time_micros(time)
 
 
+@_reads("timestamp")
 def iso_timestamp(text: str) -> str:
     if text.endswith("infinity"):
         return text
@@ -148,6 +176,7 @@ def iso_timestamp(text: str) -> str:
     return f"{iso_date(date)[:-1]}T{time}Z"
 
 
+@_reads("timestamp")
 def zoned_timestamp(text: str) -> str:
     """``text`` is in UTC."""
     if text.endswith("infinity"):
@@ -156,6 +185,7 @@ def zoned_timestamp(text: str) -> str:
     return f"{iso_date(date)[:-1]}T{time.removesuffix('+00')}Z"
 
 
+@_reads("time with a zone")
 def zoned_time(text: str) -> str:
     """A time with a zone, as the time it is in UTC then."""
     at = max(text.rfind("+"), text.rfind("-"))
@@ -171,11 +201,12 @@ def zoned_time(text: str) -> str:
 def _interval(text: str) -> tuple[int, int, int, int, int, Decimal]:
     found = _INTERVAL.fullmatch(text)
     if found is None:
-        raise DataError(f"{text!r} is no interval in ISO 8601 form")
+        raise ValueError(text)
     years, months, weeks, day, hours, minutes = (int(part or 0) for part in found.groups()[:6])
     return years, months, day + 7 * weeks, hours, minutes, Decimal(found[7] or 0)
 
 
+@_reads("interval")
 def interval_micros(text: str) -> int:
     """A month as the twelfth of 365.25 days."""
     years, months, day, hours, minutes, seconds = _interval(text)
@@ -183,6 +214,7 @@ def interval_micros(text: str) -> int:
     return int(whole * _DAY + (hours * 3600 + minutes * 60 + seconds) * 1_000_000)
 
 
+@_reads("interval")
 def interval_text(text: str) -> str:
     years, months, day, hours, minutes, seconds = _interval(text)
     second = f"{seconds:f}"
@@ -201,11 +233,13 @@ def hstore_json(text: str) -> str:
     return json.dumps(hstore(text), ensure_ascii=False, separators=(",", ":"))
 
 
+@_reads("point")
 def point(text: str) -> dict[str, Any]:
     x, y = (float(part) for part in text.strip("()").split(","))
     return {"x": x, "y": y, "wkb": struct.pack("<bIdd", 1, 1, x, y), "srid": None}
 
 
+@_reads("array")
 def array(text: str) -> list[str | None]:
     """The elements of an array, of all its dimensions one after the other."""
     body = text[text.index("{") :]

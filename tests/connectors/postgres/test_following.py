@@ -196,6 +196,7 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("signal.data.collection", "public.signals"),
         ("signal.enabled.channels", "source,kafka"),
         ("notification.enabled.channels", "sink"),
         ("converters", "isbn"),
@@ -205,7 +206,7 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
         ("column.mask.hash.SHA-256.with.salt.x", "a"),
         ("slot.name", "Not-Good"),
         ("replica.identity.autoset.values", "t:SOME"),
-        ("slot.stream.params", "streaming=on"),
+        ("slot.stream.params", "streaming=parallel"),
     ],
 )
 def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
@@ -236,3 +237,45 @@ def test_a_position_whose_slot_is_gone_is_told_or_read_anew(place: Place) -> Non
     bench.properties["snapshot.mode"] = "when_needed"
     with bench.task() as running:
         assert values(settled(running.task)) == [("r", 1), ("r", 2)]
+
+
+def test_a_slot_made_again_under_its_name_is_noticed(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+    drop_slot(place.connection, place.name)
+    place.execute("INSERT INTO t VALUES (2)")
+    place.execute(f"SELECT pg_create_logical_replication_slot('{place.name}', 'pgoutput')")
+    with bench.task() as running, pytest.raises(ConnectError, match="made again.*when_needed"):
+        running.task.poll()
+
+
+def test_large_transactions_come_whole_in_the_order_of_their_commits(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY, word text)")
+    place.execute(f"ALTER DATABASE {place.name} SET logical_decoding_work_mem = '64kB'")
+    bench = place.bench(max_queue_size="1000")
+    rows = "INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series({}, {}) g"
+    with place.server.connect(place.name) as first, place.server.connect(place.name) as second, bench.task() as running:
+        bench.commit(settled(running.task))
+        for connection in (first, second):
+            connection.execute("BEGIN")
+        first.execute(rows.format(1, 2000).encode())
+        second.execute(rows.format(10001, 12000).encode())
+        first.execute(b"SAVEPOINT s")
+        first.execute(rows.format(2001, 4000).encode())
+        first.execute(b"ROLLBACK TO s")
+        first.execute(rows.format(4001, 5000).encode())
+        place.execute("INSERT INTO t VALUES (0, 'small')")
+        second.execute(b"COMMIT")
+        first.execute(b"COMMIT")
+        with place.server.connect(place.name) as third:
+            third.execute(b"BEGIN")
+            third.execute(rows.format(20001, 23000).encode())
+            third.execute(b"ROLLBACK")
+        batches = settled(running.task)
+        streamed = place.execute(f"SELECT stream_txns FROM pg_stat_replication_slots WHERE slot_name = '{place.name}'")
+    expected = [0, *range(10001, 12001), *range(1, 2001), *range(4001, 5001)]
+    assert values(batches) == [("c", number) for number in expected]
+    assert max(len(batch) for batch in batches) < 2000
+    assert streamed.fetchone()[0] > 0
