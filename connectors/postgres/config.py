@@ -25,6 +25,8 @@ def _slot_name(value: str) -> str | None:
 class PostgresConfig(DebeziumConfig):
     """How to follow a PostgreSQL database."""
 
+    takes_signals = True
+
     port: int = key(
         "database.port",
         default=5432,
@@ -268,7 +270,7 @@ class PostgresConfig(DebeziumConfig):
     read_only: bool = key(
         "read.only",
         default=False,
-        doc="Taken for incremental snapshots, which are not supported yet.",
+        doc="Let incremental snapshots do without writing: chunks are told apart by positions in the log, not by rows in the table of signals.",
         group="Signals",
         importance="low",
     )

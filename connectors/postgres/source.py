@@ -22,8 +22,11 @@ from connect.api import (
 )
 from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.filters import Filters
+from connectors.debezium.incremental.snapshots import IncrementalSnapshots
+from connectors.debezium.signals.channels import channels_of
+from connectors.postgres.chunks import PostgresChunks
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connections import ReplicationStream, connect, database_errors, lsn_number
+from connectors.postgres.connections import ReplicationStream, connect, database_errors
 from connectors.postgres.decoding import Decoder
 from connectors.postgres.large import WholeTransactions
 from connectors.postgres.setup import (
@@ -35,7 +38,7 @@ from connectors.postgres.setup import (
     make_slot,
     set_identities,
 )
-from connectors.postgres.snapshot import Moment, Snapshot
+from connectors.postgres.snapshot import Moment, Snapshot, exported
 from connectors.postgres.tables import Catalog, Shapes, Table, captured
 from tidegate.kit.logs import logger
 
@@ -78,12 +81,22 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._slot_failures = 0
         self._first = True
         self._ahead: bytes | None = None
+        self._signals: IncrementalSnapshots | None = None
         self._busy = threading.Lock()
         """Held while libpq is used: ``stop`` comes from another thread."""
 
     def start(self) -> None:
-        known = self.context.offset(self._partition)
-        self._offset = dict(known or {})
+        config = self.config
+        source = config.signal_collection if "source" in config.signal_channels else None
+        self._signals = IncrementalSnapshots(
+            PostgresChunks(config, self._shapes, self._headers, self.context.stopping),
+            channels_of(config, self.context.kafka),
+            partition=self._partition,
+            signal_topic=self._shapes.topic(*source.split(".", 1)) if source else None,
+            chunk_size=config.chunk_size,
+            channel_interval_s=config.signal_interval_ms / 1000,
+        )
+        self._offset = self._signals.resume(self.context.offset(self._partition) or {})
         self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
 
     def poll(self) -> Sequence[RecordBatch]:
@@ -97,7 +110,11 @@ class PostgresTask(SourceTask[PostgresConfig]):
                 if self._stream is None:
                     self._begin()
                     return []
-                return self._changes()
+                assert self._signals is not None and self._decoder is not None
+                if (blocked := self._signals.blocked(self._decoder.offset)) is not None:
+                    return blocked
+                found, decoder = self._changes(), self._decoder
+                return self._signals.streamed(found, decoder.offset, decoder.done_lsn, time.monotonic())
         except BaseException:
             with self._busy:
                 self._disconnect()
@@ -154,21 +171,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
         try:
             if slot is None and config.snapshot_mode.lower() != "initial_only":
                 made, holder = make_slot(config, self._connection.info.server_version)
-                name, lsn = made.snapshot or "", made.confirmed
                 row = self._connection.execute(
                     "SELECT txid_current()::int8, extract(epoch FROM now())::float8"
                 ).fetchone()
+                assert row is not None
+                moment = Moment(made.snapshot or "", made.confirmed, row[0], int(row[1] * 1_000_000))
             else:
                 # the slot is older: from its position on changes come again, and end as the tables are
-                exporter = connect(config)
-                row = exporter.execute(
-                    "SELECT txid_current()::int8, extract(epoch FROM now())::float8, pg_current_wal_lsn()::text"
-                ).fetchone()
-                lsn = slot.confirmed if slot is not None else lsn_number(row[2] if row else "0/0")
-                exporter.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                name = exporter.execute("SELECT pg_export_snapshot()").fetchone()[0]  # type: ignore[index]
-            assert row is not None
-            moment = Moment(name, lsn, row[0], int(row[1] * 1_000_000))
+                moment, exporter = exported(config, slot.confirmed if slot is not None else None)
             shapes = [self._shapes.of(table) for table in tables]
             self._snapshot = Snapshot(config, shapes, moment, self._headers)
             self._snapshot.start()
@@ -311,6 +321,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
                     part.close()
         self._whole = self._stream = self._snapshot = self._connection = self._pieces = None
         self._ahead = None
+        if self._signals is not None:
+            self._signals.close()
 
     def stop(self) -> None:
         """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
@@ -319,6 +331,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
             return
         try:
             self._disconnect()
+            if self._signals is not None:
+                self._signals.close_channels()
         finally:
             self._busy.release()
         if self.config.slot_drop:

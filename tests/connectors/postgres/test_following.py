@@ -196,7 +196,6 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("signal.data.collection", "public.signals"),
         ("signal.enabled.channels", "source,kafka"),
         ("notification.enabled.channels", "sink"),
         ("converters", "isbn"),
