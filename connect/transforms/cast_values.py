@@ -11,7 +11,7 @@ from typing import Any, Final
 from connect.api import DataError, Schema, SchemaType
 from connect.java.calendar import MS_PER_DAY
 from connect.java.numbers import INTEGER_BITS, decimal_text, float_text, narrowed, saturated, single, single_of_integer
-from connect.java.values import time_text
+from connect.java.value_texts import time_text
 
 __all__ = ["INPUTS", "cast_value", "checked_input"]
 

@@ -11,7 +11,8 @@ from connect.api import DataError, Header, Record, RecordBatch, Schema, SchemaTy
 from connect.converters.headers import header_conversion
 from connect.headers import column_of, header_lists
 from connect.plugins import load_plugins
-from connect.java.values import parse_string, to_text
+from connect.java.value_texts import to_text
+from connect.java.values import parse_string
 
 PLUGINS = load_plugins(entry_points=False)
 TEXT, NUMBER = Schema(SchemaType.STRING), Schema(SchemaType.INT64)
