@@ -117,13 +117,7 @@ def at_hand(tmp_path, request):
             server = request.getfixturevalue("postgres_server")
             text = text.replace('"database.user"', f'"database.port": "{server.port}", "database.user"')
             text = text.replace('"database.dbname": "shop"', '"database.dbname": "captured_shop"')
-            with server.connect() as connection:
-                connection.execute("CREATE ROLE replicator LOGIN REPLICATION")
-                connection.execute("CREATE DATABASE captured_shop OWNER replicator")
-            with server.connect("captured_shop", user="replicator") as connection:
-                connection.execute(
-                    "CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE customers (id int PRIMARY KEY)"
-                )
+            make_captured_shop(server)
         if "mariadb.MariaDbConnector" in text:
             server = request.getfixturevalue("mariadb_server")
             text = text.replace('"database.user"', f'"database.port": "{server.port}", "database.user"')
@@ -133,13 +127,24 @@ def at_hand(tmp_path, request):
     return replace
 
 
+def make_captured_shop(server) -> None:
+    """The database and the user of the pages of PostgreSQL's changes, made for the first of them."""
+    with server.connect() as connection:
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'replicator'").fetchone() is None:
+            connection.execute("CREATE ROLE replicator LOGIN REPLICATION")
+            connection.execute("CREATE DATABASE captured_shop OWNER replicator")
+    with server.connect("captured_shop", user="replicator") as connection:
+        for table in ("orders", "customers"):
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table} (id int PRIMARY KEY)")
+
+
 def make_mariadb_shop(server) -> None:
     """The database and the user of the page of MySQL and MariaDB."""
     with server.connect("", user="root") as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
-        cursor.execute("CREATE TABLE shop.orders (id int PRIMARY KEY)")
-        cursor.execute("CREATE TABLE shop.customers (id int PRIMARY KEY)")
-        cursor.execute("CREATE USER replicator@'127.0.0.1' IDENTIFIED BY 'secret'")
+        cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
+        cursor.execute("CREATE TABLE IF NOT EXISTS shop.orders (id int PRIMARY KEY)")
+        cursor.execute("CREATE TABLE IF NOT EXISTS shop.customers (id int PRIMARY KEY)")
+        cursor.execute("CREATE USER IF NOT EXISTS replicator@'127.0.0.1' IDENTIFIED BY 'secret'")
         cursor.execute("GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO replicator@'127.0.0.1'")
 
 
