@@ -39,6 +39,16 @@ _LONG = (
     "tests/connect/test_recovery.py",
     "tests/events/triggers/",
     "tests/conformance/",
+    "tests/connect/test_errors_end_to_end.py",
+    "tests/connect/distributed/",
+    "tests/connectors/postgres/",
+    "tests/connectors/mysql/",
+    "tests/connectors/test_suites.py",
+    "tests/registry/test_server.py",
+    "tests/registry/cluster/",
+    "tests/broker/client/",
+    "tests/broker/test_crash.py",
+    "tests/broker/storage/",
 )
 
 
