@@ -22,23 +22,22 @@ class Catalog:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def databases(self) -> dict[str, str]:
-        """The character set of each database that the user sees."""
+    def databases(self) -> dict[str, tuple[str, str]]:
+        """The character set and the collation of each database that the user sees."""
         found = self._server.rows(
-            "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"
+            "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"
         )
-        return {str(name): str(charset) for name, charset in found}
+        return {str(name): (str(charset), str(collation)) for name, charset, collation in found}
 
     def server_charset(self) -> str:
         return str(self._server.value("SELECT @@GLOBAL.character_set_server"))
 
     def tables(self) -> list[TableName]:
-        """All base tables that the user sees, by name."""
+        """All base tables that the user sees, in the order of their names' characters."""
         found = self._server.rows(
-            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "
-            "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
         )
-        return [(str(database), str(name)) for database, name in found]
+        return sorted((str(database), str(name)) for database, name in found)
 
     def ddl(self, names: Sequence[TableName]) -> list[TableDdl]:
         """The statements that make these tables as they are."""

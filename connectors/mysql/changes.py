@@ -124,7 +124,8 @@ class TableChanges:
         made: list[tuple[Header, ...]] = [()] * len(out.op)
         texts = {at: _key_text(key[at].as_py()) for pair in out.moved for at in pair}
         for delete, insert in out.moved:
-            made[delete] = (Header("__debezium.newkey", texts[insert]),)
+            for at in range(delete, insert):  # the tombstone's too
+                made[at] = (Header("__debezium.newkey", texts[insert]),)
             made[insert] = (Header("__debezium.oldkey", texts[delete]),)
         return made
 
@@ -307,7 +308,7 @@ def truncation(shape: Shape, context: ContextHeaders, origin: Origin, place: Pla
 
 def source_column(
     origin: Origin,
-    table: tuple[str, str] | None,
+    table: tuple[str, str | None],
     places: Sequence[Place],
     event: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
@@ -324,7 +325,7 @@ def source_column(
         return pa.array(values, arrow).take(at)
 
     micros = column("micros", _I64)
-    database, name = table if table is not None else ("", None)
+    database, name = table
     columns = {
         "version": constant(VERSION, _TEXT, length),
         "connector": constant(origin.connector, _TEXT, length),

@@ -26,7 +26,7 @@ log = logger(__name__)
 
 _JDBC: Final = {
     "CHAR": 1, "CHARACTER": 1, "VARCHAR": 12, "TINYTEXT": 12, "TEXT": 12, "MEDIUMTEXT": 12, "LONGTEXT": 12, "LONG": 12, "NCHAR": -15,
-    "NVARCHAR": -9, "NATIONAL": -15, "TINYINT": -6, "INT1": -6, "SMALLINT": 5, "INT2": 5, "MEDIUMINT": 4, "INT3": 4, "MIDDLEINT": 4,
+    "NVARCHAR": -9, "NATIONAL": -15, "TINYINT": 5, "INT1": 5, "SMALLINT": 5, "INT2": 5, "MEDIUMINT": 4, "INT3": 4, "MIDDLEINT": 4,
     "INT": 4, "INTEGER": 4, "INT4": 4, "BIGINT": -5, "INT8": -5, "REAL": 7, "DOUBLE": 8, "FLOAT8": 8, "FLOAT": 6, "FLOAT4": 6,
     "DECIMAL": 3, "DEC": 3, "FIXED": 3, "NUMERIC": 2, "BIT": -7, "TIME": 92, "TIMESTAMP": 2014, "DATETIME": 93, "BINARY": -2,
     "VARBINARY": -3, "BLOB": 2004, "TINYBLOB": 2004, "MEDIUMBLOB": 2004, "LONGBLOB": 2004, "YEAR": 4, "DATE": 91, "BOOL": 16,
@@ -53,7 +53,7 @@ def _column(column: Column, position: int) -> dict[str, Any]:
         "autoIncremented": column.auto_increment,
         "generated": column.generated,
         "comment": column.comment,
-        "hasDefaultValue": column.has_default,
+        "hasDefaultValue": column.has_default or column.optional,
         "enumValues": ["'" + label.replace("'", "''") + "'" for label in column.labels],
     }
     more = {"length": column.length, "scale": column.scale, "defaultValueExpression": column.default}

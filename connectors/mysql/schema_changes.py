@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from connect.api import ConnectError, DataError, Field, Record, RecordBatch, Schema, SchemaType
+from connectors.debezium.events import ContextHeaders
 from connectors.mysql.catalog import TableDdl
 from connectors.mysql.changes import Origin, Place, source_column
 from connectors.mysql.config import MySqlConfig
@@ -70,10 +71,16 @@ class SchemaChanges:
     """Keeps the structure at the log's position."""
 
     def __init__(
-        self, config: MySqlConfig, structure: Structure, shapes: Shapes, history: History, origin: Origin
+        self,
+        config: MySqlConfig,
+        structure: Structure,
+        shapes: Shapes,
+        history: History,
+        origin: Origin,
+        context: ContextHeaders,
     ) -> None:
         self._config, self._structure, self._shapes = config, structure, shapes
-        self._history, self._origin = history, origin
+        self._history, self._origin, self._context = history, origin, context
         self._ignored: Sequence[re.Pattern[str]] = [
             re.compile(p, re.IGNORECASE | re.DOTALL) for p in config.history_ddl_filter
         ]
@@ -152,7 +159,7 @@ class SchemaChanges:
         """A record for the topic of schema changes."""
         import pyarrow as pa
 
-        named = (database, ",".join(dict.fromkeys(change.name[1] for change in changes)))
+        named = (database, ",".join(dict.fromkeys(change.name[1] for change in changes)) or None)
         zero = np.zeros(1, np.int64)
         source = source_column(self._origin, named, [place], zero, zero, pa.array([mark], pa.string()))
         value = {
@@ -164,13 +171,15 @@ class SchemaChanges:
             "tableChanges": [_struct(change) for change in changes],
         }
         topic = self._shapes.topic()
-        return RecordBatch.from_records([Record(topic, value, self._value, {"databaseName": database}, self._key)])
+        return RecordBatch.from_records(
+            [Record(topic, value, self._value, {"databaseName": database}, self._key, headers=self._context.headers)]
+        )
 
     # a structure read anew
 
     def read_anew(
         self,
-        databases: Mapping[str, str],
+        databases: Mapping[str, tuple[str, str]],
         server_charset: str,
         tables: Sequence[TableDdl],
         place: Place,
@@ -195,9 +204,10 @@ class SchemaChanges:
             if tell and told and self._config.include_schema_changes:
                 batches.append(self.event(sql, database, changes, place, "true"))
 
-        for database, charset in databases.items():
+        for database, (charset, collation) in databases.items():
             if self._config.database_is_meant(database) or not self._config.history_databases_only:
-                did(f"CREATE DATABASE `{database.replace('`', '``')}` CHARSET {charset}", database)
+                quoted = database.replace("`", "``")
+                did(f"CREATE DATABASE `{quoted}` CHARSET {charset} COLLATE {collation}", database)
         for table in tables:
             did(table.sql, table.name[0])
         self._history.append(records)

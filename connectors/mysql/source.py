@@ -62,7 +62,7 @@ class MySqlTask(SourceTask[MySqlConfig]):
         self._history: History = history_of(config, context.kafka)
         self._structure = Structure()
         self._shapes = Shapes(config, Filters(config), self._structure, self.connector)
-        self._changes = SchemaChanges(config, self._structure, self._shapes, self._history, self._origin)
+        self._changes = SchemaChanges(config, self._structure, self._shapes, self._history, self._origin, self._headers)
         self._connection: Any = None
         self._stream: Binlog | None = None
         self._decoder: Decoder | None = None

@@ -134,7 +134,15 @@ def date_form(mode: str) -> tuple[Schema, Convert]:
     return _s(SchemaType.INT32, "io.debezium.time.Date"), lambda c: pc.cast(c, pa.int32())
 
 
-def _iso_clock(micros: int) -> str:
+def _within_a_day(column: pa.Array) -> pa.Array:
+    """Null for times that are no times of a day: the forms of Kafka Connect and of ISO 8601 have nothing for them, nor has Debezium."""
+    outside = pc.or_(pc.less(column, 0), pc.greater_equal(column, MICRO))
+    return pc.if_else(outside, pa.scalar(None, pa.int64()), column) if pc.any(outside).as_py() else column
+
+
+def _iso_clock(micros: int | None) -> str | None:
+    if micros is None:
+        return None
     seconds, fraction = divmod(micros, 1_000_000)
     tail = f".{fraction:06}".rstrip("0") if fraction else ""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{tail}Z"
@@ -142,9 +150,9 @@ def _iso_clock(micros: int) -> str:
 
 def time_form(mode: str) -> tuple[Schema, Convert]:
     if mode == "connect":
-        return Schema.time(), lambda c: pc.cast(in_unit(c, "ms"), pa.int32()).view(pa.time32("ms"))
+        return Schema.time(), lambda c: pc.cast(in_unit(_within_a_day(c), "ms"), pa.int32()).view(pa.time32("ms"))
     if mode == "isostring":
-        iso: Convert = lambda c: pa.array([None if v is None else _iso_clock(v) for v in c.to_pylist()], pa.string())  # noqa: E731
+        iso: Convert = lambda c: pa.array([_iso_clock(v) for v in _within_a_day(c).to_pylist()], pa.string())  # noqa: E731
         return _s(SchemaType.STRING, "io.debezium.time.IsoTime"), iso
     if mode == "nanoseconds":
         return _s(SchemaType.INT64, "io.debezium.time.NanoTime"), lambda c: in_unit(c, "ns")

@@ -211,7 +211,10 @@ def _float(column: Column, word: str) -> Form:
         return Form(_s(SchemaType.FLOAT32), _number(pa.float32()), log, _cast(pa.float32()))
     if word == "REAL":
         return Form(_s(SchemaType.FLOAT32), _number(pa.float64()), log, lambda c: pc.cast(c, pa.float32(), safe=False))
-    return Form(_s(SchemaType.FLOAT64), _number(pa.float64()), log, _cast(pa.float64()))
+    plain = (
+        pa.float32() if word.startswith("FLOAT") and word != "FLOAT8" and (column.length or 0) <= 24 else pa.float64()
+    )
+    return Form(_s(SchemaType.FLOAT64), _number(plain), log, _cast(pa.float64()))
 
 
 def _decimal(column: Column, modes: Modes) -> Form:

@@ -19,7 +19,7 @@ from connect.bench import Bench
 from connectors.mysql.source import MariaDbSource
 from tests.proofs import effort
 from tests.servers.mariadb import MariaDbServer
-from tests.support.debezium.replay import settled
+from tests.support.debezium.replay_mariadb import settled
 from tests.support.debezium.workload import MariaDbWorkload, rebuilt
 from tidegate.kit.config import parse, validate
 
@@ -117,7 +117,7 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
                 bench.commit(found[: dice.randrange(len(found) + 1)])
             # the task dies here: what was delivered after the last commit comes again
     with bench.task() as running:
-        seen += settled(running.task, quiet=10)
+        seen += settled(place.server, running.task)
     tables = rebuilt(seen)
     for name in ("accounts", "notes"):
         place.connection.begin()
@@ -145,32 +145,37 @@ def test_a_position_of_debezium_s_is_taken_up(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     bench = place.bench()
     with bench.task() as running:
-        bench.commit(settled(running.task))
+        bench.commit(settled(place.server, running.task))
         start = position(bench)
         place.execute("BEGIN", "INSERT INTO t VALUES (2), (3), (4)", "INSERT INTO t VALUES (5)", "COMMIT")
-        assert values(settled(running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
+        assert values(settled(place.server, running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
     # as the original leaves it within a transaction: its GTID and the table's announcement are done, and two rows of the next event
     middle = start | {"event": 2, "row": 2, "server_id": 1, "ts_sec": 1}
     bench.commit([written(middle)])
     with bench.task() as running:
-        assert values(settled(running.task)) == [("c", 4), ("c", 5)]
+        assert values(settled(place.server, running.task)) == [("c", 4), ("c", 5)]
     by_file = {"file": start["file"], "pos": start["pos"], "server_id": 1}  # of a server whose GTIDs nobody asked for
     lines = place.history.read_text().replace(f'"gtids": "{start["gtids"]}"', '"unused": ""')
     place.history.write_text(lines)
     bench.commit([written(by_file)])
     with bench.task() as running:
-        assert values(settled(running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
+        assert values(settled(place.server, running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
 
 
 def test_the_structure_is_that_of_the_position(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
     bench = place.bench()
     with bench.task() as running:
-        bench.commit(settled(running.task))
+        bench.commit(settled(place.server, running.task))
     place.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
     place.execute("INSERT INTO t VALUES (7, 3, 'z')")
     with bench.task() as running:
-        found = [r.value["after"] for batch in settled(running.task) for r in batch.records() if r.value is not None]
+        found = [
+            r.value["after"]
+            for batch in settled(place.server, running.task)
+            for r in batch.records()
+            if r.value is not None
+        ]
     assert found == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
 
 
@@ -178,29 +183,29 @@ def test_a_history_that_is_lost_is_told_or_made_anew(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)")
     bench = place.bench(snapshot_mode="no_data")
     with bench.task() as running:
-        settled(running.task)
+        settled(place.server, running.task)
         place.execute("INSERT INTO t VALUES (1)")
-        bench.commit(settled(running.task))
+        bench.commit(settled(place.server, running.task))
     place.history.unlink()
     place.execute("INSERT INTO t VALUES (2)")
     with bench.task() as running, pytest.raises(ConnectError, match=r"snapshot\.mode=recovery"):
         running.task.poll()
     bench.properties["snapshot.mode"] = "recovery"
     with bench.task() as running:
-        assert values(settled(running.task)) == [("c", 2)]
+        assert values(settled(place.server, running.task)) == [("c", 2)]
 
 
 def test_a_position_that_is_gone_is_told_or_read_anew(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     bench = place.bench()
     with bench.task() as running:
-        bench.commit(settled(running.task))
+        bench.commit(settled(place.server, running.task))
     bench.commit([written({"file": "binlog.999999", "pos": 4})])
     with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
         running.task.poll()
     bench.properties["snapshot.mode"] = "when_needed"
     with bench.task() as running:
-        assert values(settled(running.task)) == [("r", 1)]
+        assert values(settled(place.server, running.task)) == [("r", 1)]
 
 
 def test_heartbeats_move_on_what_is_not_captured(place: Place) -> None:
@@ -250,14 +255,15 @@ def test_a_server_id_that_another_reader_takes_is_told(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)")
     bench = place.bench(snapshot_mode="no_data")
     with bench.task() as running:
-        bench.commit(settled(running.task))
+        bench.commit(settled(place.server, running.task))
         assert "a number of its own" in place.problems()["database.server.id"]
         with place.bench(snapshot_mode="no_data").task() as other:
-            settled(other.task)
-            with pytest.raises(
-                ConnectError, match=r"another reader has taken server id \d+: give database\.server\.id"
-            ):
-                settled(running.task, quiet=200)
+            settled(place.server, other.task)
+            deadline = time.monotonic() + 60
+            told = r"another reader has taken server id \d+: give database\.server\.id"
+            with pytest.raises(ConnectError, match=told):
+                while time.monotonic() < deadline:
+                    running.task.poll()
 
 
 def test_rows_in_which_large_values_are_left_out(place: Place) -> None:
@@ -266,13 +272,13 @@ def test_rows_in_which_large_values_are_left_out(place: Place) -> None:
     )
     bench = place.bench(snapshot_mode="no_data")
     with bench.task() as running:
-        settled(running.task)
+        settled(place.server, running.task)
         place.execute(
             "SET SESSION binlog_row_image = 'NOBLOB'",
             "UPDATE t SET word = 'c'",
             "SET SESSION binlog_row_image = 'FULL'",
         )
-        (found,) = [r.value for batch in settled(running.task) for r in batch.records()]
+        (found,) = [r.value for batch in settled(place.server, running.task) for r in batch.records()]
     assert found["after"] == {"id": 1, "word": "c", "big": "__debezium_unavailable_value"}
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+from connect.api import RecordBatch
 from connect.bench import Bench
 from connectors.mysql.source import MariaDbSource
 from tests.support.debezium.mariadb_scenarios import statements
 from tests.support.debezium.record_mariadb import connector_config, run
-from tests.support.debezium.replay import records_of, settled
+from tests.support.debezium.replay import records_of
 from tests.support.debezium.scenarios import Scenario
 from tests.servers.mariadb import MariaDbServer
 
-__all__ = ["replayed"]
+__all__ = ["replayed", "settled"]
 
 
 def replayed(
@@ -27,10 +29,27 @@ def replayed(
     kept = {"schema.history.internal": "FileSchemaHistory", "schema.history.internal.file.filename": str(history)}
     bench = Bench(MariaDbSource, connector_config(server, scenario) | kept)
     with bench.task() as running:
-        batches = list(settled(running.task))
+        batches = list(settled(server, running.task))
         run(server, scenario.name, scenario.after)
-        batches += settled(running.task)
+        batches += settled(server, running.task)
     topics: dict[str, list[Any]] = {}
     for batch in batches:
         topics.setdefault(batch.topic, []).extend(records_of(batch))
     return topics, [json.loads(line) for line in history.read_text().splitlines()]
+
+
+def settled(server: MariaDbServer, task: Any) -> list[RecordBatch]:
+    """What comes up to where the server's log ends now."""
+    with server.connect("") as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        end = cursor.fetchone()[:2]
+    batches: list[RecordBatch] = []
+    deadline = time.monotonic() + 60
+    while not task._finished:
+        batches += task.poll()
+        if task._stream is not None:
+            offset = task._decoder.offset
+            if (offset["file"], offset["pos"]) >= end:
+                break
+        assert time.monotonic() < deadline, (task._offset, end)
+    return batches
