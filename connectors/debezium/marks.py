@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from connectors.debezium.events import constant
+
 __all__ = ["SnapshotMarks"]
 
 
@@ -25,5 +27,7 @@ class SnapshotMarks:
             last = "last_in_data_collection"
         if length == 1:
             return pa.array([last if ends_all or (ends_table and first != "first") else first], pa.string())
-        middle = pa.repeat(pa.scalar("true", pa.string()), length - 2)
-        return pa.concat_arrays([pa.array([first], pa.string()), middle, pa.array([last], pa.string())])
+        middle = constant("true", pa.string(), length)
+        if first == last == "true":
+            return middle
+        return pa.concat_arrays([pa.array([first], pa.string()), middle[2:], pa.array([last], pa.string())])

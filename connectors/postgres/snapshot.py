@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from connect.api import RecordBatch
 from connectors.debezium.events import ContextHeaders, Rows, bounded, constant, event_batch, struct_column
 from connectors.debezium.filters import compiled
+from connectors.debezium.marks import SnapshotMarks
 from connectors.debezium.values import zero_of
 from connectors.postgres.changes import Transaction, source_column
 from connectors.postgres.config import PostgresConfig
@@ -195,7 +196,7 @@ class Snapshot:
 
     def batches(self, stopping: threading.Event, offset: dict[str, Any]) -> Iterator[list[RecordBatch]]:
         """Batches to hand on, block by block; the very last is the snapshot's last and completes ``offset``."""
-        marks = _Marks()
+        marks = SnapshotMarks()
         held: tuple[Shape, pa.RecordBatch] | None = None
         partition = {"server": self._config.prefix}
         position = {"source_partition": partition, "source_offset": offset}
@@ -217,7 +218,7 @@ class Snapshot:
         yield batches
 
     def _made(
-        self, block: tuple[Shape, pa.RecordBatch], marks: _Marks, *, position: dict[str, Any], **ends: bool
+        self, block: tuple[Shape, pa.RecordBatch], marks: SnapshotMarks, *, position: dict[str, Any], **ends: bool
     ) -> list[RecordBatch]:
         shape, rows = block
         column = marks.column(shape, rows.num_rows, **ends)
@@ -231,27 +232,3 @@ class Snapshot:
             reader.join(5)
         for connection in self._connections:
             connection.close()
-
-
-class _Marks:
-    """The ``snapshot`` field: which row is the first and the last, of all and of its table."""
-
-    def __init__(self) -> None:
-        self._table: Shape | None = None
-
-    def column(self, shape: Shape, length: int, *, ends_table: bool, ends_all: bool = False) -> pa.Array:
-        first = last = "true"
-        if self._table is not shape:
-            first = "first" if self._table is None else "first_in_data_collection"
-            self._table = shape
-        if ends_all:
-            last = "last"
-        elif ends_table:
-            last = "last_in_data_collection"
-        if length == 1:
-            marks = [last if ends_all or (ends_table and first != "first") else first]
-            return pa.array(marks, pa.string())
-        middle = constant("true", pa.string(), length)
-        if first == last == "true":
-            return middle
-        return pa.concat_arrays([pa.array([first], pa.string()), middle[2:], pa.array([last], pa.string())])
