@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Final
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
+from typing import Any, Final
 
 from broker.client import BatchConsumer, BatchProducer, ClientConfig, FetchedBatches, TopicPartition
 from events.catalog import Catalog
@@ -29,6 +29,7 @@ log = logger(__name__)
 _RETRY_S: Final = 1.0
 _FETCH_BYTES: Final = 1024 * 1024
 _TRANSACTION_MS: Final = "15000"
+_START_S: Final = 10.0
 
 
 class ChannelRelays:
@@ -38,6 +39,7 @@ class ChannelRelays:
         """``commit_user`` is the id of the user whose changes all changes are said to be."""
         self._config, self._channels, self._catalog, self._commit_user = config, channels, catalog, commit_user
         self._running: dict[str, tuple[Hashable, asyncio.Task[None]]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -47,10 +49,19 @@ class ChannelRelays:
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        for _, task in self._running.values():
-            task.cancel()
-        await asyncio.gather(*(task for _, task in self._running.values()), return_exceptions=True)
+            await asyncio.wait([self._task])
+        for channel in list(self._running):
+            self._end(channel)
+        if self._ending:
+            await asyncio.wait(set(self._ending))
+
+    def _end(self, channel: str) -> asyncio.Task[None]:
+        """Have a relay end: told once, since to be told again would break off its goodbyes to the brokers."""
+        _, task = self._running.pop(channel)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        task.cancel()
+        return task
 
     async def _run(self) -> None:
         with self._channels.listening(self._changed.set):
@@ -68,11 +79,9 @@ class ChannelRelays:
         for source, channel, plan in await self._sources():
             wanted.setdefault(channel, []).append(source)
             plans.setdefault(channel, []).append(plan)
-        for channel, (plan, task) in list(self._running.items()):
+        for channel, (plan, _) in list(self._running.items()):
             if tuple(plans.get(channel, ())) != plan:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                del self._running[channel]
+                await asyncio.wait([self._end(channel)])
         for channel, sources in wanted.items():
             if channel not in self._running:
                 relay = _Relay(self._config, channel, sources)
@@ -131,17 +140,19 @@ class _Relay:
             await asyncio.sleep(_RETRY_S)
 
     async def _relay(self) -> None:
+        consumer = BatchConsumer(self._reading)
         try:
-            async with BatchConsumer(self._reading) as consumer:
-                await consumer.subscribe(list(self._sources), listener=self)
-                while True:
+            await _to_its_end(consumer.start())
+            await consumer.subscribe(list(self._sources), listener=self)
+            while True:
+                if self._prepared != self._assignment:
+                    await self._prepare(consumer, self._assignment)
+                for fetched in await consumer.fetch(60_000, _FETCH_BYTES):
                     if self._prepared != self._assignment:
-                        await self._prepare(consumer, self._assignment)
-                    for fetched in await consumer.fetch(60_000, _FETCH_BYTES):
-                        if self._prepared != self._assignment:
-                            break  # a rebalance came in between: it was read from a position that is none of ours
-                        await self._copy(self._producers[fetched.topic_partition], fetched)
+                        break  # a rebalance came in between: it was read from a position that is none of ours
+                    await self._copy(self._producers[fetched.topic_partition], fetched)
         finally:
+            await consumer.stop()
             await self._close_producers()
 
     async def on_revoked(self, partitions: set[TopicPartition]) -> None:
@@ -163,7 +174,7 @@ class _Relay:
             }
             producer = BatchProducer(self._config.with_properties(properties))
             self._started.append(producer)
-            await producer.start()
+            await _to_its_end(producer.start())
             source = self._sources[partition.topic]
             committed = await consumer.committed_with_note(partition)
             position, note = committed or (source.since(partition.partition), "")
@@ -187,3 +198,15 @@ class _Relay:
                     self._channel, copy.key, copy.value, copy.headers, partition=0, timestamp_ms=copy.timestamp_ms
                 )
             await producer.send_offsets({fetched.topic_partition: fetched.next_offset}, self._group, note=note)
+
+
+async def _to_its_end(starting: Coroutine[Any, Any, object]) -> None:
+    """Wait for a client's start, and be cancelled only after it: the library leaves a connection open otherwise."""
+    task = asyncio.ensure_future(starting)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=_START_S)
+        if task.done() and not task.cancelled():
+            task.exception()  # nobody is left to whom it matters
+        raise
