@@ -6,7 +6,7 @@ import io
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -65,6 +65,9 @@ class EventSchema:
         self.name = self.definition.name
         self._parsed: Schema = fastavro.parse_schema(json.loads(text))
         self._fields = {field.name.lower(): field for field in self.definition.fields}
+        self._checks = [
+            (field.name, made) for field in self.definition.fields if (made := _check_of(field)) is not None
+        ]
         self._defaults = {
             field.name: defaults.parse(field.type.value, field.default_formula, field=field.name)
             for field in self.definition.fields
@@ -134,10 +137,10 @@ class EventSchema:
         created = _plain(values.get("CreatedDate"))
         if isinstance(created, int) and not _MIN_MS <= created <= _MAX_MS:
             raise WrongType("CreatedDate", "datetime", created)
-        for field in self.definition.fields:
-            value = values.get(field.name)
+        for name, check in self._checks:
+            value = values[name]
             if value is not None:
-                _check(field, _plain(value))
+                check(value)
 
     def to_json(self, payload: bytes, *, timestamp_ms: int) -> dict[str, Any]:
         """The payload as CometD shows it: instants and dates as ISO 8601 text.
@@ -240,15 +243,38 @@ def _plain(value: Any) -> Any:
 
 
 def _check(field: EventField, value: Any) -> None:
+    check = _check_of(field)
+    if check is not None:
+        check(value)
+
+
+def _check_of(field: EventField) -> Callable[[Any], None] | None:
+    """What raises the BadEvent that a value of the field deserves; None where every value is right."""
     if field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
-        if len(value) > field.length:
-            raise StringTooLong(field.name, field.label, value, field.length)
+        length = field.length
+
+        def check(value: Any) -> None:
+            if len(value) > length:
+                raise StringTooLong(field.name, field.label, value, length)
+
     elif field.type is FieldType.NUMBER:
         digits = field.precision - field.scale
-        if not math.isfinite(value) or abs(value) >= 10**digits:
-            raise NumberOutOfRange(field.name, field.label, value, digits)
-    elif field.type in (FieldType.DATE, FieldType.DATE_TIME) and not _MIN_MS <= value <= _MAX_MS:
-        raise WrongType(field.name, field.type.value.lower(), value)
+        limit = float(10**digits)
+
+        def check(value: Any) -> None:
+            if not -limit < value < limit:  # neither does anything that is no finite number
+                raise NumberOutOfRange(field.name, field.label, value, digits)
+
+    elif field.type in (FieldType.DATE, FieldType.DATE_TIME):
+
+        def check(value: Any) -> None:
+            value = _plain(value)
+            if not _MIN_MS <= value <= _MAX_MS:
+                raise WrongType(field.name, field.type.value.lower(), value)
+
+    else:
+        return None
+    return check
 
 
 def _to_json(field: EventField, value: Any) -> Any:

@@ -16,6 +16,7 @@ from events.errors import BusUnavailable, EventsError, EventTooLarge, Undecodabl
 from events.limits.errors import PublishLimitExceeded
 from events.limits.limits import Limits
 from events.metrics import EventMetrics
+from events.payloads import EventSchema
 from events.published_ids import PublishedIds
 from tidegate.kit.errors import TidegateError
 
@@ -110,9 +111,13 @@ class Publisher:
         user.require_create(topic, definition.label)
         answers: list[Published | TidegateError | None] = [None] * len(events)
         ready: list[tuple[int, _Ready]] = []
+        schemas: dict[str, EventSchema] = {}
         for index, event in enumerate(events):
             try:
-                ready.append((index, await self._checked(topic, event)))
+                schema = schemas.get(event.schema_id)
+                if schema is None:
+                    schema = schemas[event.schema_id] = await self._schema_of(topic, event.schema_id)
+                ready.append((index, self._checked(topic, schema, event)))
             except EventsError as error:
                 answers[index] = error
                 self._metrics.refused.labels("pubsub").inc()
@@ -174,16 +179,19 @@ class Publisher:
         id_ = event.id or str(uuid.uuid4())
         return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id))
 
-    async def _checked(self, topic: str, event: AvroEvent) -> _Ready:
-        if not event.schema_id.strip():
+    async def _schema_of(self, topic: str, schema_id: str) -> EventSchema:
+        if not schema_id.strip():
             raise UndecodablePayload("Schema validation failed. The schema ID can't be blank.")
-        if not (event.schema_id.isascii() and event.schema_id.isdigit() and len(event.schema_id) < 11):
-            raise UnknownSchema(event.schema_id)
-        schema = await self._catalog.schema(int(event.schema_id))
+        if not (schema_id.isascii() and schema_id.isdigit() and len(schema_id) < 11):
+            raise UnknownSchema(schema_id)
+        schema = await self._catalog.schema(int(schema_id))
         if schema.definition.name != topic:
             raise UndecodablePayload(
-                f"Schema validation failed. Schema {event.schema_id} is of {schema.definition.name}, not of {topic}."
+                f"Schema validation failed. Schema {schema_id} is of {schema.definition.name}, not of {topic}."
             )
+        return schema
+
+    def _checked(self, topic: str, schema: EventSchema, event: AvroEvent) -> _Ready:
         self._check_size(event.payload)
         schema.check(event.payload)
         return _Ready(topic, Outgoing(event.uuid or str(uuid.uuid4()), schema.id, event.payload), bool(event.uuid))

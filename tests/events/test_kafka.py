@@ -141,6 +141,10 @@ async def test_an_event_that_is_too_large_is_refused_alone(log: KafkaLog, topic:
     first, refused, last = await log.append(topic, [good, large, good])
     assert (first, last) == (1, 2)
     assert isinstance(refused, EventTooLarge)
+    many = [good] * 20 + [large] + [good] * 20
+    answers = await log.append(topic, many)
+    assert isinstance(answers.pop(20), EventTooLarge)
+    assert answers == list(range(3, 43))
 
 
 @pytest.mark.parametrize("bootstrap", ["apache"], indirect=True)
