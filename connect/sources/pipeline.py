@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.api import ConnectError, RecordBatch
 from connect.control import Stopped
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from broker.client import Ack, EncodedBatch
 
 __all__ = ["InFlight", "Sender", "SourcePipeline"]
+
+
+_PORTION_BYTES: Final = 16 * 1024 * 1024
+"""Of the log's bytes, that are made at once."""
 
 
 class Sender(Protocol):
@@ -95,6 +99,7 @@ class SourcePipeline:
         self._on_topic = on_topic
         self._tolerates_refusals = tolerates_refusals
         self._refusals: dict[str, Refusals] = {}
+        self._rows_at_once: dict[str, int] = {}
         self._topics: set[str] = set()
         self._sticky = random.randrange(1 << 16)
         self.given_records = 0
@@ -107,9 +112,20 @@ class SourcePipeline:
         if not len(batch):
             return futures
         for transformed in self._chain.apply(batch, self._policy.guarded):
-            for converted in self._conversion.converted(transformed):
-                futures += self._produce(converted)
+            for portion in self._portions(transformed):
+                for converted in self._conversion.converted(portion):
+                    futures += self._produce(converted)
         return futures
+
+    def _portions(self, batch: RecordBatch) -> Iterator[RecordBatch]:
+        """Pieces that become about ``_PORTION_BYTES`` each, going by what rows of the topic became before: JSON that carries its
+        schema is many times as large as the batch it is made of."""
+        rows = self._rows_at_once.get(batch.topic, len(batch))
+        if rows >= len(batch):
+            yield batch
+            return
+        for start in range(0, len(batch), rows):
+            yield batch.slice(start, rows)
 
     def settle(self) -> None:
         """Deal with what the log has refused; from time to time, while nothing is sent. Raises what fails the task."""
@@ -122,6 +138,10 @@ class SourcePipeline:
             self._topics.add(batch.topic)
             if self._on_topic is not None:
                 self._on_topic(batch.topic)
+        portion = _PORTION_BYTES * len(batch) // max(batch.nbytes, 1)
+        self._rows_at_once[batch.topic] = max(
+            portion - portion % 8, 8
+        )  # Arrow's bitmaps are sliced best at whole bytes
         futures: list[Future[Any]] = []
         for partition, part in self._partitioned(batch):
             futures += self._transmit(partition, part)
