@@ -190,6 +190,7 @@ def each_entity(message: dict[str, Any]) -> str:
     return str(message["data"]["payload"]["ChangeEventHeader"]["entityName"])
 
 
+@pytest.mark.proof
 def test_another_server_goes_on_within_a_transaction(
     broker: TidegateBroker, service: EventsThread, table: Table, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def place(broker: TidegateBroker, tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, service, broker)
 
 
+@pytest.mark.proof
 def test_another_process_stands_by_and_a_new_layout_loses_nothing(place: Place) -> None:
     place.write(partitions=1)
     first, second = place.start("first"), place.start("second")
