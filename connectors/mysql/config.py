@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterable
 from functools import cached_property
 
-from connect.api import Password, Problem, at_least, between, config, family, key, one_of
-from connectors.debezium.config import DebeziumConfig, regexes
+from connect.api import Password, Problem, at_least, between, config, family, key, one_of, valid_regexes
+from connectors.debezium.config import DebeziumConfig
 from connectors.debezium.filters import compiled
 from tidegate.kit.config import KeyType
 
@@ -112,7 +112,7 @@ class MySqlConfig(DebeziumConfig):
         importance="high",
         group="Tables",
         aliases=("database.whitelist",),
-        check=regexes,
+        check=valid_regexes,
     )
     database_exclude: list[str] = key(
         "database.exclude.list",
@@ -120,7 +120,7 @@ class MySqlConfig(DebeziumConfig):
         doc="Databases not to capture.",
         group="Tables",
         aliases=("database.blacklist",),
-        check=regexes,
+        check=valid_regexes,
     )
     ignore_builtin: bool = key(
         "table.ignore.builtin",
@@ -134,14 +134,14 @@ class MySqlConfig(DebeziumConfig):
         default=[],
         doc="Regular expressions of the servers (uuid, for MariaDB domain-server) whose transactions count.",
         group="Replication",
-        check=regexes,
+        check=valid_regexes,
     )
     gtid_excludes: list[str] = key(
         "gtid.source.excludes",
         default=[],
         doc="Servers whose transactions do not count.",
         group="Replication",
-        check=regexes,
+        check=valid_regexes,
     )
     gtid_filter_rows: bool = key(
         "gtid.source.filter.dml.events",
@@ -241,7 +241,7 @@ class MySqlConfig(DebeziumConfig):
         default=[],
         doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
         group="Snapshot",
-        check=regexes,
+        check=valid_regexes,
     )
     snapshot_threads: int = key(
         "snapshot.max.threads",
@@ -330,7 +330,7 @@ class MySqlConfig(DebeziumConfig):
         doc="Statements (regular expressions) that are not looked at.",
         importance="low",
         group="History",
-        check=regexes,
+        check=valid_regexes,
     )
     history_client: dict[str, str] = family(
         "schema.history.internal.producer.", doc="Settings of the client that writes and reads the history's topic."
@@ -345,13 +345,6 @@ class MySqlConfig(DebeziumConfig):
         importance="low",
         group="Database",
         aliases=("database.serverTimezone",),
-    )
-    read_only: bool = key(
-        "read.only",
-        default=False,
-        doc="Taken for incremental snapshots.",
-        group="Signals",
-        importance="low",
     )
 
     def problems(self) -> Iterable[Problem]:
