@@ -59,7 +59,7 @@ def pack_decimal(value: Decimal, precision: int, scale: int) -> bytes:
     return bytes(b ^ 0xFF for b in made) if value < 0 else bytes(made)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.data())
 def test_decimals(data: st.DataObject) -> None:
     precision = data.draw(st.integers(1, 65))
@@ -77,7 +77,7 @@ def _fraction(micros: int, digits: int) -> bytes:
     return (micros // 10 ** (6 - 2 * size)).to_bytes(size, "big") if size else b""
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.lists(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)), min_size=1, max_size=5), st.integers(0, 6)
 )
@@ -96,7 +96,7 @@ def test_datetimes(wanted: list[dt.datetime], digits: int) -> None:
     assert values.datetimes(numbers, places, column).to_pylist() == micros
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.integers(-3_020_399_000_000, 3_020_399_000_000), min_size=1, max_size=5))
 def test_times(wanted: list[int]) -> None:
     packed = []
@@ -138,7 +138,7 @@ _row = st.tuples(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(st.lists(_row, min_size=1, max_size=8))
 def test_images_are_found_and_read(rows: list[Any]) -> None:
     columns = physical_columns(_TABLE)
@@ -163,7 +163,7 @@ def test_images_are_found_and_read(rows: list[Any]) -> None:
             pass
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.binary(max_size=60), st.sampled_from(["map", "rows", "image", "json", "payload", "query"]))
 def test_anything_else_is_refused(data: bytes, what: str) -> None:
     refusals = (
@@ -235,7 +235,7 @@ _json = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(_json)
 def test_json(value: Any) -> None:
     kind, raw = pack_json(value)

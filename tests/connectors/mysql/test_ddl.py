@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError
@@ -50,8 +52,6 @@ def looks(table: Table) -> list[object]:
     for column in table.columns:
         # the server keeps these two as others
         kind = {"JSON": "LONGTEXT", "BOOLEAN": "TINYINT"}.get(column.type, column.type)
-        from dataclasses import replace
-
         form = form_of(replace(column, type=kind), Modes())
         charset = column.charset if kind not in ("ENUM", "SET") else None
         columns.append((column.name, None if form is None else form.schema, column.optional, column.labels, charset))
@@ -121,6 +121,7 @@ _WORDS = ["CREATE", "TABLE", "ALTER", "t", "`a`", "(", ")", ",", "int", "ADD", "
           "ENUM", "RENAME", "TO", "LIKE", "CHARACTER", "SET", "COLLATE", "=", "DROP", "b'1'", "AS", "/*", "*/", ".", "UNIQUE", "INDEX", "ON"]  # fmt: skip
 
 
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(_WORDS), max_size=25) | st.text(max_size=60).map(lambda text: [text]))
 def test_nonsense_is_refused_or_passed_over(words: list[str]) -> None:
     structure = Structure()

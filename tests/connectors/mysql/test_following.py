@@ -101,7 +101,7 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
     work.prepare()
     bench = place.bench(max_queue_size="7", snapshot_max_threads="2", decimal_handling_mode="string")
     seen: list[RecordBatch] = []
-    for _ in range(effort(6, 60)):
+    for _ in range(effort(4, 60)):
         with bench.task() as running:
             for _ in range(dice.randrange(1, 8)):
                 work.step()

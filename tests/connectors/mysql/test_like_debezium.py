@@ -78,7 +78,14 @@ def _of_scenario(records: list[list[Any]], name: str) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.parametrize("scenario", MARIADB_SCENARIOS, ids=lambda scenario: scenario.name)
+_PROOFS = {"kinds_doubles", "kinds_nanos", "kinds_micros", "only_initial"}
+"""Long together, and much like the others."""
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(s, id=s.name, marks=[pytest.mark.proof] if s.name in _PROOFS else []) for s in MARIADB_SCENARIOS],
+)
 def test_records_are_debezium_s(mariadb_server: MariaDbServer, tmp_path: Path, scenario: Scenario) -> None:
     name = scenario.name
     theirs = recorded()["scenarios"][name]
