@@ -39,6 +39,7 @@ from tidegate.kit.config import (
     one_of,
     time_zone,
     valid_regex,
+    valid_regexes,
 )
 from tidegate.kit.errors import Problem
 
@@ -98,4 +99,5 @@ __all__ = [
     "schema_from_arrow",
     "time_zone",
     "valid_regex",
+    "valid_regexes",
 ]

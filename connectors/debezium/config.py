@@ -5,21 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from connect.api import Password, Problem, at_least, config, family, key, one_of
+from connect.api import Password, Problem, at_least, config, family, key, one_of, valid_regexes
 from connectors.debezium.signals.config import SignalConfig
 from tidegate.kit.config import Check, KeyType
 
-__all__ = ["CaptureConfig", "DebeziumConfig", "parse_key_columns", "regexes"]
-
-
-def regexes(value: list[str]) -> str | None:
-    """A list of regular expressions."""
-    for item in value:
-        try:
-            re.compile(item)
-        except re.error as error:
-            return f"Must be a comma-separated list of regular expressions; {item!r}: {error}"
-    return None
+__all__ = ["CaptureConfig", "DebeziumConfig", "parse_key_columns"]
 
 
 def _topic_prefix(value: str) -> str | None:
@@ -56,7 +46,7 @@ class CaptureConfig(SignalConfig):
         importance="high",
         group="Tables",
         aliases=("table.whitelist",),
-        check=regexes,
+        check=valid_regexes,
     )
     table_exclude: list[str] = key(
         "table.exclude.list",
@@ -64,7 +54,7 @@ class CaptureConfig(SignalConfig):
         doc="Tables not to capture, likewise; not together with table.include.list.",
         group="Tables",
         aliases=("table.blacklist",),
-        check=regexes,
+        check=valid_regexes,
     )
     column_include: list[str] = key(
         "column.include.list",
@@ -72,7 +62,7 @@ class CaptureConfig(SignalConfig):
         doc="Regular expressions that match schema.table.column of the columns to capture.",
         group="Columns",
         aliases=("column.whitelist",),
-        check=regexes,
+        check=valid_regexes,
     )
     column_exclude: list[str] = key(
         "column.exclude.list",
@@ -80,7 +70,7 @@ class CaptureConfig(SignalConfig):
         doc="Columns not to capture, likewise; not together with column.include.list.",
         group="Columns",
         aliases=("column.blacklist",),
-        check=regexes,
+        check=valid_regexes,
     )
     key_columns: str | None = key(
         "message.key.columns",
@@ -99,14 +89,14 @@ class CaptureConfig(SignalConfig):
         default=[],
         doc="Columns (regular expressions) whose schemas carry the original type, length and scale as parameters.",
         group="Columns",
-        check=regexes,
+        check=valid_regexes,
     )
     propagate_types: list[str] = key(
         "datatype.propagate.source.type",
         default=[],
         doc="Types (regular expressions on db.schema.table.column.type or db.type) whose columns do so.",
         group="Columns",
-        check=regexes,
+        check=valid_regexes,
     )
     decimal_mode: str = key(
         "decimal.handling.mode",

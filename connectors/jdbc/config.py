@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
-from connect.api import Password, Problem, at_least, config, key, one_of
+from connect.api import Password, Problem, at_least, config, key, one_of, valid_regexes
 from connectors.jdbc.connection import ConnectionKeys
 from tidegate.kit.config import Check, KeyType
 
@@ -23,15 +23,6 @@ _GRANULARITIES = (
     "nanos_iso_datetime_string",
 )
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]*")
-
-
-def _regexes(value: list[str]) -> str | None:
-    for item in value:
-        try:
-            re.compile(item)
-        except re.error as error:
-            return f"Must be a comma-separated list of regular expressions; {item!r}: {error}"
-    return None
 
 
 def _topic_part(value: str) -> str | None:
@@ -61,14 +52,14 @@ class JdbcSourceConfig(ConnectionKeys):
     include: list[str] = key(
         "table.include.list",
         default=[],
-        check=_regexes,
+        check=valid_regexes,
         doc="Regular expressions; a table is read when its full name matches one whole.",
         group="Database",
     )
     exclude: list[str] = key(
         "table.exclude.list",
         default=[],
-        check=_regexes,
+        check=valid_regexes,
         doc="Regular expressions for tables that table.include.list names but that are to be left out.",
         group="Database",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from connect.api import Password, Problem, at_least, config, key, non_empty, one_of, time_zone
 from connectors.jdbc.connection import URL_DOC
-from connectors.jdbc.sink_config import OffsetsKeys
+from connectors.jdbc.sink_config import SinkKeys
 from connectors.jdbc.sink_settings import SinkSettings
 from connectors.sql.urls import Database, parse_jdbc_url
 from tidegate.kit.config import KeyType
@@ -19,7 +19,7 @@ _COLUMN_NAMING = "io.debezium.connector.jdbc.naming.DefaultColumnNamingStrategy"
 
 
 @config
-class DebeziumSinkConfig(OffsetsKeys):
+class DebeziumSinkConfig(SinkKeys):
     """Change events, or plain records, into tables."""
 
     url: str = key(
@@ -76,15 +76,6 @@ class DebeziumSinkConfig(OffsetsKeys):
         doc="The older name of use.time.zone.",
         deprecated="Use use.time.zone.",
         group="Data mapping",
-    )
-    insert_mode: str = key(
-        "insert.mode",
-        default="insert",
-        check=one_of("insert", "upsert", "update", ignore_case=True),
-        doc="insert: every record is a new row; upsert: a row of the same primary key is replaced; update: only rows that "
-        "are there are changed.",
-        importance="high",
-        group="Writes",
     )
     delete_enabled: bool = key(
         "delete.enabled",

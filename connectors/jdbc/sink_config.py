@@ -10,12 +10,12 @@ from connectors.jdbc.connection import ConnectionKeys
 from connectors.jdbc.sink_settings import SinkSettings
 from tidegate.kit.config import KeyType
 
-__all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "OffsetsKeys"]
+__all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "SinkKeys"]
 
 
 @config
-class OffsetsKeys:
-    """Tidegate's own keys of every JDBC sink."""
+class SinkKeys:
+    """What every JDBC sink is told in the same words."""
 
     offsets_table: str = key(
         "tidegate.offsets.table",
@@ -25,12 +25,6 @@ class OffsetsKeys:
         importance="medium",
         group="Exactly once",
     )
-
-
-@config
-class JdbcSinkConfig(OffsetsKeys, ConnectionKeys):
-    """Which database to write to, into which tables and how."""
-
     insert_mode: str = key(
         "insert.mode",
         default="insert",
@@ -40,6 +34,12 @@ class JdbcSinkConfig(OffsetsKeys, ConnectionKeys):
         importance="high",
         group="Writes",
     )
+
+
+@config
+class JdbcSinkConfig(SinkKeys, ConnectionKeys):
+    """Which database to write to, into which tables and how."""
+
     batch_size: int = key(
         "batch.size",
         default=3000,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from connect.api import Password, Problem, at_least, between, config, family, key, one_of
-from connectors.debezium.config import DebeziumConfig, regexes
+from connect.api import Password, Problem, at_least, between, config, family, key, one_of, valid_regexes
+from connectors.debezium.config import DebeziumConfig
 from connectors.debezium.filters import compiled
 from tidegate.kit.config import KeyType
 
@@ -169,7 +169,7 @@ class PostgresConfig(DebeziumConfig):
         importance="high",
         group="Tables",
         aliases=("schema.whitelist",),
-        check=regexes,
+        check=valid_regexes,
     )
     schema_exclude: list[str] = key(
         "schema.exclude.list",
@@ -177,21 +177,21 @@ class PostgresConfig(DebeziumConfig):
         doc="Schemas not to capture.",
         group="Tables",
         aliases=("schema.blacklist",),
-        check=regexes,
+        check=valid_regexes,
     )
     message_include: list[str] = key(
         "message.prefix.include.list",
         default=[],
         doc="Prefixes (regular expressions) of logical messages to capture; all where none is given.",
         group="Tables",
-        check=regexes,
+        check=valid_regexes,
     )
     message_exclude: list[str] = key(
         "message.prefix.exclude.list",
         default=[],
         doc="Prefixes of logical messages not to capture.",
         group="Tables",
-        check=regexes,
+        check=valid_regexes,
     )
     interval_mode: str = key(
         "interval.handling.mode",
@@ -232,7 +232,7 @@ class PostgresConfig(DebeziumConfig):
         default=[],
         doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
         group="Snapshot",
-        check=regexes,
+        check=valid_regexes,
     )
     snapshot_threads: int = key(
         "snapshot.max.threads",

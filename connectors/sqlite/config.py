@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from connect.api import Problem, at_least, config, key, one_of
-from connectors.debezium.config import CaptureConfig, regexes
+from connect.api import Problem, at_least, config, key, one_of, valid_regexes
+from connectors.debezium.config import CaptureConfig
 from tidegate.kit.config import KeyType
 
 __all__ = ["SqliteConfig"]
@@ -74,7 +74,7 @@ class SqliteConfig(CaptureConfig):
         default=[],
         doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
         group="Snapshot",
-        check=regexes,
+        check=valid_regexes,
     )
 
     def problems(self) -> Iterable[Problem]:

@@ -52,6 +52,7 @@ __all__ = [
     "time_zone",
     "unknown_keys",
     "valid_regex",
+    "valid_regexes",
     "validate",
 ]
 
@@ -457,6 +458,16 @@ def valid_regex(value: str) -> str | None:
 
 
 valid_regex.valid = "valid regex"  # type: ignore[attr-defined]
+
+
+def valid_regexes(value: list[str]) -> str | None:
+    """A list of regular expressions, each of which compiles."""
+    for item in value:
+        try:
+            re.compile(item)
+        except re.error as error:
+            return f"Must be a comma-separated list of regular expressions; {item!r}: {error}"
+    return None
 
 
 def time_zone(*, or_empty: bool = False) -> Check:
