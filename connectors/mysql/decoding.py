@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from connect.api import ConnectError, Record, RecordBatch
@@ -16,15 +16,16 @@ from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
 from connectors.mysql.binlog.rows import ImageLayout, Physical, image_starts, physical_columns
 from connectors.mysql.changes import Counts, Origin, Place, TableChanges, truncation
 from connectors.mysql.config import MySqlConfig
+from connectors.mysql.position import Position
 from connectors.mysql.structure import TableName
 from connectors.mysql.tables import Shape, Shapes
 from tidegate.kit.logs import logger
 
-__all__ = ["Decoder", "Position"]
+__all__ = ["Decoder"]
 
 log = logger(__name__)
 _WRITE, _UPDATE, _DELETE = range(3)
-_ROWS: Final = {
+_ROWS: Final[dict[int, tuple[int, bool, bool]]] = {
     EventType.WRITE_ROWS_V1: (_WRITE, False, False),
     EventType.UPDATE_ROWS_V1: (_UPDATE, False, False),
     EventType.DELETE_ROWS_V1: (_DELETE, False, False),
@@ -37,27 +38,6 @@ _ROWS: Final = {
 }
 """By event type: what it does, whether it has room for more data, whether its rows are compressed."""
 _ARTIFICIAL: Final = 0x20
-
-
-@dataclass(slots=True)
-class Position:
-    """Where to go on, in Debezium's terms: the transaction that begins at ``file`` and ``pos`` (or comes after ``gtids``), of which
-    ``events`` events, and ``rows`` rows of the next, are done."""
-
-    file: str
-    pos: int
-    gtids: MariaDbGtids | MySqlGtids | None = None
-    events: int = 0
-    rows: int = 0
-    server_id: int = 0
-    seconds: int = 0
-
-    def offset(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"file": self.file, "pos": self.pos}
-        if self.gtids:
-            made["gtids"] = str(self.gtids)
-        more = {"event": self.events, "row": self.rows, "server_id": self.server_id, "ts_sec": self.seconds}
-        return made | {name: value for name, value in more.items() if value}
 
 
 class _Mapped(NamedTuple):
@@ -81,7 +61,6 @@ class _Transaction:
     ignored: bool = False
     counts: Counts | None = None
     begun: bool = False
-    ready: list[str] = field(default_factory=list)
 
 
 class Decoder:
@@ -347,7 +326,7 @@ class Decoder:
     def _rows(self, head: Header, body: bytes) -> None:
         if self._skipping or self._transaction.ignored:
             return
-        op, extra, compressed = _ROWS[EventType(head.type)]
+        op, extra, compressed = _ROWS[head.type]
         found = events.rows(body, HEADER_BYTES, extra=extra, images=2 if op == _UPDATE else 1)
         mapped = self._maps.get(found.table_id)
         if mapped is None:

@@ -26,9 +26,10 @@ from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin, Place
 from connectors.mysql.config import MariaDbConfig, MySqlConfig
 from connectors.mysql.connections import Binlog, Server, connect, database_errors
-from connectors.mysql.decoding import Decoder, Position
+from connectors.mysql.decoding import Decoder
 from connectors.mysql.history import recover
 from connectors.mysql.history_stores import History, history_of
+from connectors.mysql.position import Position
 from connectors.mysql.schema_changes import SchemaChanges
 from connectors.mysql.setup import find_problems, lost_because
 from connectors.mysql.snapshot import Moment, Readers, Snapshot

@@ -1,0 +1,31 @@
+"""Positions in the log, in Debezium's terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
+
+__all__ = ["Position"]
+
+
+@dataclass(slots=True)
+class Position:
+    """Where to go on, in Debezium's terms: the transaction that begins at ``file`` and ``pos`` (or comes after ``gtids``), of which
+    ``events`` events, and ``rows`` rows of the next, are done."""
+
+    file: str
+    pos: int
+    gtids: MariaDbGtids | MySqlGtids | None = None
+    events: int = 0
+    rows: int = 0
+    server_id: int = 0
+    seconds: int = 0
+
+    def offset(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"file": self.file, "pos": self.pos}
+        if self.gtids:
+            made["gtids"] = str(self.gtids)
+        more = {"event": self.events, "row": self.rows, "server_id": self.server_id, "ts_sec": self.seconds}
+        return made | {name: value for name, value in more.items() if value}
