@@ -82,8 +82,8 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         while len(found) < _BATCHES_A_POLL and size < MAX_BATCH_BYTES and not self.context.stopping.is_set():
             try:
                 batch = self._next()
-            except ConnectError:
-                self._reading = None  # read again from where the position is
+            except Exception:
+                self._reading = None  # what has failed is over: it is read again from where the position is
                 if found:
                     return found
                 raise

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect.api import ConnectError, RecordBatch, Schema, SchemaType, SourceConnector
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, Schema, SchemaType, SourceConnector
 from connect.bench import Bench
 from connect.testing import SourceSuite
+from connectors.s3.client import _Stream
 from connectors.s3.sink import S3SinkConnector
 from connectors.s3.source import AivenS3SourceConnector, S3SourceConnector
 from tests.servers.s3 import S3Server
@@ -158,6 +159,29 @@ def test_a_broken_gzip_is_the_objects_fault(bucket: Bucket) -> None:
     with bench(given(bucket, topic_regex_list="all:.*")).task() as running:
         with pytest.raises(ConnectError, match=r"topics/a\.json\.gz cannot be read: not gzip"):
             running.task.poll()
+
+
+def test_a_failure_in_the_middle_loses_nothing(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket.put("topics/a.json", b"".join(b'{"n":%d}\n' % n for n in range(40)))
+    monkeypatch.setattr("connectors.objects.formats.jsonl._BLOCK_BYTES", 64)
+    read_on, calls = _Stream.read, iter(range(100))
+
+    def read_or_fail(stream: _Stream, size: int | None = -1) -> bytes:
+        if next(calls) in (2, 3):
+            raise RetriableConnectError("for the moment")
+        return read_on(stream, size)
+
+    monkeypatch.setattr(_Stream, "read", read_or_fail)
+    with bench(given(bucket, topic_regex_list="all:.*")).task() as running:
+        batches: list[RecordBatch] = []
+        failures = 0
+        while sum(map(len, batches)) < 40:
+            try:
+                batches += running.task.poll()
+            except RetriableConnectError:
+                failures += 1
+    assert [value["n"] for value in values(batches)] == list(range(40))
+    assert failures
 
 
 def test_a_missing_bucket_is_said(bucket: Bucket) -> None:
