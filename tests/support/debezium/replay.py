@@ -82,10 +82,11 @@ def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
 
 
 def _end_of_log(task: Any) -> int | None:
-    """Where PostgreSQL's log ends."""
+    """Where PostgreSQL's log ends, all of it flushed: what was written outside of transactions is flushed by a later commit only."""
     if not isinstance(task.config, PostgresConfig):
         return None
     with connect(task.config) as connection:
+        connection.execute("CREATE TEMPORARY TABLE flushed ()")
         found = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()
     assert found is not None
     return int(found[0])
