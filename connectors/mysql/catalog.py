@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from connectors.mysql.connections import Server
-from connectors.mysql.structure import TableName
+from connectors.mysql.structure import TableName, quoted
 
 __all__ = ["Catalog", "TableDdl"]
 
@@ -42,8 +42,7 @@ class Catalog:
     def ddl(self, names: Sequence[TableName]) -> list[TableDdl]:
         """The statements that make these tables as they are."""
         made = []
-        for database, name in names:
-            quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (database, name))
-            found = self._server.rows(f"SHOW CREATE TABLE {quoted}")
-            made.append(TableDdl((database, name), str(found[0][1])))
+        for name in names:
+            found = self._server.rows(f"SHOW CREATE TABLE {quoted(name)}")
+            made.append(TableDdl(name, str(found[0][1])))
         return made

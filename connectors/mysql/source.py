@@ -24,7 +24,7 @@ from connectors.debezium.filters import Filters
 from connectors.mysql.binlog.gtid import gtid_set
 from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin, Place
-from connectors.mysql.config import MariaDbConfig, MySqlConfig
+from connectors.mysql.config import SYSTEM_DATABASES, MariaDbConfig, MySqlConfig
 from connectors.mysql.connections import Binlog, Server, connect, database_errors
 from connectors.mysql.decoding import Decoder
 from connectors.mysql.history import recover
@@ -33,7 +33,7 @@ from connectors.mysql.position import Position
 from connectors.mysql.schema_changes import SchemaChanges
 from connectors.mysql.setup import find_problems, lost_because
 from connectors.mysql.snapshot import Moment, Readers, Snapshot
-from connectors.mysql.structure import Structure
+from connectors.mysql.structure import Structure, quoted
 from connectors.mysql.tables import Shapes, source_schema
 from tidegate.kit.logs import logger
 
@@ -150,7 +150,9 @@ class MySqlTask(SourceTask[MySqlConfig]):
             time.time_ns() // 1000, 0, None, str(position.get("file")), int(position.get("pos") or 0), None, None
         )
         databases = {
-            n: c for n, c in catalog.databases().items() if not self.config.ignore_builtin or n.lower() not in _SYSTEM
+            n: c
+            for n, c in catalog.databases().items()
+            if not self.config.ignore_builtin or n.lower() not in SYSTEM_DATABASES
         }
         return self._changes.read_anew(
             databases, catalog.server_charset(), catalog.ddl(names), place, position, tell=tell
@@ -159,7 +161,9 @@ class MySqlTask(SourceTask[MySqlConfig]):
     def _is_kept(self, name: tuple[str, str]) -> bool:
         """Whether the history has a table at all."""
         config = self.config
-        if name[0].lower() in _SYSTEM or (config.history_databases_only and not config.database_is_meant(name[0])):
+        if name[0].lower() in SYSTEM_DATABASES or (
+            config.history_databases_only and not config.database_is_meant(name[0])
+        ):
             return False
         return not config.history_captured_only or self._shapes.is_captured(name)
 
@@ -171,7 +175,7 @@ class MySqlTask(SourceTask[MySqlConfig]):
         captured = [name for name in catalog.tables() if self._shapes.is_captured(name)]
         readers = Readers(config, config.snapshot_threads if with_rows else 1)
         try:
-            moment = readers.open([_quoted(name) for name in captured])
+            moment = readers.open([quoted(name) for name in captured])
             done = self._position_of(moment)
             self._offset = done | {"snapshot": "INITIAL", "snapshot_completed": False}
             told = self._read_structure(Server(self._connection), self._offset, tell=True)
@@ -303,13 +307,6 @@ class MySqlTask(SourceTask[MySqlConfig]):
             self._disconnect()
         finally:
             self._busy.release()
-
-
-_SYSTEM: Final = frozenset({"mysql", "performance_schema", "sys", "information_schema"})
-
-
-def _quoted(name: tuple[str, str]) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in name)
 
 
 class MariaDbTask(MySqlTask):

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-__all__ = ["Change", "Column", "Place", "Structure", "Table", "TableName"]
+__all__ = ["Change", "Column", "Place", "Structure", "Table", "TableName", "quoted"]
 
 TableName: TypeAlias = tuple[str, str]
 """Database and table."""
+
+
+def quoted(name: TableName) -> str:
+    """A table's name as SQL has it."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Table:
 
     @property
     def quoted(self) -> str:
-        return ".".join("`" + part.replace("`", "``") + "`" for part in self.name)
+        return quoted(self.name)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
