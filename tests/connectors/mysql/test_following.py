@@ -282,6 +282,30 @@ def test_rows_in_which_large_values_are_left_out(place: Place) -> None:
     assert found["after"] == {"id": 1, "word": "c", "big": "__debezium_unavailable_value"}
 
 
+def test_a_compressed_log_is_read(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY, word text)")
+    bench = place.bench(snapshot_mode="no_data")
+    place.execute("SET GLOBAL log_bin_compress = ON", "SET GLOBAL log_bin_compress_min_len = 10")
+    try:
+        with bench.task() as running:
+            settled(place.server, running.task)
+            place.execute(
+                "INSERT INTO t SELECT seq, repeat('word ', 40) FROM seq_1_to_50", "UPDATE t SET word = 'x' WHERE id = 7"
+            )
+            place.execute(
+                "ALTER TABLE t ADD COLUMN a_long_name_of_a_column varchar(200) DEFAULT 'a long default of a column'"
+            )
+            place.execute("DELETE FROM t WHERE id = 50")
+            found = settled(place.server, running.task)
+    finally:
+        place.execute("SET GLOBAL log_bin_compress = OFF")
+    assert values(found) == [*(("c", i) for i in range(1, 51)), ("u", 7), ("d", 50)]
+    assert {len(batch.value_schema.fields[0].schema.fields) for batch in found if batch.value_schema is not None} == {
+        2,
+        3,
+    }
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
