@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from connect.api import ConnectError
+from connect.api import ConnectError, RetriableConnectError
 from connectors.mysql.config import MySqlConfig
 
 __all__ = ["FileHistory", "History", "KafkaHistory", "MemoryHistory", "history_of"]
@@ -79,6 +80,17 @@ def _parsed(raw: str | bytes, where: str) -> dict[str, Any]:
     return made
 
 
+@contextmanager
+def _kafka_errors(topic: str) -> Iterator[None]:
+    """A log that cannot be reached now can be tried again."""
+    try:
+        yield
+    except (ConnectError, GeneratorExit):
+        raise
+    except Exception as error:
+        raise RetriableConnectError(f"the schema history in topic {topic} could not be reached: {error}") from error
+
+
 class KafkaHistory:
     """A topic of one partition that is never compacted and kept for ever. ``worker`` is how the worker reaches its log."""
 
@@ -114,6 +126,10 @@ class KafkaHistory:
                 admin.create_topics([NewTopic(self._topic, 1, -1, kept)], exist_ok=True)
 
     def read(self) -> Iterator[dict[str, Any]]:
+        with _kafka_errors(self._topic):
+            yield from self._read()
+
+    def _read(self) -> Iterator[dict[str, Any]]:
         from broker.client import TopicPartition
         from broker.client.blocking import Admin, BatchConsumer
 
@@ -135,6 +151,10 @@ class KafkaHistory:
                             yield _parsed(one.value, f"offset {one.offset} of topic {self._topic}")
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        with _kafka_errors(self._topic):
+            self._append(records)
+
+    def _append(self, records: Sequence[Mapping[str, Any]]) -> None:
         from broker.client.blocking import BatchProducer
 
         self._create()
