@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.servers.postgres import PostgresServer
+from tests.servers.process import wait_until
 from tests.support.pages import ROOT, blocks
 from tests.support.platform import running_platform, tidegate
 
@@ -46,6 +47,9 @@ def test_changes_of_a_table_arrive_as_the_page_says(postgres_server: PostgresSer
             where = ("--data", platform.data)
             tidegate("events", "entities", "define", tmp_path / "customer.json", *where)
             platform.create(connector["name"], **connector["config"])
+            # Before the connector follows the log, changes are part of its snapshot, which is no event.
+            following = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{name}' AND active".encode()
+            wait_until(lambda: bool(database.execute(following).fetchall()), "the connector follows the database's log")
             database.execute("; ".join(STEPS).encode())  # one transaction
             printed = tidegate("events", "subscribe", "/data/ChangeEvents", "--replay", "-2", "-n", "4", *where)
     hold([json.loads(line) for line in printed.stdout.splitlines()])

@@ -16,10 +16,13 @@ def client(service: EventsThread) -> Iterator[EventsClient]:
     yield EventsClient(service.url, user=USER, password=PASSWORD, pubsub=service.addresses["pubsub-plain"])
 
 
+OBJECT = "<CustomObject><eventType>HighVolume</eventType><label>{}</label></CustomObject>"
+
+
 def test_an_sfdx_folder_is_defined_with_its_field_files(client: EventsClient, tmp_path: Path) -> None:
     folder = tmp_path / "Parcel__e"
     (folder / "fields").mkdir(parents=True)
-    (folder / "Parcel__e.object-meta.xml").write_text("<CustomObject><eventType>HighVolume</eventType></CustomObject>")
+    (folder / "Parcel__e.object-meta.xml").write_text(OBJECT.format("Parcel"))
     field = "<CustomField><fullName>Weight__c</fullName><type>Number</type><precision>6</precision><scale>1</scale></CustomField>"
     (folder / "fields" / "Weight__c.field-meta.xml").write_text(field)
     made = client.define_file(folder)
@@ -34,7 +37,7 @@ def test_a_tree_is_defined_with_the_retention_that_is_said(
 ) -> None:
     folder = tmp_path / "objects" / "Kept__e"
     folder.mkdir(parents=True)
-    (folder / "Kept__e.object-meta.xml").write_text("<CustomObject><eventType>HighVolume</eventType></CustomObject>")
+    (folder / "Kept__e.object-meta.xml").write_text(OBJECT.format("Kept"))
     (made,) = client.define_files([tmp_path], retention_ms=-1)
     assert (made["name"], client.describe("Kept__e")["retentionMs"]) == ("Kept__e", -1)
     list(client.define_files([tmp_path], retention_ms=400 * 86_400_000))
