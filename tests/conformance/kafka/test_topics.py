@@ -64,6 +64,8 @@ def fill(bootstrap_servers: str, topic: str, count: int = 10) -> None:
 def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Callable[[], str]) -> None:
     topic = name()
     done(admin.create_topics([NewTopic(topic, 5, 1)]))
+    # Apache Kafka answers before the brokers' image of the metadata has it.
+    wait_until(lambda: topic in admin.list_topics(timeout=60).topics, "the topic")
     described = done(admin.describe_topics(TopicCollection([topic])))
     assert len(described.partitions) == 5
     assert [len(partition.replicas) for partition in described.partitions] == [1] * 5

@@ -88,6 +88,7 @@ def flights(apache_kafka):
     )
 
 
+@pytest.mark.proof
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
     driver, apache_kafka, flights, tmp_path
 ):
