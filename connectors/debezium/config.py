@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from connect.api import Password, Problem, at_least, config, family, key, one_of, valid_regexes
 from connectors.debezium.signals.config import SignalConfig
 from tidegate.kit.config import Check, KeyType
 
-__all__ = ["CaptureConfig", "DebeziumConfig", "parse_key_columns"]
+__all__ = ["CaptureConfig", "DebeziumConfig", "not_both", "parse_key_columns"]
 
 
 def _topic_prefix(value: str) -> str | None:
@@ -201,6 +201,13 @@ class CaptureConfig(SignalConfig):
         group="Values",
         check=_adjustment,
     )
+    snapshot_tables: list[str] = key(
+        "snapshot.include.collection.list",
+        default=[],
+        doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
+        group="Snapshot",
+        check=valid_regexes,
+    )
     unavailable_value: str = key(
         "unavailable.value.placeholder",
         default="__debezium_unavailable_value",
@@ -263,13 +270,8 @@ class CaptureConfig(SignalConfig):
     def problems(self) -> Iterable[Problem]:
         """What does not go together, and what of Debezium is not here."""
         yield from super().problems()
-        for one, other in (
-            ("table.include.list", "table.exclude.list"),
-            ("column.include.list", "column.exclude.list"),
-        ):
-            kind = one.partition(".")[0]
-            if getattr(self, f"{kind}_include") and getattr(self, f"{kind}_exclude"):
-                yield Problem(other, f"give {one} or {other}, not both")
+        yield from not_both("table.include.list", self.table_include, "table.exclude.list", self.table_exclude)
+        yield from not_both("column.include.list", self.column_include, "column.exclude.list", self.column_exclude)
         for name in self.column_masks:
             if not re.fullmatch(r"with\.\d+\.chars", name):
                 yield Problem("topic.prefix", f"column.mask.{name} is not supported: only column.mask.with.N.chars is")
@@ -304,6 +306,30 @@ class DebeziumConfig(CaptureConfig):
     password: Password | None = key(
         "database.password", default=None, doc="Password of that user.", importance="high", group="Database"
     )
+    snapshot_statements: str | None = key(
+        "snapshot.select.statement.overrides",
+        default=None,
+        doc="Tables whose rows are read by the SELECT in snapshot.select.statement.overrides. and their whole name.",
+        group="Snapshot",
+    )
+    snapshot_selects: dict[str, str] = family(
+        "snapshot.select.statement.overrides.",
+        doc="The SELECT that reads the rows of the table of this whole name in a snapshot.",
+    )
+    snapshot_delay_ms: int = key(
+        "snapshot.delay.ms",
+        default=0,
+        doc="Pause before a snapshot.",
+        importance="low",
+        group="Snapshot",
+        check=at_least(0),
+    )
+
+
+def not_both(one: str, value: object, other: str, other_value: object) -> Iterator[Problem]:
+    """Of two keys that exclude each other both were given."""
+    if value and other_value:
+        yield Problem(other, f"give {one} or {other}, not both")
 
 
 def parse_key_columns(text: str | None) -> list[tuple[re.Pattern[str], list[str]]]:

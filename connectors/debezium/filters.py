@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from connectors.debezium.config import CaptureConfig, parse_key_columns
 
-__all__ = ["Filters", "compiled"]
+__all__ = ["Chosen", "Filters", "compiled"]
 
 
 def compiled(patterns: Iterable[str]) -> list[re.Pattern[str]]:
@@ -19,14 +19,27 @@ def _any(patterns: Sequence[re.Pattern[str]], *names: str) -> bool:
     return any(pattern.fullmatch(name) for pattern in patterns for name in names)
 
 
+class Chosen:
+    """The names that an include list chooses; where it is empty, all but those of the exclude list."""
+
+    __slots__ = ("_exclude", "_include")
+
+    def __init__(self, include: Iterable[str], exclude: Iterable[str]) -> None:
+        self._include, self._exclude = compiled(include), compiled(exclude)
+
+    def has(self, *names: str) -> bool:
+        """Whether one of what a thing is called is chosen."""
+        return _any(self._include, *names) if self._include else not _any(self._exclude, *names)
+
+
 class Filters:
     """The lists of a configuration, compiled. Tables are named ``schema.table``, columns ``schema.table.column``."""
 
     def __init__(self, config: CaptureConfig, *, database: str = "") -> None:
         self._database = database
         self._signals = (config.signal_collection or "").lower()
-        self._include, self._exclude = compiled(config.table_include), compiled(config.table_exclude)
-        self._columns, self._not_columns = compiled(config.column_include), compiled(config.column_exclude)
+        self._tables = Chosen(config.table_include, config.table_exclude)
+        self._columns = Chosen(config.column_include, config.column_exclude)
         self._keys = parse_key_columns(config.key_columns)
         self._propagated = compiled(config.propagate_columns)
         self._propagated_types = compiled(config.propagate_types)
@@ -40,17 +53,10 @@ class Filters:
 
     def table(self, name: str) -> bool:
         """Whether it is captured; the table of signals always is."""
-        if name.lower() == self._signals:
-            return True
-        if self._include:
-            return _any(self._include, name)
-        return not _any(self._exclude, name)
+        return name.lower() == self._signals or self._tables.has(name)
 
     def column(self, table: str, column: str) -> bool:
-        names = (f"{table}.{column}", f"{self._database}.{table}.{column}")
-        if self._columns:
-            return _any(self._columns, *names)
-        return not _any(self._not_columns, *names)
+        return self._columns.has(f"{table}.{column}", f"{self._database}.{table}.{column}")
 
     def key_of(self, table: str) -> list[str] | None:
         """The columns that message.key.columns gives a table."""

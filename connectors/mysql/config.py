@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Final
 
 from connect.api import Password, Problem, at_least, between, config, family, key, one_of, valid_regexes
-from connectors.debezium.config import DebeziumConfig
-from connectors.debezium.filters import compiled
+from connectors.debezium.config import DebeziumConfig, not_both
+from connectors.debezium.filters import Chosen
 from tidegate.kit.config import KeyType
 
 __all__ = ["SYSTEM_DATABASES", "MariaDbConfig", "MySqlConfig"]
@@ -237,13 +237,6 @@ class MySqlConfig(DebeziumConfig):
         group="Snapshot",
         check=at_least(1),
     )
-    snapshot_tables: list[str] = key(
-        "snapshot.include.collection.list",
-        default=[],
-        doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
-        group="Snapshot",
-        check=valid_regexes,
-    )
     snapshot_threads: int = key(
         "snapshot.max.threads",
         default=1,
@@ -251,23 +244,6 @@ class MySqlConfig(DebeziumConfig):
         group="Snapshot",
         check=between(1, 64),
         type=KeyType.INT,
-    )
-    snapshot_statements: str | None = key(
-        "snapshot.select.statement.overrides",
-        default=None,
-        doc="Tables whose rows are read by the SELECT in snapshot.select.statement.overrides.database.table.",
-        group="Snapshot",
-    )
-    snapshot_selects: dict[str, str] = family(
-        "snapshot.select.statement.overrides.", doc="The SELECT that reads the rows of database.table in a snapshot."
-    )
-    snapshot_delay_ms: int = key(
-        "snapshot.delay.ms",
-        default=0,
-        doc="Pause before a snapshot.",
-        importance="low",
-        group="Snapshot",
-        check=at_least(0),
     )
     history: str = key(
         "schema.history.internal",
@@ -350,14 +326,10 @@ class MySqlConfig(DebeziumConfig):
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()
-        for kind in ("database", "gtid"):
-            include, exclude = ("database.include.list", "database.exclude.list")
-            given = (self.database_include, self.database_exclude)
-            if kind == "gtid":
-                include, exclude = ("gtid.source.includes", "gtid.source.excludes")
-                given = (self.gtid_includes, self.gtid_excludes)
-            if all(given):
-                yield Problem(exclude, f"give {include} or {exclude}, not both")
+        yield from not_both(
+            "database.include.list", self.database_include, "database.exclude.list", self.database_exclude
+        )
+        yield from not_both("gtid.source.includes", self.gtid_includes, "gtid.source.excludes", self.gtid_excludes)
         if self.history_kind == "file" and not self.history_file:
             yield Problem("schema.history.internal.file.filename", "give the file in which the history is to be kept")
 
@@ -372,16 +344,13 @@ class MySqlConfig(DebeziumConfig):
         return self.server_id or 1_000_000_000 + zlib.crc32(self.prefix.encode()) % 1_000_000_000
 
     @cached_property
-    def _databases(self) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
-        return compiled(self.database_include), compiled(self.database_exclude)
+    def _databases(self) -> Chosen:
+        return Chosen(self.database_include, self.database_exclude)
 
     def database_is_meant(self, name: str) -> bool:
         if self.ignore_builtin and name.lower() in SYSTEM_DATABASES:
             return False
-        include, exclude = self._databases
-        if include:
-            return any(pattern.fullmatch(name) for pattern in include)
-        return not any(pattern.fullmatch(name) for pattern in exclude)
+        return self._databases.has(name)
 
     @cached_property
     def gtid_sources(self) -> tuple[re.Pattern[str] | None, bool]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from connect.api import Password, Problem, at_least, between, config, family, key, one_of, valid_regexes
-from connectors.debezium.config import DebeziumConfig
-from connectors.debezium.filters import compiled
+from connect.api import Password, Problem, at_least, between, config, key, one_of, valid_regexes
+from connectors.debezium.config import DebeziumConfig, not_both
+from connectors.debezium.filters import Chosen, compiled
 from tidegate.kit.config import KeyType
 
 __all__ = ["PostgresConfig"]
@@ -227,13 +227,6 @@ class PostgresConfig(DebeziumConfig):
             ignore_case=True,
         ),
     )
-    snapshot_tables: list[str] = key(
-        "snapshot.include.collection.list",
-        default=[],
-        doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
-        group="Snapshot",
-        check=valid_regexes,
-    )
     snapshot_threads: int = key(
         "snapshot.max.threads",
         default=1,
@@ -242,15 +235,6 @@ class PostgresConfig(DebeziumConfig):
         check=between(1, 64),
         type=KeyType.INT,
     )
-    snapshot_statements: str | None = key(
-        "snapshot.select.statement.overrides",
-        default=None,
-        doc="Tables whose rows are read by the SELECT in snapshot.select.statement.overrides.schema.table.",
-        group="Snapshot",
-    )
-    snapshot_selects: dict[str, str] = family(
-        "snapshot.select.statement.overrides.", doc="The SELECT that reads the rows of schema.table in a snapshot."
-    )
     snapshot_locking: str = key(
         "snapshot.locking.mode",
         default="none",
@@ -258,14 +242,6 @@ class PostgresConfig(DebeziumConfig):
         importance="low",
         group="Snapshot",
         check=one_of("none", "shared", ignore_case=True),
-    )
-    snapshot_delay_ms: int = key(
-        "snapshot.delay.ms",
-        default=0,
-        doc="Pause before a snapshot.",
-        importance="low",
-        group="Snapshot",
-        check=at_least(0),
     )
     read_only: bool = key(
         "read.only",
@@ -277,8 +253,7 @@ class PostgresConfig(DebeziumConfig):
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()
-        if self.schema_include and self.schema_exclude:
-            yield Problem("schema.exclude.list", "give schema.include.list or schema.exclude.list, not both")
+        yield from not_both("schema.include.list", self.schema_include, "schema.exclude.list", self.schema_exclude)
         for part in filter(None, (p.strip() for p in (self.slot_params or "").split(";"))):
             name = part.partition("=")[0].strip()
             if "=" not in part or name in ("proto_version", "publication_names", "messages", "binary", "two_phase"):
@@ -309,14 +284,11 @@ class PostgresConfig(DebeziumConfig):
         return rules
 
     @cached_property
-    def _schemas(self) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
-        return compiled(self.schema_include), compiled(self.schema_exclude)
+    def _schemas(self) -> Chosen:
+        return Chosen(self.schema_include, self.schema_exclude)
 
     def schema_is_meant(self, name: str) -> bool:
-        include, exclude = self._schemas
-        if include:
-            return any(pattern.fullmatch(name) for pattern in include)
-        return not any(pattern.fullmatch(name) for pattern in exclude)
+        return self._schemas.has(name)
 
     @property
     def flushing(self) -> str:

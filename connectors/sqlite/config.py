@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from connect.api import Problem, at_least, config, key, one_of, valid_regexes
+from connect.api import Problem, at_least, config, key, one_of
 from connectors.debezium.config import CaptureConfig
 from tidegate.kit.config import KeyType
 
@@ -68,13 +68,6 @@ class SqliteConfig(CaptureConfig):
             "when_needed",
             ignore_case=True,
         ),
-    )
-    snapshot_tables: list[str] = key(
-        "snapshot.include.collection.list",
-        default=[],
-        doc="Of the captured tables those (regular expressions) that a snapshot reads; all where none is given.",
-        group="Snapshot",
-        check=valid_regexes,
     )
 
     def problems(self) -> Iterable[Problem]:
