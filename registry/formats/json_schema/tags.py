@@ -42,11 +42,11 @@ def with_tags(text: str, add: Tags, remove: Tags) -> str:
 
 def _bearers(node: Any, scope: str, *, is_property: bool = False) -> Iterator[tuple[Entity, Any]]:
     parts = parts_of(node)
-    if len(parts) > 1:  # what a schema demands at once counts as allOf of it
-        for place, part in enumerate(parts):
-            yield from _part(node, part, f"{scope}allof.{place}.", is_property=False)
-    for part in parts[:1] if len(parts) == 1 else ():
-        yield from _part(node, part, scope, is_property=is_property)
+    if len(parts) == 1:
+        yield from _part(node, parts[0], scope, is_property=is_property)
+        return
+    for place, part in enumerate(parts):  # what a schema demands at once counts as allOf of it
+        yield from _part(node, part, f"{scope}allof.{place}.", is_property=False)
 
 
 def _part(node: dict[str, Any], part: str, scope: str, *, is_property: bool) -> Iterator[tuple[Entity, Any]]:
