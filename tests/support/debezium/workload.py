@@ -27,6 +27,8 @@ class Workload:
         "note": "INSERT INTO notes (a, b, big) VALUES (%s, %s, repeat(md5(%s), %s)) ON CONFLICT (a, b) DO UPDATE SET b = notes.b",
         "forget": "DELETE FROM notes WHERE a = %s",
         "alter": "ALTER TABLE {table} ADD IF NOT EXISTS {column} int DEFAULT {number}",
+        "widen": "ALTER TABLE {table} ALTER COLUMN {column} TYPE bigint",
+        "narrow": "ALTER TABLE {table} DROP COLUMN IF EXISTS {column}",
     }
     tables: ClassVar[tuple[str, ...]] = (
         "CREATE TABLE accounts (id int PRIMARY KEY, name text, amount numeric(12, 2), at timestamp)",
@@ -35,10 +37,13 @@ class Workload:
         "INSERT INTO accounts SELECT g, 'old ' || g, g / 4.0, '2024-01-01' FROM generate_series(1, 50) g",
     )
 
-    def __init__(self, connections: Iterable[Any], seed: int) -> None:
+    def __init__(self, connections: Iterable[Any], seed: int, *, alters: float = 0.04) -> None:
+        """``alters`` is how likely a round is to begin with DDL."""
         self._connections = list(connections)
         self._random = random.Random(seed)
-        self._added = 0
+        self._alters = alters
+        self._added: list[tuple[str, str]] = []
+        self._names = 0
 
     def reconnect(self, connections: Iterable[Any]) -> None:
         """Go on over other connections; what was open on the old ones is lost."""
@@ -49,50 +54,70 @@ class Workload:
         for connection in self._connections:
             connection.close()
 
-    def run(self, connection: Any, statement: str, *values: Any) -> None:
-        connection.execute(statement.encode(), values or None)
+    def run(self, connection: Any, statement: str, *values: Any) -> int:
+        """How many rows it changed."""
+        return max(0, connection.execute(statement.encode(), values or None).rowcount)
 
     def prepare(self) -> None:
         for statement in self.tables:
             self.run(self._connections[0], statement)
 
-    def step(self) -> None:
-        """One round: two transactions whose statements take turns, on keys that do not meet."""
+    def step(self) -> int:
+        """One round: two transactions whose statements take turns, on keys that do not meet; how many rows they changed."""
         dice = self._random
-        first, second = self._connections[:2]
-        if dice.random() < 0.04:
-            self._ddl()
-        self.run(first, "BEGIN")
-        self.run(second, "BEGIN")
+        connections = self._connections[:2]
+        if dice.random() < self._alters:
+            self.alter()
+        for connection in connections:
+            self.run(connection, "BEGIN")
+        changed = [0, 0]
         for _ in range(dice.choice((1, 3, 10, 60))):
-            self._change(first, 0)
-            self._change(second, 1)
-        for connection in (first, second) if dice.random() < 0.5 else (second, first):
-            self.run(connection, "COMMIT" if dice.random() < 0.85 else "ROLLBACK")
+            for parity, connection in enumerate(connections):
+                changed[parity] += self._change(connection, parity)
+        done = 0
+        for parity in (0, 1) if dice.random() < 0.5 else (1, 0):
+            kept = dice.random() < 0.85
+            self.run(connections[parity], "COMMIT" if kept else "ROLLBACK")
+            done += changed[parity] if kept else 0
+        return done
 
-    def _ddl(self) -> None:
-        self._added += 1
-        table = self._random.choice(_TABLES)
-        made = self.statements["alter"].format(table=table, column=f"extra{self._added}", number=self._added)
+    def alter(self) -> None:
+        """Add a column; now and then make one wider that was added, or drop it."""
+        dice = self._random
+        roll = dice.random()
+        if self._added and roll < 0.4:
+            chosen = self._added[dice.randrange(len(self._added))]
+            if roll < 0.2:
+                self._added.remove(chosen)
+            kind = "narrow" if roll < 0.2 else "widen"
+        else:
+            self._names += 1
+            chosen = (dice.choice(_TABLES), f"extra{self._names}")
+            kind = "alter"
+        table, column = chosen
+        made = self.statements[kind].format(table=table, column=column, number=self._names)
         self.run(self._connections[0], made)
+        if kind == "alter":
+            self._added.append(chosen)
 
-    def _change(self, connection: Any, parity: int) -> None:
+    def _change(self, connection: Any, parity: int) -> int:
         dice, statements = self._random, self.statements
         number = dice.randrange(100) * 2 + parity
         roll = dice.random()
         if roll < 0.35:
-            self.run(connection, statements["put"], number, f"n{dice.random()}", round(dice.random() * 1000, 2))
-        elif roll < 0.5:
-            self.run(connection, statements["add"], number)
-        elif roll < 0.6:
-            self.run(connection, statements["drop"], number)
-        elif roll < 0.7:
+            return self.run(connection, statements["put"], number, f"n{dice.random()}", round(dice.random() * 1000, 2))
+        if roll < 0.5:
+            return self.run(connection, statements["add"], number)
+        if roll < 0.6:
+            return self.run(connection, statements["drop"], number)
+        if roll < 0.7:
             other = dice.randrange(100) * 2 + parity
-            self.run(connection, statements["move"], other, number, other)
-        elif roll < 0.9:
-            self.run(connection, statements["note"], number, dice.choice("xyz"), str(number), dice.choice((1, 200)))
-        else:
-            self.run(connection, statements["forget"], number)
+            return self.run(connection, statements["move"], other, number, other)
+        if roll < 0.9:
+            return self.run(
+                connection, statements["note"], number, dice.choice("xyz"), str(number), dice.choice((1, 200))
+            )
+        return self.run(connection, statements["forget"], number)
 
 
 class MariaDbWorkload(Workload):
@@ -103,6 +128,7 @@ class MariaDbWorkload(Workload):
         "move": "UPDATE IGNORE accounts SET id = %s WHERE id = %s AND 0 <> %s + 1",
         "note": "INSERT INTO notes (a, b, big) VALUES (%s, %s, repeat(md5(%s), %s)) ON DUPLICATE KEY UPDATE b = VALUES(b)",
         "alter": "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {column} int DEFAULT {number} FIRST",
+        "widen": "ALTER TABLE {table} MODIFY COLUMN IF EXISTS {column} bigint DEFAULT 7",
     }
     tables = (
         "CREATE TABLE accounts (id int PRIMARY KEY, name text, amount numeric(12, 2), at datetime)",
@@ -110,11 +136,11 @@ class MariaDbWorkload(Workload):
         "INSERT INTO accounts SELECT seq, concat('old ', seq), seq / 4.0, '2024-01-01' FROM seq_1_to_50",
     )
 
-    def run(self, connection: Any, statement: str, *values: Any) -> None:
+    def run(self, connection: Any, statement: str, *values: Any) -> int:
         with connection.cursor() as cursor:
             if statement == "BEGIN":  # without locks of gaps, in which one transaction here would wait for the other
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            cursor.execute(statement, values or None)
+            return int(cursor.execute(statement, values or None))
 
 
 def rebuilt(batches: Iterable[RecordBatch]) -> dict[str, dict[Any, Any]]:
