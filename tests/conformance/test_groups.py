@@ -220,6 +220,7 @@ def test_groups_can_be_looked_at_and_changed(
 
 
 @pytest.mark.servers
+@pytest.mark.proof  # every call of the tool starts a JVM
 def test_kafkas_own_tool_shows_resets_and_deletes_groups(
     bootstrap_servers: str,
     kafka_tools: Callable[..., str],

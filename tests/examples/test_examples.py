@@ -76,6 +76,7 @@ def test_order_system(follow):
 
 
 @pytest.mark.servers
+@pytest.mark.proof  # a minute, most of it Spark starting
 def test_spark_bulk_load(follow):
     folder = follow("spark-bulk-load")
     assert {path.name for path in (folder / "parquet").iterdir() if path.is_dir()} >= {

@@ -29,9 +29,8 @@ def stored(root: Path) -> list[Any]:
     return sorted((each for path in names for each in read_file(path)), key=lambda each: each["id"])
 
 
-@pytest.mark.parametrize(
-    "format_class, folder", [("ParquetFormat", "parquet"), pytest.param("AvroFormat", "avro", marks=pytest.mark.proof)]
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("format_class, folder", [("ParquetFormat", "parquet"), ("AvroFormat", "avro")])
 def test_files_hold_what_the_topic_holds_though_the_worker_was_killed(
     platform: Any, tmp_path: Path, format_class: str, folder: str
 ) -> None:

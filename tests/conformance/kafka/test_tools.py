@@ -41,6 +41,7 @@ def test_console_producer_and_consumer(kafka_tools: Tools, bootstrap_servers: st
     assert sum(int(end) for end in re.findall(rf"{topic}\s+\d+\s+(\d+)", described)) == 100
 
 
+@pytest.mark.proof  # six JVMs
 def test_topics_configs_and_offsets(kafka_tools: Tools, bootstrap_servers: str, topic: str) -> None:
     server = ("--bootstrap-server", bootstrap_servers)
     described = kafka_tools("kafka-topics", *server, "--describe", "--topic", topic)
