@@ -7,8 +7,18 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
 
-__all__ = ["drawn_seed", "effort", "seeds"]
+__all__ = ["drawn_seed", "effort", "run_seeds", "seeds"]
+
+_AT_ONCE: Final = 3
+"""Most of a seed is waiting, for restarts and for groups to notice."""
 
 
 def effort(short: int, long: int) -> int:
@@ -35,3 +45,26 @@ def seeds(short: int, long: int) -> list[int]:
         first, _, last = part.partition("-")
         found += range(int(first), int(last or first) + 1)
     return found
+
+
+def run_seeds(one: Callable[[int, Path], object], chosen: Sequence[int], folder: Path, record_property: Any) -> None:
+    """Run seeds beside each other (TIDEGATE_SEEDS_AT_ONCE says how many), each in a folder of its own, which stays where it fails.
+
+    ``one`` returns what it did. All are run; raises AssertionError with what was wrong with each that failed.
+    """
+
+    def tried(seed: int) -> str | None:
+        own, began = folder / str(seed), time.monotonic()
+        try:
+            done = one(seed, own)
+        except Exception:  # noqa: BLE001 - told with those of the other seeds
+            print(f"seed {seed} FAILED after {time.monotonic() - began:.0f} s", flush=True)
+            return f"seed {seed} (TIDEGATE_SEEDS={seed} runs it again; its logs: {own}):\n{traceback.format_exc()}"
+        print(f"seed {seed}: {time.monotonic() - began:.0f} s, {done}", flush=True)
+        shutil.rmtree(own, ignore_errors=True)
+        return None
+
+    with ThreadPoolExecutor(int(os.environ.get("TIDEGATE_SEEDS_AT_ONCE") or _AT_ONCE)) as pool:
+        wrong = [*filter(None, pool.map(tried, chosen))]
+    record_property("seeds", len(chosen))
+    assert not wrong, "\n".join(wrong)

@@ -10,6 +10,7 @@ import pwd
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,11 +29,13 @@ T = TypeVar("T")
 _PORTS_FILE: Final = Path(tempfile.gettempdir()) / f"tidegate-test-ports-{os.geteuid()}"
 _ports_lock: IO[bytes] | None = None
 _ports: set[int] = set()
+_claiming = threading.Lock()
 
 
 def free_ports(count: int) -> list[int]:
     """Free loopback ports for servers that start later: until this process ends no other test process is given them."""
-    return [_claimed_port() for _ in range(count)]
+    with _claiming:
+        return [_claimed_port() for _ in range(count)]
 
 
 def _claimed_port() -> int:
