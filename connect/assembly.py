@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import Converter, ConverterContext, PluginType, RecordBatch, Task
+from connect.api import Converter, ConverterContext, PluginType, RecordBatch, SourceTask, Task
 from connect.clients import ClientLoop, TaskClients, worker_client
 from connect.config import WorkerConfig
 from connect.connector_config import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties
@@ -24,6 +24,7 @@ from connect.sinks.job_runner import GroupOffsets, JobRunner
 from connect.sinks.pipeline import SinkPipeline
 from connect.sinks.rereading import Rereader
 from connect.sinks.runner import SinkRunner
+from connect.sources.acknowledgements import Acknowledgements
 from connect.sources.conversion import Conversion
 from connect.sources.ends import SourceEnds
 from connect.sources.offsets import OffsetKeys, SourcePosition
@@ -143,6 +144,8 @@ def source_runner(parts: TaskParts) -> SourceRunner:
         context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
         task: Any = parts.task_class(parts.task_config, context)
         in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
+        listens = parts.task_class.acknowledged is not SourceTask.acknowledged  # type: ignore[attr-defined]
+        acknowledgements = Acknowledgements(task, parts.control) if listens else None
         pipeline = SourcePipeline(
             chain,
             Conversion(keys, values, policy, headers=_headers(parts, made)),
@@ -154,11 +157,14 @@ def source_runner(parts: TaskParts) -> SourceRunner:
             # A transaction with a refused record cannot be committed.
             tolerates_refusals=config.errors_tolerance == "all" and not ends.transactional,
             on_topic=parts.on_topic,
+            acknowledgements=acknowledgements,
         )
 
         def on_committed(safe: Sequence[SourcePosition]) -> None:
             for partition, offset in safe:
                 context.remember(partition, offset)
+            if acknowledgements is not None:
+                acknowledgements.tell()
             with parts.control.calling("committed"):
                 task.committed(safe)
 
@@ -171,6 +177,7 @@ def source_runner(parts: TaskParts) -> SourceRunner:
             pipeline=pipeline,
             policy=policy,
             delivery=ends.delivery(context, offset_keys, on_committed, measures),
+            acknowledgements=acknowledgements,
             measures=measures,
             merge=config.transaction_boundary.lower() != "connector",
             on_paused=parts.on_paused,

@@ -5,6 +5,7 @@ pyarrow is imported when a batch is made or read, not before.
 
 from connect.api.batch import MAX_BATCH_BYTES, Header, Origin, Record, RecordBatch, TopicPartition
 from connect.api.connector import (
+    Acknowledged,
     Connector,
     ConnectorContext,
     ErrantRecordReporter,
@@ -49,6 +50,7 @@ __all__ = [
     "MAX_BATCH_BYTES",
     "TIME",
     "TIMESTAMP",
+    "Acknowledged",
     "ConnectError",
     "Connector",
     "ConnectorContext",

@@ -86,7 +86,7 @@ class RecordBatch:
     In a sink: ``origin`` and an ascending ``offsets`` column, which may have gaps.
     In a source: ``source_partition`` and ``source_offset``, the position after the last row (as Connect's offset maps);
     ``source_offsets`` is the position after each row, where a source has it. A batch filtered down to nothing still
-    advances the position.
+    advances the position. ``offsets`` are int64 numbers of the source's own, for ``SourceTask.acknowledged``.
     """
 
     topic: str

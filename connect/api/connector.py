@@ -32,16 +32,19 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from connect.api.batch import Record, RecordBatch, TopicPartition
 from tidegate.kit.errors import Problem
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from broker.client import ClientConfig
     from registry.client import RegistryClient
 
 __all__ = [
+    "Acknowledged",
     "Connector",
     "ConnectorContext",
     "ErrantRecordReporter",
@@ -179,6 +182,19 @@ class Task(ABC, Generic[ConfigT]):
         """Make a running call return soon and release everything. Called once, also after a failure."""
 
 
+class Acknowledged(NamedTuple):
+    """Rows of one batch that lie one behind the other in a partition of the log, the first of them at ``first_offset``.
+
+    ``offsets`` is what the source gave as the ``offsets`` of these rows, whichever of them transforms left.
+    """
+
+    source_partition: Mapping[str, Any] | None
+    offsets: pa.Array
+    topic: str
+    partition: int
+    first_offset: int
+
+
 class SourceTask(Task[ConfigT]):
     """Reads from an external system."""
 
@@ -194,6 +210,12 @@ class SourceTask(Task[ConfigT]):
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         """Positions (partition, offset) that are now durable: a source that acknowledges upstream does it here."""
+
+    def acknowledged(self, rows: Sequence[Acknowledged]) -> None:
+        """Where the log has put rows of batches that came with ``offsets``; with exactly-once once they are committed.
+
+        Told between two polls, in the order in which the log answered, and before the ``committed`` that covers the rows.
+        """
 
 
 class SinkTask(Task[ConfigT]):

@@ -9,7 +9,7 @@ from connect.api import MAX_BATCH_BYTES, RecordBatch
 
 __all__ = ["merged"]
 
-_COLUMNS: Final = ("values", "keys", "timestamps_ms", "headers", "partitions")
+_COLUMNS: Final = ("values", "keys", "timestamps_ms", "headers", "partitions", "offsets")
 
 
 def merged(batches: Iterable[RecordBatch], max_bytes: int = MAX_BATCH_BYTES) -> list[RecordBatch]:

@@ -26,6 +26,11 @@ OnCommitted = Callable[[Sequence[SourcePosition]], None]
 class Delivery(Protocol):
     """Used from the task's thread."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether what the log has acknowledged so far stays."""
+        ...
+
     def attributes(self) -> dict[str, float]:
         """What it counts, by Kafka Connect's names; from any thread."""
         ...
@@ -81,6 +86,10 @@ class AtLeastOnce:
         self._uncommitted: dict[str, SourcePosition] = {}
         self._next_commit = time.monotonic() + self._interval_s
         self._measures = measures or TaskMeasures()
+
+    @property
+    def settled(self) -> bool:
+        return True
 
     def attributes(self) -> dict[str, float]:
         return {}
@@ -160,6 +169,10 @@ class ExactlyOnce:
         self._on_committed = on_committed
         self._positions: dict[str, SourcePosition] = {}
         self._torn = False
+
+    @property
+    def settled(self) -> bool:
+        return not self._transactions.is_open
 
     def attributes(self) -> dict[str, float]:
         return {

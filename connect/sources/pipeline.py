@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from connect.api import ConnectError, RecordBatch
 from connect.control import Stopped
 from connect.error_policy import ErrorPolicy
+from connect.sources.acknowledgements import Acknowledgements
 from connect.sources.conversion import Conversion
 from connect.sources.refusals import Refusals
 from connect.transforms.chain import TransformChain
@@ -92,11 +93,12 @@ class SourcePipeline:
         max_batch_bytes: int = 1_000_000,
         tolerates_refusals: bool = False,
         on_topic: Callable[[str], None] | None = None,
+        acknowledgements: Acknowledgements | None = None,
     ) -> None:
         self._chain, self._policy, self._sender, self._in_flight = chain, policy, sender, in_flight
         self._conversion = conversion
         self._compression, self._max_batch_bytes = compression, max_batch_bytes
-        self._on_topic = on_topic
+        self._on_topic, self._acknowledgements = on_topic, acknowledgements
         self._tolerates_refusals = tolerates_refusals
         self._refusals: dict[str, Refusals] = {}
         self._rows_at_once: dict[str, int] = {}
@@ -167,10 +169,12 @@ class SourcePipeline:
             self._in_flight.take(size)
             future: Future[Any] = self._sender.send_batch(topic, partition, one)
             future.add_done_callback(lambda _, size=size: self._in_flight.answered(size))  # type: ignore[misc]
+            if self._acknowledgements is not None and part.offsets is not None:
+                self._acknowledgements.await_answer(future, part.slice(first, one.count))
             if self._tolerates_refusals:
                 refusals = self._refusals.setdefault(topic, Refusals(self._policy, self._transmit))
                 future = refusals.watch(future, partition, part.slice(first, one.count))
-                first += one.count
+            first += one.count
             future.add_done_callback(self._in_flight.ended)
             futures.append(future)
         return futures
@@ -199,6 +203,6 @@ class SourcePipeline:
 
 
 def _taken(batch: RecordBatch, rows: pa.Array) -> RecordBatch:
-    names = ("values", "keys", "timestamps_ms", "headers")
+    names = ("values", "keys", "timestamps_ms", "headers", "offsets")
     columns = {name: column.take(rows) for name in names if (column := getattr(batch, name)) is not None}
-    return batch.replace(partitions=None, offsets=None, source_offsets=None, **columns)
+    return batch.replace(partitions=None, source_offsets=None, **columns)

@@ -12,6 +12,7 @@ from connect.control import Stopped, TaskControl
 from connect.error_policy import ErrorPolicy
 from connect.metrics.measures import SentRows, TaskMeasures, Windowed
 from connect.sinks.merging import merged
+from connect.sources.acknowledgements import Acknowledgements
 from connect.sources.deliveries import Delivery
 from connect.sources.pipeline import SourcePipeline
 from tidegate.kit.logs import logger
@@ -37,6 +38,7 @@ class SourceRunner:
         pipeline: SourcePipeline,
         policy: ErrorPolicy,
         delivery: Delivery,
+        acknowledgements: Acknowledgements | None = None,
         measures: TaskMeasures,
         merge: bool = True,
         on_paused: Callable[[bool], None],
@@ -45,7 +47,7 @@ class SourceRunner:
         """``merge`` says whether small batches of a poll may travel as one."""
         self._task, self._context, self._control = task, context, control
         self._pipeline, self._policy = pipeline, policy
-        self._delivery, self._merge = delivery, merge
+        self._delivery, self._merge, self._acknowledgements = delivery, merge, acknowledgements
         self._on_paused, self._close = on_paused, close
         self._measures, self._rows, self._poll_ms = measures, SentRows(), Windowed()
 
@@ -91,6 +93,8 @@ class SourceRunner:
                 self._delivery.torn()
                 return
             self._delivery.polled()
+            if self._acknowledgements is not None and self._delivery.settled:
+                self._acknowledgements.tell()
 
     def _step(self) -> None:
         began = time.monotonic()
