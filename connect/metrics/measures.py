@@ -1,7 +1,7 @@
 """What a task counts about itself, per batch and never per record: totals, and what the last half to whole minute was like.
 
 The attributes are those of Kafka Connect's JMX groups (``connector-task-metrics``, ``source-task-metrics``,
-``sink-task-metrics``), the windows those of its ``metrics.sample.window.ms`` and ``metrics.num.samples``.
+``sink-task-metrics``).
 """
 
 from __future__ import annotations
@@ -14,64 +14,11 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
 
-__all__ = ["SentRows", "TaskMeasures", "Windowed"]
+from tidegate.kit.windowed import Windowed
 
-_WINDOW_S: Final = 30.0
+__all__ = ["SentRows", "TaskMeasures"]
+
 _DIGITS: Final = 3
-
-
-class _Window:
-    __slots__ = ("count", "least", "most", "since", "total")
-
-    def __init__(self, since: float) -> None:
-        self.since, self.count = since, 0
-        self.total = self.least = self.most = 0.0
-
-
-class Windowed:
-    """Values of the current window and the one before. Recorded by one thread, read by any."""
-
-    def __init__(self) -> None:
-        self._current = _Window(time.monotonic())
-        self._before = _Window(0.0)
-
-    def record(self, value: float) -> None:
-        now, current = time.monotonic(), self._current
-        age_s = now - current.since
-        if age_s >= _WINDOW_S:
-            self._before = current if age_s < 2 * _WINDOW_S else _Window(0.0)
-            current = self._current = _Window(now)
-        current.least = min(current.least, value) if current.count else value
-        current.most = max(current.most, value) if current.count else value
-        current.count += 1
-        current.total += value
-
-    def _seen(self) -> list[_Window]:
-        age_s = time.monotonic() - self._current.since
-        seen = [self._current] if age_s < 2 * _WINDOW_S else []
-        seen += [self._before] if age_s < _WINDOW_S else []
-        return [one for one in seen if one.count]
-
-    @property
-    def average(self) -> float:
-        seen = self._seen()
-        count = sum(one.count for one in seen)
-        return round(sum(one.total for one in seen) / count, _DIGITS) if count else 0.0
-
-    @property
-    def least(self) -> float:
-        return round(min((one.least for one in self._seen()), default=0.0), _DIGITS)
-
-    @property
-    def most(self) -> float:
-        return round(max((one.most for one in self._seen()), default=0.0), _DIGITS)
-
-    @property
-    def rate(self) -> float:
-        """The sum of the values per second. As in Kafka, there is always one whole window before the current one."""
-        age_s = time.monotonic() - self._current.since
-        covered_s = age_s + _WINDOW_S if age_s < _WINDOW_S else age_s
-        return round(sum(one.total for one in self._seen()) / covered_s, _DIGITS)
 
 
 class TaskMeasures:

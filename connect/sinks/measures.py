@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connect.api import TopicPartition
-from connect.metrics.measures import Windowed
+from tidegate.kit.windowed import Windowed
 
 if TYPE_CHECKING:
     from broker.client import FetchedBatches

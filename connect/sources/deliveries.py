@@ -9,12 +9,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from connect.api import RecordBatch
-from connect.metrics.measures import TaskMeasures, Windowed
+from connect.metrics.measures import TaskMeasures
 from connect.sources.exactly_once import TransactionBoundary
 from connect.sources.offsets import OffsetKeys, SourcePosition, SubmittedBatches, checked
 from connect.stores.offsets import canonical
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
+from tidegate.kit.windowed import Windowed
 
 __all__ = ["AtLeastOnce", "Delivery", "ExactlyOnce", "OffsetWriter", "Transactions"]
 

@@ -10,12 +10,13 @@ from connect.api import RecordBatch, RetriableConnectError, SourceTask
 from connect.context import RunningSourceContext
 from connect.control import Stopped, TaskControl
 from connect.error_policy import ErrorPolicy
-from connect.metrics.measures import SentRows, TaskMeasures, Windowed
+from connect.metrics.measures import SentRows, TaskMeasures
 from connect.sinks.merging import merged
 from connect.sources.acknowledgements import Acknowledgements
 from connect.sources.deliveries import Delivery
 from connect.sources.pipeline import SourcePipeline
 from tidegate.kit.logs import logger
+from tidegate.kit.windowed import Windowed
 
 __all__ = ["SourceRunner"]
 

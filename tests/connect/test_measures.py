@@ -5,15 +5,16 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import TopicPartition
-from connect.metrics.measures import SentRows, TaskMeasures, Windowed
+from connect.metrics.measures import SentRows, TaskMeasures
 from connect.metrics.families import Families
 from connect.sinks.measures import SinkMeasures
+from tidegate.kit.windowed import Windowed
 
 
 @pytest.fixture
 def now(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("connect.metrics.measures.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tidegate.kit.windowed.time.monotonic", lambda: now[0])
     return now
 
 
@@ -22,6 +23,7 @@ def test_windows_forget(now):
     for value in (10, 30):
         seen.record(value)
     assert (seen.average, seen.least, seen.most, seen.rate) == (20, 10, 30, round(40 / 30, 3))
+    assert (seen.count, seen.total, seen.count_rate) == (2, 40, round(2 / 30, 3))
     now[0] += 30
     seen.record(50)
     assert (seen.average, seen.least, seen.most, seen.rate) == (30, 10, 50, 3)
