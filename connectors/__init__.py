@@ -124,6 +124,13 @@ CONNECTORS: Final = (
         extra="salesforce",
         short_names=("SalesforcePlatformEventSource",),
     ),
+    _source(
+        "connectors.salesforce.change_source:ChangeSource",
+        ("io.confluent.salesforce.SalesforceCdcSourceConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforceCdcSource",),
+    ),
     _sink(
         "connectors.salesforce.sink:EventSink",
         ("io.confluent.salesforce.SalesforcePlatformEventSinkConnector",),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import requests
 from simple_salesforce import Salesforce
@@ -15,6 +14,7 @@ from simple_salesforce.login import SalesforceLogin
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.config import SalesforceConfig
 from connectors.salesforce.errors import SessionExpired, border
+from connectors.salesforce.signing import signing_key
 
 __all__ = ["SalesforceClient"]
 
@@ -37,7 +37,7 @@ class SalesforceClient:
         """An HTTP session by the connector's keys, for protocols that simple-salesforce does not speak."""
         session = requests.Session()
         if self._config.http_proxy:
-            session.proxies = {"https": f"http://{self._config.http_proxy}"}
+            session.proxies = {"https": f"http://{_proxy_login(self._config)}{self._config.http_proxy}"}
         session.request = _with_defaults(session, self._config)  # type: ignore[method-assign]
         return session
 
@@ -56,6 +56,23 @@ class SalesforceClient:
     def describe(self, name: str) -> Mapping[str, Any]:
         """Salesforce's description of an object or event; raises ConnectError when there is none of that name."""
         found: Mapping[str, Any] = self._call(f"describing {name}", lambda sf: sf.restful(f"sobjects/{name}/describe"))
+        return found
+
+    def log_in(self) -> None:
+        """Log in unless there is a session; raises ConnectError when the login is refused."""
+        self._logged_in()
+
+    def event_schema(self, schema_id: str) -> Mapping[str, Any]:
+        """The Avro schema that an event names."""
+        return self._compact(f"event/eventSchema/{quote(schema_id, safe='')}")
+
+    def event_schema_of(self, name: str) -> Mapping[str, Any]:
+        """The current Avro schema of an event; raises ConnectError when there is none of that name."""
+        return self._compact(f"sobjects/{name}/eventSchema")
+
+    def _compact(self, path: str) -> Mapping[str, Any]:
+        asked = {"payloadFormat": "COMPACT"}
+        found: Mapping[str, Any] = self._call(f"reading {path}", lambda sf: sf.restful(path, params=asked))
         return found
 
     def create(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -154,13 +171,13 @@ class SalesforceClient:
             "aud": config.instance,
             "exp": int(time.time()) + 180,
         }
-        try:
-            private_key = Path(config.jwt_private_key or "").read_text()
-        except OSError as error:
-            raise ConnectError(
-                f"cannot read salesforce.jwt.privatekey.path {config.jwt_private_key}: {error.strerror}"
-            ) from error
-        return jwt.encode(claims, private_key, algorithm="RS256")
+        return jwt.encode(claims, signing_key(config), algorithm="RS256")
+
+
+def _proxy_login(config: SalesforceConfig) -> str:
+    if config.proxy_scheme == "NONE":
+        return ""
+    return f"{quote(config.proxy_user, safe='')}:{quote(config.proxy_password.reveal(), safe='')}@"
 
 
 def _with_defaults(session: requests.Session, config: SalesforceConfig) -> Any:

@@ -6,9 +6,16 @@ from collections.abc import Iterable
 
 from connect.api import Password, Problem, at_least, between, config, family, key, non_empty, one_of, valid_regex
 
-__all__ = ["EventSinkConfig", "EventSourceConfig", "ObjectSinkConfig", "SalesforceConfig"]
+__all__ = ["EventSinkConfig", "ObjectSinkConfig", "SalesforceConfig"]
 
 _GRANTS = ("PASSWORD", "CLIENT_CREDENTIALS", "JWT_BEARER")
+
+
+def _is_data_uri(text: Password) -> str | None:
+    given = text.reveal()
+    return (
+        None if not given or (given.startswith("data:") and ";base64," in given) else "must be data:text/plain;base64,…"
+    )
 
 
 @config
@@ -57,6 +64,22 @@ class SalesforceConfig:
         doc="The PEM file of the private key that signs the JWT.",
         group="Salesforce",
     )
+    jwt_keystore: str | None = key(
+        "salesforce.jwt.keystore.path",
+        default=None,
+        doc="Instead of the PEM file, the JKS or PKCS12 key store with the private key that signs the JWT.",
+        group="Salesforce",
+    )
+    jwt_keystore_content: Password = key(
+        "salesforce.jwt.keystore.file",
+        default="",
+        doc="Instead of a file, the content of the key store: data:text/plain;base64,…",
+        check=_is_data_uri,
+        group="Salesforce",
+    )
+    jwt_keystore_password: Password = key(
+        "salesforce.jwt.keystore.password", default="", doc="The key store's password.", group="Salesforce"
+    )
     version: str = key(
         "salesforce.version",
         default="latest",
@@ -76,6 +99,15 @@ class SalesforceConfig:
         group="Salesforce",
     )
     http_proxy: str | None = key("http.proxy", default=None, doc="HOST:PORT of an HTTP proxy.", group="Salesforce")
+    proxy_scheme: str = key(
+        "http.proxy.auth.scheme",
+        default="NONE",
+        check=one_of("NONE", "BASIC"),
+        doc="How to log in at the proxy.",
+        group="Salesforce",
+    )
+    proxy_user: str = key("http.proxy.user", default="", doc="The proxy's user.", group="Salesforce")
+    proxy_password: Password = key("http.proxy.password", default="", doc="That user's password.", group="Salesforce")
     ca_file: str | None = key(
         "salesforce.ca.file",
         default=None,
@@ -93,10 +125,11 @@ class SalesforceConfig:
         if self.grant_type.upper() == "CLIENT_CREDENTIALS":
             needed = {"consumer.key": self.consumer_key, "consumer.secret": self.consumer_secret.reveal()}
         elif self.grant_type.upper() == "JWT_BEARER":
+            key_place = self.jwt_private_key or self.jwt_keystore or self.jwt_keystore_content.reveal()
             needed = {
                 "username": self.username,
                 "consumer.key": self.consumer_key,
-                "jwt.privatekey.path": self.jwt_private_key or "",
+                "jwt.keystore.path": key_place,
             }
         for name, value in needed.items():
             if not value:
@@ -106,28 +139,6 @@ class SalesforceConfig:
 def valid_version(text: str) -> bool:
     major, dot, minor = text.removeprefix("v").partition(".")
     return major.isdigit() and (not dot or minor.isdigit())
-
-
-@config
-class EventSourceConfig(SalesforceConfig):
-    """Platform event source."""
-
-    event: str = key(
-        "salesforce.platform.event.name",
-        doc="The platform event to subscribe to, such as Order_Shipped__e.",
-        importance="high",
-        check=lambda name: None if name.endswith("__e") else "must be the name of a platform event, which ends in __e",
-        group="Event",
-    )
-    topic: str = key("kafka.topic", doc="The topic to write to.", importance="high", check=non_empty, group="Event")
-    initial_start: str = key(
-        "salesforce.initial.start",
-        default="latest",
-        check=one_of("latest", "all"),
-        doc="Where to begin without an offset: with new events, or with all that are kept.",
-        importance="high",
-        group="Event",
-    )
 
 
 @config
@@ -165,7 +176,7 @@ class ObjectSinkConfig(SalesforceConfig):
     )
     ignore_pattern: str = key(
         "salesforce.ignore.fields.regex",
-        default=r"_.*|attributes|SystemModstamp|CreatedDate|CreatedById|LastModified.*|IsDeleted|ReplayId",
+        default=r"_.*|attributes|SystemModstamp|CreatedDate|CreatedById|LastModified.*|IsDeleted|ReplayId|ChangeEventHeader",
         check=valid_regex,
         doc="Fields whose whole name matches are not written either: what a source adds and what Salesforce sets itself.",
         importance="low",

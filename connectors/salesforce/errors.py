@@ -16,7 +16,7 @@ from simple_salesforce.exceptions import (
 
 from connect.api import ConnectError, RetriableConnectError
 
-__all__ = ["RETRIABLE_CODES", "SessionExpired", "border"]
+__all__ = ["RETRIABLE_CODES", "ReplayIdGone", "SessionExpired", "border"]
 
 RETRIABLE_CODES: Final = frozenset(
     {
@@ -33,6 +33,10 @@ RETRIABLE_CODES: Final = frozenset(
 
 class SessionExpired(RetriableConnectError):
     """The login is over: log in again and repeat."""
+
+
+class ReplayIdGone(ConnectError):
+    """The org does not keep the event of a replay id any more, or never had it."""
 
 
 @contextlib.contextmanager

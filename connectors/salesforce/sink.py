@@ -23,10 +23,21 @@ from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.config import EventSinkConfig, ObjectSinkConfig, SalesforceConfig
 from connectors.salesforce.errors import RETRIABLE_CODES
 
-__all__ = ["EventSink", "EventSinkTask", "ObjectSink", "ObjectSinkTask"]
+__all__ = ["EventSink", "EventSinkTask", "ObjectSink", "ObjectSinkTask", "check_login", "operation_of"]
 
 _OPERATIONS: Final = {"created": "insert", "updated": "update", "deleted": "delete", "undeleted": "insert"}
 """What a record asks for in ``_EventType``, as the Salesforce sources write it."""
+
+
+def operation_of(event_type: Any) -> str | None:
+    """What a record's ``_EventType`` asks for, None when it asks for nothing; raises DataError for a gap."""
+    kind = str(event_type or "")
+    if kind.startswith("gap_"):
+        raise DataError(
+            f"a change of type {kind} says that Salesforce could not tell what changed: read the record there"
+        )
+    return _OPERATIONS.get(kind)
+
 
 Writer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
@@ -117,14 +128,15 @@ class ObjectSinkTask(_SalesforceSinkTask):
 
     def _prepared(self, record: Record) -> tuple[str, Record, Mapping[str, Any]]:
         given = self._fields(record)
-        asked = _OPERATIONS.get(str(given.get("_EventType", "")))
+        asked = operation_of(given.get("_EventType"))
         operation = self.config.operation if self.config.override_event_type or asked is None else asked
         if operation != "insert" and self.config.use_custom_id and operation != "delete":
             operation = "upsert"
+        unchanged = _unchanged(given) - {self.config.custom_id}
         kept = {
             name: value
             for name, value in given.items()
-            if name not in self.config.ignore_fields and not self._ignored.fullmatch(name)
+            if name not in self.config.ignore_fields and not self._ignored.fullmatch(name) and name not in unchanged
         }
         identity = self.config.custom_id if operation == "upsert" else "Id"
         if operation == "insert":
@@ -192,6 +204,15 @@ class EventSink(SinkConnector[EventSinkConfig]):
     @classmethod
     def check(cls, config: EventSinkConfig) -> Iterable[Problem]:
         return check_login(config, config.event, "salesforce.platform.event.name")
+
+
+def _unchanged(given: Mapping[str, Any]) -> frozenset[str]:
+    """Fields that a change event of an update holds as null because they did not change: to write them would clear them."""
+    header = given.get("ChangeEventHeader")
+    if not isinstance(header, Mapping) or header.get("changeType") != "UPDATE":
+        return frozenset()
+    changed = {name.partition(".")[0] for name in header.get("changedFields") or ()}
+    return frozenset(name for name in given if name not in changed and name != "Id")
 
 
 def _shown(fields: Mapping[str, Any]) -> str:

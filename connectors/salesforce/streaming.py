@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import requests
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.client import SalesforceClient
-from connectors.salesforce.errors import border
+from connectors.salesforce.errors import ReplayIdGone, border
 
 __all__ = ["StreamingClient"]
 
@@ -31,8 +31,8 @@ class StreamingClient:
     def subscribe(self, replay_id: int) -> None:
         """Handshake and subscribe: events after ``replay_id``, or -1 for new ones, -2 for all that are kept.
 
-        Raises ConnectError with the server's words when it refuses (a replay id that is no longer kept, an unknown
-        channel), RetriableConnectError when it did not answer.
+        Raises ConnectError with the server's words when it refuses (an unknown channel), of it ReplayIdGone for a replay
+        id that is no longer kept; RetriableConnectError when it did not answer.
         """
         self._http.cookies.clear()
         hello = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
@@ -73,8 +73,18 @@ class StreamingClient:
                 continue
             if answer.get("successful"):
                 return answer
-            raise ConnectError(f"{message['channel']} for {self._channel} was refused: {answer.get('error')}")
+            self._refuse(message, answer)
         raise RetriableConnectError(f"no answer to {message['channel']} for {self._channel}")
+
+    def _refuse(self, message: Mapping[str, Any], answer: Mapping[str, Any]) -> NoReturn:
+        reason = (answer.get("ext") or {}).get("sfdc", {}).get("failureReason") or ""
+        words = f"{message['channel']} for {self._channel} was refused: {answer.get('error')} {reason}".strip()
+        if str(answer.get("error")).startswith("401") or reason.startswith("401"):
+            self._client.forget_session()
+            raise RetriableConnectError(words)
+        if "replayId" in words and "invalid" in words:
+            raise ReplayIdGone(words)
+        raise ConnectError(words)
 
     def _send(self, message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         self._count += 1

@@ -1,0 +1,142 @@
+"""The change data capture source: change events of a channel onto topics, in the form of Confluent's connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from connect.api import (
+    ConnectError,
+    DataError,
+    Problem,
+    Record,
+    RecordBatch,
+    RetriableConnectError,
+    Schema,
+    SchemaType,
+    SourceConnector,
+    SourceTask,
+)
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.following import OFFSET, START, Follower, Placed, batches_of
+from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, change_schema, python_value
+from connectors.salesforce.streaming_config import ChangeSourceConfig
+
+__all__ = ["ChangeSource", "ChangeSourceTask", "Changes"]
+
+_HEADER: Final = "ChangeEventHeader"
+_KEY: Final = Schema(SchemaType.STRING)
+_EVENT_TYPES: Final = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted", "UNDELETE": "undeleted"}
+
+
+class Changes:
+    """Change events as records, one for each record id, each event by the very schema that it names."""
+
+    def __init__(self, client: SalesforceClient) -> None:
+        self._client = client
+        self._schemas: dict[str, tuple[str, Schema]] = {}
+
+    def records(self, event: Mapping[str, Any], config: ChangeSourceConfig) -> Iterator[Record]:
+        payload = event["payload"]
+        header = payload[_HEADER]
+        name, schema = self._schema(str(event["schema"]))
+        value = {field.name: python_value(payload.get(field.name), field.schema) for field in schema.fields}
+        kind = str(header.get("changeType", ""))
+        value |= {
+            "ReplayId": str(event["event"]["replayId"]),
+            OBJECT_TYPE: name,
+            EVENT_TYPE: _EVENT_TYPES.get(kind, kind.lower()),
+        }
+        for id_ in header.get("recordIds") or [""]:
+            yield Record(
+                config.topic_of(value),
+                value | {"Id": id_},
+                schema,
+                key=id_,
+                key_schema=_KEY,
+                timestamp_ms=header.get("commitTimestamp"),
+            )
+
+    def _schema(self, schema_id: str) -> tuple[str, Schema]:
+        """The name and the value schema of an event's schema."""
+        if schema_id not in self._schemas:
+            avro = self._client.event_schema(schema_id)
+            try:
+                self._schemas[schema_id] = avro["name"], change_schema(avro)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise ConnectError(f"schema {schema_id} is not that of a change event: {error!r}") from error
+        return self._schemas[schema_id]
+
+
+class ChangeSourceTask(SourceTask[ChangeSourceConfig]):
+    """Follows one channel through the Streaming API."""
+
+    def start(self) -> None:
+        client = SalesforceClient(self.config)
+        self._changes = Changes(client)
+        self._partition = {"channel": self.config.path}
+        self._wanted = {_entity(name) for name in self.config.entities}
+        position = self.context.offset(self._partition)
+        self._last = int(position[OFFSET]) if position else START["all"]
+        self._follower = Follower(self.context, client, self.config, self.config.path, self._batches)
+        self._follower.start(position)
+
+    def poll(self) -> Sequence[RecordBatch]:
+        return self._follower.next_batches()
+
+    def stop(self) -> None:
+        self._follower.stop()
+
+    def _batches(self, events: Sequence[Mapping[str, Any]]) -> Sequence[RecordBatch]:
+        rows: list[Placed] = []
+        for event in events:
+            try:
+                rows += self._placed(event)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise DataError(f"an event of {self.config.path} has no form that is known: {error!r}") from error
+        return list(batches_of(self._partition, rows))
+
+    def _placed(self, event: Mapping[str, Any]) -> Iterator[Placed]:
+        if self._wanted and _entity(event["payload"][_HEADER]["entityName"]) not in self._wanted:
+            return
+        replay_id = int(event["event"]["replayId"])
+        records = list(self._changes.records(event, self.config))
+        # Only the last record of an event of several is past it: from those before it, the whole event is read again.
+        for record in records[:-1]:
+            yield Placed(record, {OFFSET: self._last})
+        self._last = replay_id
+        yield Placed(records[-1], {OFFSET: replay_id})
+
+
+class ChangeSource(SourceConnector[ChangeSourceConfig]):
+    """Change events onto topics; one task, at least once."""
+
+    config_class = ChangeSourceConfig
+    task_class = ChangeSourceTask
+
+    @classmethod
+    def check(cls, config: ChangeSourceConfig) -> Iterable[Problem]:
+        """Log in, and look for the event of a channel of one entity: other channels show only when they are subscribed to."""
+        client = SalesforceClient(config)
+        try:
+            if config.event is None:
+                client.log_in()
+            else:
+                client.event_schema_of(config.event)
+        except ConnectError as error:
+            key = "salesforce.instance" if "logging in" in error.message else "salesforce.cdc.channel"
+            yield Problem(key, error.message)
+        except RetriableConnectError as error:
+            yield Problem("salesforce.instance", error.message)
+        finally:
+            client.close()
+
+
+def _entity(name: str) -> str:
+    """``account`` of Account and AccountChangeEvent, ``order__c`` of Order__c and Order__ChangeEvent."""
+    lower = name.lower()
+    return (
+        f"{lower.removesuffix('changeevent')}c"
+        if lower.endswith("__changeevent")
+        else lower.removesuffix("changeevent")
+    )
