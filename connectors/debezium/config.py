@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from connect.api import Password, Problem, at_least, config, family, key, one_of, valid_regexes
 from connectors.debezium.signals.config import SignalConfig
 from tidegate.kit.config import Check, KeyType
 
-__all__ = ["CaptureConfig", "DebeziumConfig", "not_both", "parse_key_columns"]
+__all__ = ["CaptureConfig", "DebeziumConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
 
 
 def _topic_prefix(value: str) -> str | None:
@@ -25,6 +26,21 @@ def _operations(value: list[str]) -> str | None:
 
 
 _adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
+
+
+def snapshot_mode_key(*more: str, doc: str = "") -> Any:
+    """The key ``snapshot.mode``; ``more`` are values that only one database has, ``doc`` says what they do."""
+    return key(
+        "snapshot.mode",
+        default="initial",
+        doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never (no_data), "
+        f"or where the position is lost (when_needed).{doc}",
+        group="Snapshot",
+        check=one_of(
+            *("always", "initial", "initial_only", "no_data", "never", "schema_only", "when_needed", *more),
+            ignore_case=True,
+        ),
+    )
 
 
 @config
@@ -201,6 +217,7 @@ class CaptureConfig(SignalConfig):
         group="Values",
         check=_adjustment,
     )
+    snapshot_mode: str = snapshot_mode_key()
     snapshot_tables: list[str] = key(
         "snapshot.include.collection.list",
         default=[],
@@ -250,8 +267,16 @@ class CaptureConfig(SignalConfig):
     notification_channels: list[str] = key(
         "notification.enabled.channels",
         default=[],
-        doc="Where notifications go. Not supported yet.",
+        doc="Where notifications of the progress of snapshots go: a topic (sink), the worker's log (log).",
         group="Signals",
+        check=one_of("sink", "log"),
+    )
+    notification_topic: str | None = key(
+        "notification.sink.topic.name",
+        default=None,
+        doc="The topic of notifications.",
+        group="Signals",
+        importance="low",
     )
     converters: str | None = key(
         "converters", default=None, doc="Custom converters of Debezium: not supported.", group="Values"
@@ -278,10 +303,8 @@ class CaptureConfig(SignalConfig):
         for name in self.column_truncations:
             if not re.fullmatch(r"\d+\.chars", name):
                 yield Problem("topic.prefix", f"column.truncate.to.{name} should be column.truncate.to.N.chars")
-        if set(self.notification_channels) - {"log"}:
-            yield Problem(
-                "notification.enabled.channels", "notifications are not supported here: take it out, or leave it at log"
-            )
+        if "sink" in self.notification_channels and not self.notification_topic:
+            yield Problem("notification.sink.topic.name", "name the topic that notifications go to")
         refused = {
             "converters": self.converters,
             "post.processors": self.post_processors,
@@ -315,6 +338,13 @@ class DebeziumConfig(CaptureConfig):
     snapshot_selects: dict[str, str] = family(
         "snapshot.select.statement.overrides.",
         doc="The SELECT that reads the rows of the table of this whole name in a snapshot.",
+    )
+    read_only: bool = key(
+        "read.only",
+        default=False,
+        doc="Let incremental snapshots do without writing: chunks are told apart by positions in the log, not by rows in the table of signals.",
+        group="Signals",
+        importance="low",
     )
     snapshot_delay_ms: int = key(
         "snapshot.delay.ms",

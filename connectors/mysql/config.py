@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from connect.api import Password, Problem, at_least, between, config, family, key, one_of, valid_regexes
-from connectors.debezium.config import DebeziumConfig, not_both
+from connectors.debezium.config import DebeziumConfig, not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen
 from tidegate.kit.config import KeyType
 
@@ -201,24 +201,10 @@ class MySqlConfig(DebeziumConfig):
         group="Replication",
         check=one_of("fail", "warn", "skip", "ignore", ignore_case=True),
     )
-    snapshot_mode: str = key(
-        "snapshot.mode",
-        default="initial",
-        doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never (no_data), where "
-        "the position is lost (when_needed), or only their structure, since the history is lost (recovery). never reads the log from where it begins.",
-        group="Snapshot",
-        check=one_of(
-            "always",
-            "initial",
-            "initial_only",
-            "no_data",
-            "schema_only",
-            "never",
-            "when_needed",
-            "recovery",
-            "schema_only_recovery",
-            ignore_case=True,
-        ),
+    snapshot_mode: str = snapshot_mode_key(
+        "recovery",
+        "schema_only_recovery",
+        doc=" recovery reads only their structure, since the history is lost; never reads the log from where it begins.",
     )
     snapshot_locking: str = key(
         "snapshot.locking.mode",

@@ -16,7 +16,7 @@ from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
 from connectors.mysql.binlog.rows import ImageLayout, Physical, image_starts, physical_columns
 from connectors.mysql.changes import Counts, Origin, Place, TableChanges, truncation
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.position import Position
+from connectors.mysql.position import Position, place_number
 from connectors.mysql.structure import TableName
 from connectors.mysql.tables import Shape, Shapes
 from tidegate.kit.logs import logger
@@ -83,6 +83,7 @@ class Decoder:
         self._skipped = frozenset(config.skipped)
         self._position = start
         self._file = start.file
+        self._end = (start.file, start.pos)
         self._seen: MariaDbGtids | MySqlGtids | None = start.gtids
         self._skip_events, self._skip_rows = start.events, start.rows
         self._skipping = False
@@ -108,6 +109,11 @@ class Decoder:
         return made
 
     @property
+    def reached(self) -> int:
+        """Up to where the log was read, be it within a transaction; the server's heartbeats count too."""
+        return place_number(*self._end)
+
+    @property
     def in_transaction(self) -> bool:
         return self._transaction.open
 
@@ -129,12 +135,13 @@ class Decoder:
         if kind == EventType.ROTATE:
             self._rotate(head, body)
             return
-        if (
-            kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2, EventType.FORMAT_DESCRIPTION)
-            or head.flags & _ARTIFICIAL
-        ):
+        if kind == EventType.HEARTBEAT:
+            self._end = (body[HEADER_BYTES:].rstrip(b"\0").decode(), head.position)
+            return
+        if kind in (EventType.HEARTBEAT_V2, EventType.FORMAT_DESCRIPTION) or head.flags & _ARTIFICIAL:
             return
         if head.position:
+            self._end = (self._file, head.position)
             self._position.server_id, self._position.seconds = head.server_id, head.timestamp
             if not self._transaction.open and not self._skip_events:
                 self._position.pos, self._position.events, self._position.rows = head.position, 0, 0
@@ -177,6 +184,7 @@ class Decoder:
         if file != self._file or not head.flags & _ARTIFICIAL:
             self._maps.clear()
         self._file = file
+        self._end = (file, position)
         if not self._transaction.open and not (self._skip_events or self._skip_rows):
             self._position.file, self._position.pos = file, position
 
@@ -272,8 +280,6 @@ class Decoder:
         self.rows += len(made)
         if changed:
             self._maps.clear()
-            for name in changed:
-                self._shapes.forget(name)
         if "t" not in self._skipped:
             for name in truncated:
                 self._truncate(name, place)

@@ -7,7 +7,7 @@ from typing import Any
 
 from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
 
-__all__ = ["Position"]
+__all__ = ["Position", "place_number"]
 
 
 @dataclass(slots=True)
@@ -29,3 +29,9 @@ class Position:
             made["gtids"] = str(self.gtids)
         more = {"event": self.events, "row": self.rows, "server_id": self.server_id, "ts_sec": self.seconds}
         return made | {name: value for name, value in more.items() if value}
+
+
+def place_number(file: str, pos: int) -> int:
+    """A place in one server's log as a number that grows with the log: its files are numbered."""
+    number = file.rpartition(".")[2]
+    return (int(number) << 64 if number.isdecimal() else 0) + pos

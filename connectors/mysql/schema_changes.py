@@ -211,8 +211,6 @@ class SchemaChanges:
         for table in tables:
             did(table.sql, table.name[0])
         self._history.append(records)
-        for table in tables:
-            self._shapes.forget(table.name)
         return batches
 
 

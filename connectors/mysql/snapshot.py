@@ -21,7 +21,7 @@ from connectors.mysql.connections import Server, connect, database_errors, messa
 from connectors.mysql.tables import Shape
 from connectors.sql.mysql_rows import StreamedRows
 
-__all__ = ["Moment", "Readers", "Snapshot", "rows_of_select"]
+__all__ = ["Moment", "Readers", "Snapshot", "converted", "read_batch", "select_list"]
 
 _BLOCK_BYTES: Final = 2 * 1024 * 1024
 _AHEAD: Final = 3
@@ -115,17 +115,41 @@ def rows_of_select(connection: Any, shape: Shape, statement: str) -> Iterator[li
                 raise ConnectError(
                     f"{statement} delivers {len(columns)} columns, the table has {len(shape.forms)} to capture"
                 )
-            if not len(columns[0]):
-                continue
-            made = []
-            for form, column in zip(shape.forms, columns, strict=True):
-                read = form.of_text(column)
-                if read.null_count and not form.schema.optional:
-                    read = filled(read, zero_of(form.schema))
-                made.append(read)
-            yield made
+            if len(columns[0]):
+                yield converted(shape, columns)
     finally:
         rows.close()
+
+
+def select_list(shape: Shape) -> str:
+    """What to select for the rows of a shape, in the order of its forms."""
+    return ", ".join("`" + shape.table.columns[at].name.replace("`", "``") + "`" for at in shape.positions)
+
+
+def converted(shape: Shape, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Columns of texts as the table's schemas have them."""
+    made = []
+    for form, column in zip(shape.forms, columns, strict=True):
+        read = form.of_text(column)
+        if read.null_count and not form.schema.optional:
+            read = filled(read, zero_of(form.schema))
+        made.append(read)
+    return made
+
+
+def read_batch(
+    shape: Shape, columns: Sequence[pa.Array], moment: Moment, marks: pa.Array, origin: Origin, context: ContextHeaders
+) -> RecordBatch:
+    """Events of rows that were read. ``marks`` are what stands in the source's field ``snapshot``."""
+    length = len(marks)
+    after = struct_column(shape.layout.row, columns)
+    keys = None
+    if shape.layout.key is not None:
+        keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
+    place = Place(moment.micros, 0, None, moment.file, moment.position, None, None)
+    zeros = np.zeros(length, np.int64)
+    source = source_column(origin, shape.table.name, [place], zeros, zeros, marks)
+    return event_batch(shape.layout, Rows(constant("r", pa.string(), length), None, after, keys, source), context)
 
 
 class Snapshot:
@@ -161,8 +185,7 @@ class Snapshot:
             reader.start()
 
     def _statement(self, shape: Shape) -> str:
-        table = shape.table
-        names = ", ".join("`" + table.columns[at].name.replace("`", "``") + "`" for at in shape.positions)
+        table, names = shape.table, select_list(shape)
         own = self._config.snapshot_selects.get(table.full_name)
         return f"SELECT {names} FROM {table.quoted}" if own is None else f"SELECT {names} FROM ({own}) chosen"
 
@@ -219,29 +242,18 @@ class Snapshot:
                 continue
             if held is not None:
                 mark = marks.column(held[0], len(held[1][0]), ends_table=held[0] is not block[0])
-                yield [b.replace(**position) for b in self.batches_of(*held, mark)]
+                yield [b.replace(**position) for b in self._batches_of(*held, mark)]
             held = block
         if stopping.is_set() or held is None:
             yield []
             return
         mark = marks.column(held[0], len(held[1][0]), ends_table=True, ends_all=True)
-        batches = [b.replace(**position) for b in self.batches_of(*held, mark)]
+        batches = [b.replace(**position) for b in self._batches_of(*held, mark)]
         batches[-1] = batches[-1].replace(source_offset=done)
         yield batches
 
-    def batches_of(self, shape: Shape, columns: list[pa.Array], mark: pa.Array) -> list[RecordBatch]:
-        """The events of rows that were read. ``mark`` is the ``snapshot`` field of each."""
-        length = len(mark)
-        after = struct_column(shape.layout.row, columns)
-        keys = None
-        if shape.layout.key is not None:
-            keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
-        moment = self._moment
-        place = Place(moment.micros, 0, None, moment.file, moment.position, None, None)
-        zeros = np.zeros(length, np.int64)
-        source = source_column(self._origin, shape.table.name, [place], zeros, zeros, mark)
-        rows = Rows(constant("r", pa.string(), length), None, after, keys, source)
-        return bounded(event_batch(shape.layout, rows, self._context))
+    def _batches_of(self, shape: Shape, columns: list[pa.Array], mark: pa.Array) -> list[RecordBatch]:
+        return bounded(read_batch(shape, columns, self._moment, mark, self._origin, self._context))
 
     def close(self) -> None:
         self._closing.set()

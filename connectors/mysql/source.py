@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final
 
 import pymysql
 
@@ -17,13 +16,13 @@ from connect.api import (
     RecordBatch,
     RetriableConnectError,
     SourceConnector,
-    SourceTask,
 )
-from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.filters import Filters
+from connectors.debezium.task import CaptureTask, snapshot_pending
 from connectors.mysql.binlog.gtid import gtid_set
 from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin, Place
+from connectors.mysql.chunks import MySqlChunks
 from connectors.mysql.config import SYSTEM_DATABASES, MariaDbConfig, MySqlConfig
 from connectors.mysql.connections import Binlog, Server, connect, database_errors
 from connectors.mysql.decoding import Decoder
@@ -35,76 +34,49 @@ from connectors.mysql.setup import find_problems, lost_because
 from connectors.mysql.snapshot import Moment, Readers, Snapshot
 from connectors.mysql.structure import Structure, quoted
 from connectors.mysql.tables import Shapes, source_schema
-from tidegate.kit.logs import logger
 
 __all__ = ["MariaDbSource", "MariaDbTask", "MySqlSource", "MySqlTask"]
 
-log = logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
-_STOP_S: Final = 10.0
 _ENDED_BY_SERVER: Final = frozenset({1236, 1227, 1218})
 
 
-def _snapshot_pending(offset: Mapping[str, Any]) -> bool:
-    """Whether a position, ours or the original's of any version, was written before its snapshot was complete."""
-    return bool(offset.get("snapshot")) and not offset.get("snapshot_completed")
-
-
-class MySqlTask(SourceTask[MySqlConfig]):
+class MySqlTask(CaptureTask[MySqlConfig]):
     """Reads one server's log."""
 
-    connector: ClassVar[str] = "mysql"
+    connector = "mysql"
 
     def __init__(self, config: MySqlConfig, context: Any) -> None:
         super().__init__(config, context)
-        self._partition = {"server": config.prefix}
         self._origin = Origin(self.connector, config.prefix, source_schema(self.connector).arrow_type)
-        self._headers = ContextHeaders(config.prefix, self.connector, context.task, enabled=config.extended_headers)
         self._history: History = history_of(config, context.kafka)
         self._structure = Structure()
         self._shapes = Shapes(config, Filters(config), self._structure, self.connector)
-        self._changes = SchemaChanges(config, self._structure, self._shapes, self._history, self._origin, self._headers)
+        self._changed = SchemaChanges(config, self._structure, self._shapes, self._history, self._origin, self._headers)
         self._connection: Any = None
         self._stream: Binlog | None = None
         self._decoder: Decoder | None = None
-        self._snapshot: Snapshot | None = None
-        self._pieces: Iterator[list[RecordBatch]] | None = None
-        self._offset: dict[str, Any] = {}
-        self._finished = False
-        self._first = True
-        self._next_heartbeat = 0.0
-        self._busy = threading.Lock()
-        """Held while a connection is used: ``stop`` comes from another thread."""
+        self._done: dict[str, Any] = {}
+        """The position after the snapshot."""
 
-    def start(self) -> None:
-        self._offset = dict(self.context.offset(self._partition) or {})
-        self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
+    def _errors(self) -> AbstractContextManager[None]:
+        return database_errors(self.config, "following")
 
-    def poll(self) -> Sequence[RecordBatch]:
-        if self._finished:
-            self.context.stopping.wait(self.config.poll_interval_ms / 1000)
-            return []
-        try:
-            with self._busy, database_errors(self.config, "following"):
-                if self._pieces is not None:
-                    return self._next_piece()
-                if self._stream is None:
-                    return self._begin()
-                return self._read()
-        except BaseException:
-            with self._busy:
-                self._disconnect()
-            raise
+    def _chunks(self) -> MySqlChunks:
+        return MySqlChunks(self.config, self._shapes, self._origin, self._headers, self.context.stopping)
+
+    def _follows(self) -> bool:
+        return self._stream is not None
 
     # beginnings
 
     def _begin(self) -> Sequence[RecordBatch]:
-        self._disconnect()
+        self._let_go()
         self._connection = connect(self.config)
         server = Server(self._connection)
         mode = self.config.snapshot_mode.lower()
         position = self._offset
-        known = bool(position) and not _snapshot_pending(position)
+        known = bool(position) and not snapshot_pending(position)
         if known and (reason := lost_because(server, position)) is not None:
             if mode != "when_needed":
                 raise ConnectError(
@@ -154,7 +126,7 @@ class MySqlTask(SourceTask[MySqlConfig]):
             for n, c in catalog.databases().items()
             if not self.config.ignore_builtin or n.lower() not in SYSTEM_DATABASES
         }
-        return self._changes.read_anew(
+        return self._changed.read_anew(
             databases, catalog.server_charset(), catalog.ddl(names), place, position, tell=tell
         )
 
@@ -186,39 +158,23 @@ class MySqlTask(SourceTask[MySqlConfig]):
             readers.close()
             raise
         told = [batch.replace(source_partition=self._partition, source_offset=dict(self._offset)) for batch in told]
-        log.info(
-            "a snapshot begins",
-            connector=self.context.connector,
-            tables=len(shapes),
-            file=moment.file,
-            pos=moment.position,
-        )
-        self._snapshot = Snapshot(config, shapes if with_rows else [], readers, moment, self._headers, self._origin)
+        self._done = done
+        shapes = shapes if with_rows else []
+        self._snapshot = Snapshot(config, shapes, readers, moment, self._headers, self._origin)
         self._snapshot.start()
-        self._pieces = self._snapshot.batches(self.context.stopping, dict(self._offset), done)
+        pieces = self._snapshot.batches(self.context.stopping, dict(self._offset), done)
+        tables = {shape.layout.topic: shape.table.full_name for shape in shapes}
+        self._take_tables(pieces, tables, in_order=config.snapshot_threads == 1)
         return told
 
     def _position_of(self, moment: Moment) -> dict[str, Any]:
         made: dict[str, Any] = {"file": moment.file, "pos": moment.position, "ts_sec": moment.micros // 1_000_000}
         return made | ({"gtids": moment.gtids} if moment.gtids else {})
 
-    def _next_piece(self) -> Sequence[RecordBatch]:
-        assert self._pieces is not None and self._snapshot is not None
-        batches = next(self._pieces, None)
-        if batches is not None:
-            return batches
-        self._pieces = None
-        self._snapshot.close()
-        self._snapshot = None
-        if self.context.stopping.is_set():
-            return []
-        self._offset = {n: v for n, v in self._offset.items() if n not in ("snapshot", "snapshot_completed")}
-        log.info("the snapshot is complete", connector=self.context.connector)
-        if self.config.snapshot_mode.lower() == "initial_only":
-            self._finished = True
-        else:
+    def _end_snapshot(self) -> None:
+        self._offset = self._done
+        if not self._finished:
             self._start_stream(Server(self._connection))
-        return []
 
     def _start_stream(self, server: Server) -> None:
         offset = self._offset
@@ -231,12 +187,19 @@ class MySqlTask(SourceTask[MySqlConfig]):
             gtids = gtid_set(str(server.value("SELECT BINLOG_GTID_POS(%s, %s)", file, pos) or ""), mariadb=True)
         start = Position(file, pos, gtids, int(offset.get("event") or 0), int(offset.get("row") or 0))
         self._stream = Binlog(self.config, mariadb=server.mariadb, file=file, position=pos, gtids=wanted)
-        self._decoder = Decoder(self.config, self._shapes, self._headers, self._origin, start, self._changes.happened)
+        self._decoder = Decoder(self.config, self._shapes, self._headers, self._origin, start, self._changed.happened)
         self._decoder.checksummed(self._stream.checksummed)
 
     # changes
 
-    def _read(self) -> Sequence[RecordBatch]:
+    def _here(self) -> dict[str, Any]:
+        return self._offset if self._decoder is None else self._decoder.offset
+
+    def _reached(self) -> int:
+        assert self._decoder is not None
+        return self._decoder.reached
+
+    def _changes(self) -> Sequence[RecordBatch]:
         stream, decoder = self._stream, self._decoder
         assert stream is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
@@ -262,7 +225,7 @@ class MySqlTask(SourceTask[MySqlConfig]):
         batches = decoder.take(self._offset)
         if batches:
             self._offset = decoder.offset
-        return [*batches, *self._heartbeat(decoder)]
+        return batches
 
     def _explain(self, error: pymysql.err.Error) -> None:
         """Say what to do about the errors with which a server ends its stream."""
@@ -277,36 +240,17 @@ class MySqlTask(SourceTask[MySqlConfig]):
                 f"the server does not deliver its log from here: {text}. Set snapshot.mode=when_needed to read the tables again"
             ) from error
 
-    def _heartbeat(self, decoder: Decoder) -> list[RecordBatch]:
-        interval = self.config.heartbeat_interval_ms / 1000
-        if not interval or time.monotonic() < self._next_heartbeat:
-            return []
-        self._next_heartbeat = time.monotonic() + interval
-        if self.config.heartbeat_query and self._connection is not None:
-            with self._connection.cursor() as cursor:
-                cursor.execute(self.config.heartbeat_query)
-        self._offset = decoder.offset
-        topic = f"{self.config.heartbeat_prefix}{self.config.delimiter}{self.config.prefix}"
-        return [heartbeat(topic, self.config.prefix, self._partition, self._offset)]
+    def _run(self, statement: str) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
 
-    def _disconnect(self) -> None:
-        for part in (self._stream, self._snapshot):
-            if part is not None:
-                part.close()
+    def _let_go(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
         if self._connection is not None:
             with suppress(Exception):  # one that was lost cannot say goodbye
                 self._connection._force_close()
-        self._stream = self._snapshot = self._connection = self._pieces = None
-
-    def stop(self) -> None:
-        """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
-        if not self._busy.acquire(timeout=_STOP_S):
-            log.warning("a statement did not end in time", connector=self.context.connector)
-            return
-        try:
-            self._disconnect()
-        finally:
-            self._busy.release()
+        self._stream = self._connection = None
 
 
 class MariaDbTask(MySqlTask):

@@ -51,7 +51,7 @@ class Shape:
 
 
 class Shapes:
-    """Makes shapes by the configuration, from the structure as it stands; forgets those of tables that change."""
+    """Makes shapes by the configuration, from the structure as it stands."""
 
     def __init__(self, config: MySqlConfig, filters: Filters, structure: Structure, connector: str) -> None:
         self._config, self.filters, self._structure = config, filters, structure
@@ -72,17 +72,19 @@ class Shapes:
         return self._layouts.topic(*parts)
 
     def is_captured(self, name: TableName) -> bool:
-        return self._config.database_is_meant(name[0]) and self.filters.table(".".join(name))
+        full = ".".join(name)
+        signals = (self._config.signal_collection or "").lower()
+        return full.lower() == signals or (self._config.database_is_meant(name[0]) and self.filters.table(full))
 
     def get(self, name: TableName) -> Shape | None:
-        """The shape of a captured table; None where its structure is not known."""
+        """The shape of a captured table as its structure stands; None where that is not known."""
+        table = self._structure.tables.get(name)
+        if table is None:
+            return None
         made = self._made.get(name)
-        if made is None and (table := self._structure.tables.get(name)) is not None:
+        if made is None or made.table is not table:
             made = self._made[name] = self._of(table)
         return made
-
-    def forget(self, name: TableName) -> None:
-        self._made.pop(name, None)
 
     def _of(self, table: Table) -> Shape:
         positions, forms, columns = [], [], []

@@ -130,6 +130,9 @@ class PostgresChunks:
         found = pa.Table.from_batches(blocks).combine_chunks().to_batches() if blocks else []
         return found[0] if found and found[0].num_rows else None
 
+    def behind(self, part: TablePart) -> None:
+        """Tables are read as they are now, whatever the stream knows of them."""
+
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None:
         config = self._config
         if config.read_only or config.signal_collection is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from connect.api import Password, Problem, at_least, between, config, key, one_of, valid_regexes
-from connectors.debezium.config import DebeziumConfig, not_both
+from connectors.debezium.config import DebeziumConfig, not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen, compiled
 from tidegate.kit.config import KeyType
 
@@ -25,8 +25,7 @@ def _slot_name(value: str) -> str | None:
 class PostgresConfig(DebeziumConfig):
     """How to follow a PostgreSQL database."""
 
-    takes_signals = True
-
+    snapshot_mode: str = snapshot_mode_key("exported")
     port: int = key(
         "database.port",
         default=5432,
@@ -209,24 +208,6 @@ class PostgresConfig(DebeziumConfig):
         group="Values",
         check=one_of("json", "map", ignore_case=True),
     )
-    snapshot_mode: str = key(
-        "snapshot.mode",
-        default="initial",
-        doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never (no_data), "
-        "or where the position is lost (when_needed).",
-        group="Snapshot",
-        check=one_of(
-            "always",
-            "initial",
-            "initial_only",
-            "no_data",
-            "never",
-            "schema_only",
-            "when_needed",
-            "exported",
-            ignore_case=True,
-        ),
-    )
     snapshot_threads: int = key(
         "snapshot.max.threads",
         default=1,
@@ -242,13 +223,6 @@ class PostgresConfig(DebeziumConfig):
         importance="low",
         group="Snapshot",
         check=one_of("none", "shared", ignore_case=True),
-    )
-    read_only: bool = key(
-        "read.only",
-        default=False,
-        doc="Let incremental snapshots do without writing: chunks are told apart by positions in the log, not by rows in the table of signals.",
-        group="Signals",
-        importance="low",
     )
 
     def problems(self) -> Iterable[Problem]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
 import psycopg
@@ -18,12 +17,9 @@ from connect.api import (
     RecordBatch,
     RetriableConnectError,
     SourceConnector,
-    SourceTask,
 )
-from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.filters import Filters
-from connectors.debezium.incremental.snapshots import IncrementalSnapshots
-from connectors.debezium.signals.channels import channels_of
+from connectors.debezium.task import CaptureTask, snapshot_pending
 from connectors.postgres.chunks import PostgresChunks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import ReplicationStream, connect, database_errors
@@ -49,82 +45,40 @@ _BATCH_BYTES: Final = 4 * 1024 * 1024
 _MANY: Final = 100
 _LINGER_S: Final = 0.02
 """How long a batch waits for more where so many changes are at hand that more are likely."""
-_STOP_S: Final = 10.0
 
 
-def _snapshot_pending(offset: Mapping[str, Any]) -> bool:
-    """Whether a position, ours or the original's of any version, was written before its snapshot was complete."""
-    done = offset.get("last_snapshot_record") or offset.get("snapshot_completed")
-    return bool(offset.get("snapshot")) and not done
-
-
-class PostgresTask(SourceTask[PostgresConfig]):
+class PostgresTask(CaptureTask[PostgresConfig]):
     """Reads one slot."""
+
+    connector = "postgresql"
 
     def __init__(self, config: PostgresConfig, context: Any) -> None:
         super().__init__(config, context)
         self._filters = Filters(config, database=config.database)
         self._shapes = Shapes(config, self._filters)
-        self._partition = {"server": config.prefix}
-        self._headers = ContextHeaders(config.prefix, "postgresql", context.task, enabled=config.extended_headers)
         self._connection: psycopg.Connection[Any] | None = None
         self._catalog: Catalog | None = None
         self._stream: ReplicationStream | None = None
         self._whole: WholeTransactions | None = None
         self._decoder: Decoder | None = None
-        self._snapshot: Snapshot | None = None
-        self._pieces: Iterator[list[RecordBatch]] | None = None
-        self._offset: dict[str, Any] = {}
         self._flushed: int | None = None
-        self._finished = False
-        self._next_heartbeat = 0.0
         self._slot_failures = 0
-        self._first = True
         self._ahead: bytes | None = None
-        self._signals: IncrementalSnapshots | None = None
-        self._busy = threading.Lock()
-        """Held while libpq is used: ``stop`` comes from another thread."""
 
-    def start(self) -> None:
-        config = self.config
-        source = config.signal_collection if "source" in config.signal_channels else None
-        self._signals = IncrementalSnapshots(
-            PostgresChunks(config, self._shapes, self._headers, self.context.stopping),
-            channels_of(config, self.context.kafka),
-            partition=self._partition,
-            signal_topic=self._shapes.topic(*source.split(".", 1)) if source else None,
-            chunk_size=config.chunk_size,
-            channel_interval_s=config.signal_interval_ms / 1000,
-        )
-        self._offset = self._signals.resume(self.context.offset(self._partition) or {})
-        self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
+    def _errors(self) -> AbstractContextManager[None]:
+        return database_errors(self.config, "following")
 
-    def poll(self) -> Sequence[RecordBatch]:
-        if self._finished:
-            self.context.stopping.wait(self.config.poll_interval_ms / 1000)
-            return []
-        try:
-            with self._busy, database_errors(self.config, "following"):
-                if self._pieces is not None:
-                    return self._next_piece()
-                if self._stream is None:
-                    self._begin()
-                    return []
-                assert self._signals is not None and self._decoder is not None
-                if (blocked := self._signals.blocked(self._decoder.offset)) is not None:
-                    return blocked
-                found, decoder = self._changes(), self._decoder
-                return self._signals.streamed(found, decoder.offset, decoder.done_lsn, time.monotonic())
-        except BaseException:
-            with self._busy:
-                self._disconnect()
-            raise
+    def _chunks(self) -> PostgresChunks:
+        return PostgresChunks(self.config, self._shapes, self._headers, self.context.stopping)
+
+    def _follows(self) -> bool:
+        return self._stream is not None
 
     # beginnings
 
-    def _begin(self) -> None:
+    def _begin(self) -> Sequence[RecordBatch]:
         config = self.config
-        self._disconnect()
+        self._let_go()
         self._connection = connection = connect(config)
         self._catalog = catalog = Catalog(connection)
         tables = catalog.tables(captured(catalog.names(), self._filters, config))
@@ -133,14 +87,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
         slot = find_slot(connection, config)
         mode = config.snapshot_mode.lower()
         position = self._offset
-        lost = bool(position) and not _snapshot_pending(position) and self._is_lost(slot)
+        lost = bool(position) and not snapshot_pending(position) and self._is_lost(slot)
         if lost and mode != "when_needed":
             raise ConnectError(
                 f"the log after position {position.get('lsn')} is not kept any more: replication slot {config.slot!r} "
                 + ("is gone" if slot is None else "was made again, moved on or lost it")
                 + ". Set snapshot.mode=when_needed to read the tables again, or reset the connector's offsets"
             )
-        fresh = not position or _snapshot_pending(position) or lost
+        fresh = not position or snapshot_pending(position) or lost
         wanted = (mode == "always" and self._first) or (fresh and mode not in ("no_data", "never", "schema_only"))
         self._first = False
         if wanted:
@@ -149,6 +103,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._finished = True
         else:
             self._start_stream(slot)
+        return []
 
     def _is_lost(self, slot: Slot | None) -> bool:
         """Whether the server has dropped log that the position still needs: the slot is gone, was made again, or was moved on.
@@ -195,24 +150,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
             "txId": moment.xid,
             "ts_usec": moment.micros,
         }
-        self._pieces = self._snapshot.batches(self.context.stopping, dict(self._offset))
-        log.info("a snapshot begins", connector=self.context.connector, tables=len(shapes), lsn=moment.lsn)
+        pieces = self._snapshot.batches(self.context.stopping, dict(self._offset))
+        names = {shape.layout.topic: shape.table.full_name for shape in shapes}
+        self._take_tables(pieces, names, in_order=config.snapshot_threads == 1)
 
-    def _next_piece(self) -> Sequence[RecordBatch]:
-        assert self._pieces is not None and self._snapshot is not None
-        batches = next(self._pieces, None)
-        if batches is not None:
-            return batches
-        self._pieces = None
-        self._snapshot.close()
-        self._snapshot = None
-        if self.context.stopping.is_set():
-            return []
+    def _end_snapshot(self) -> None:
         self._offset = {**self._offset, "snapshot_completed": True, "last_snapshot_record": True}
-        if self.config.snapshot_mode.lower() == "initial_only":
-            self._finished = True
-        log.info("the snapshot is complete", connector=self.context.connector)
-        return []
 
     def _start_stream(self, slot: Slot | None) -> None:
         config = self.config
@@ -252,6 +195,13 @@ class PostgresTask(SourceTask[PostgresConfig]):
 
     # changes
 
+    def _here(self) -> dict[str, Any]:
+        return self._offset if self._decoder is None else dict(self._decoder.offset)
+
+    def _reached(self) -> int:
+        assert self._decoder is not None
+        return self._decoder.done_lsn
+
     def _changes(self) -> Sequence[RecordBatch]:
         stream, whole, decoder = self._stream, self._whole, self._decoder
         assert stream is not None and whole is not None and decoder is not None
@@ -284,18 +234,11 @@ class PostgresTask(SourceTask[PostgresConfig]):
         batches = decoder.take(self._offset or {"lsn": decoder.done_lsn})
         if batches:
             self._offset = dict(decoder.offset)
-        return [*batches, *self._heartbeat(decoder)]
+        return batches
 
-    def _heartbeat(self, decoder: Decoder) -> list[RecordBatch]:
-        interval = self.config.heartbeat_interval_ms / 1000
-        if not interval or time.monotonic() < self._next_heartbeat:
-            return []
-        self._next_heartbeat = time.monotonic() + interval
-        if self.config.heartbeat_query and self._connection is not None:
-            self._connection.execute(self.config.heartbeat_query.encode())
-        self._offset = dict(decoder.offset)
-        topic = f"{self.config.heartbeat_prefix}{self.config.delimiter}{self.config.prefix}"
-        return [heartbeat(topic, self.config.prefix, self._partition, self._offset)]
+    def _run(self, statement: str) -> None:
+        if self._connection is not None:
+            self._connection.execute(statement.encode())
 
     def _tellable(self) -> int | None:
         """Up to where the server may forget its log."""
@@ -311,38 +254,25 @@ class PostgresTask(SourceTask[PostgresConfig]):
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         for _, offset in offsets:
-            if not _snapshot_pending(offset):
+            if not snapshot_pending(offset):
                 self._flushed = int(offset.get("lsn_commit") or offset.get("lsn") or 0) or self._flushed
 
-    def _disconnect(self) -> None:
-        for part in (self._whole, self._stream, self._snapshot, self._connection):
+    def _let_go(self) -> None:
+        for part in (self._whole, self._stream, self._connection):
             if part is not None:
                 with suppress(Exception):  # one that was lost cannot say goodbye
                     part.close()
-        self._whole = self._stream = self._snapshot = self._connection = self._pieces = None
+        self._whole = self._stream = self._connection = None
         self._ahead = None
-        if self._signals is not None:
-            self._signals.close()
 
-    def stop(self) -> None:
-        """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
-        if not self._busy.acquire(timeout=_STOP_S):
-            log.warning("a statement did not end in time", connector=self.context.connector)
+    def _clean_up(self) -> None:
+        if not self.config.slot_drop:
             return
         try:
-            self._disconnect()
-            if self._signals is not None:
-                self._signals.close_channels()
-        finally:
-            self._busy.release()
-        if self.config.slot_drop:
-            try:
-                with connect(self.config) as connection:
-                    drop_slot(connection, self.config.slot)
-            except psycopg.Error as error:
-                log.warning(
-                    "the replication slot could not be dropped", slot=self.config.slot, problem=str(error).strip()
-                )
+            with connect(self.config) as connection:
+                drop_slot(connection, self.config.slot)
+        except psycopg.Error as error:
+            log.warning("the replication slot could not be dropped", slot=self.config.slot, problem=str(error).strip())
 
 
 class PostgresSource(SourceConnector[PostgresConfig]):

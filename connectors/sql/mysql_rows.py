@@ -100,11 +100,16 @@ class StreamedRows:
         self.fields = self._result.fields
         self._packets = Packets(lambda: bytes(connection._rfile.read1(_READ_BYTES)), chunk_bytes=chunk_bytes)
 
+    @property
+    def ended(self) -> bool:
+        """Whether all rows were delivered."""
+        return self._packets.last is not None
+
     def next(self) -> list[pa.Array] | None:
         """The columns of the next rows, as bytes; None at the end. Raises PyMySQL's errors."""
         from pymysql.err import OperationalError, raise_mysql_exception
 
-        if self._packets.last is not None:
+        if self.ended:
             return None
         try:
             block, starts = self._packets.next()
@@ -123,7 +128,7 @@ class StreamedRows:
         self._result.connection = None
 
     def close(self) -> None:
-        if self._packets.last is None:
+        if not self.ended:
             self._forget()
             self._connection._force_close()
 

@@ -100,6 +100,9 @@ class SqliteChunks:
             raise
         return found
 
+    def behind(self, part: TablePart) -> None:
+        """Nobody alters tables without the triggers being made anew."""
+
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None: ...
 
     def whole(

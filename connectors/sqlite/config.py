@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from connect.api import Problem, at_least, config, key, one_of
+from connect.api import Problem, at_least, config, key
 from connectors.debezium.config import CaptureConfig
 from tidegate.kit.config import KeyType
 
@@ -20,7 +20,6 @@ def _log_name(value: str) -> str | None:
 class SqliteConfig(CaptureConfig):
     """How to follow a SQLite database."""
 
-    takes_signals = True
     watermarks_in_table = False
 
     path: str = key(
@@ -51,23 +50,6 @@ class SqliteConfig(CaptureConfig):
         doc="Remove the triggers and the change log when the task stops. What is written until it starts again is then read by "
         "a new snapshot.",
         group="Change log",
-    )
-    snapshot_mode: str = key(
-        "snapshot.mode",
-        default="initial",
-        doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never "
-        "(no_data), or where the position is lost (when_needed).",
-        group="Snapshot",
-        check=one_of(
-            "always",
-            "initial",
-            "initial_only",
-            "no_data",
-            "never",
-            "schema_only",
-            "when_needed",
-            ignore_case=True,
-        ),
     )
 
     def problems(self) -> Iterable[Problem]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector, SourceTask
-from connectors.debezium.events import ContextHeaders, heartbeat
+from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector
 from connectors.debezium.filters import Filters, compiled
-from connectors.debezium.incremental.snapshots import IncrementalSnapshots
-from connectors.debezium.signals.channels import channels_of
+from connectors.debezium.task import CaptureTask, snapshot_pending
 from connectors.sqlite.batches import Events
 from connectors.sqlite.changelog import ChangeLog
 from connectors.sqlite.chunks import SqliteChunks
@@ -32,88 +29,46 @@ __all__ = ["SqliteSource", "SqliteTask"]
 log = logger(__name__)
 _LOOK_S: Final = 0.05
 _PRUNE_S: Final = 1.0
-_STOP_S: Final = 10.0
 
 
-def _snapshot_pending(offset: Mapping[str, Any]) -> bool:
-    return bool(offset.get("snapshot")) and not offset.get("snapshot_completed")
-
-
-class SqliteTask(SourceTask[SqliteConfig]):
+class SqliteTask(CaptureTask[SqliteConfig]):
     """Reads one change log."""
+
+    connector = "sqlite"
 
     def __init__(self, config: SqliteConfig, context: Any) -> None:
         super().__init__(config, context)
         self._filters = Filters(config)
         self._maker = Shapes(config, self._filters)
-        self._partition = {"server": config.prefix}
-        headers = ContextHeaders(config.prefix, "sqlite", context.task, enabled=config.extended_headers)
-        self._events = Events(config, Path(config.path).stem, headers)
+        self._events = Events(config, Path(config.path).stem, self._headers)
         self._connection: sqlite3.Connection | None = None
         self._log: ChangeLog | None = None
         self._log_id = ""
-        self._snapshot: Snapshot | None = None
-        self._pieces: Iterator[list[RecordBatch]] | None = None
         self._shapes: dict[int, Shape] = {}
         self._schema_version = -1
         self._data_version = -1
-        self._offset: dict[str, Any] = {}
-        self._signals: IncrementalSnapshots | None = None
         self._seq = 0
         self._done = 0
         self._next_prune = 0.0
-        self._next_heartbeat = 0.0
-        self._first, self._finished = True, False
-        self._busy = threading.Lock()
-        """Held while the database is used: ``stop`` comes from another thread."""
 
-    def start(self) -> None:
-        self._signals = self._made_signals()
-        self._offset = self._signals.resume(self.context.offset(self._partition) or {})
-        self._next_heartbeat = time.monotonic() + self.config.heartbeat_interval_ms / 1000
+    def _errors(self) -> AbstractContextManager[None]:
+        return database_errors(self.config, "following")
 
-    def _made_signals(self) -> IncrementalSnapshots:
-        config = self.config
-        schema, _, table = (config.signal_collection or "").partition(".")
-        source = table and "source" in config.signal_channels
-        return IncrementalSnapshots(
-            SqliteChunks(config, self._events, lambda: [self._maker.of(t) for t in self._tables()]),
-            channels_of(config, self.context.kafka),
-            partition=self._partition,
-            signal_topic=self._maker.topic(schema, table) if source else None,
-            chunk_size=config.chunk_size,
-            channel_interval_s=config.signal_interval_ms / 1000,
-        )
+    def _chunks(self) -> SqliteChunks:
+        return SqliteChunks(self.config, self._events, lambda: [self._maker.of(table) for table in self._tables()])
 
-    def poll(self) -> Sequence[RecordBatch]:
-        if self._finished:
-            self.context.stopping.wait(self.config.poll_interval_ms / 1000)
-            return []
-        try:
-            with self._busy, database_errors(self.config, "following"):
-                assert self._signals is not None
-                if self._connection is None:
-                    self._begin()
-                if self._pieces is not None:
-                    return self._next_piece()
-                if (blocked := self._signals.blocked(self._offset)) is not None:
-                    return blocked
-                found = [*self._changes(), *self._heartbeat()]
-                return self._signals.streamed(found, self._offset, self._seq, time.monotonic())
-        except BaseException:
-            with self._busy:
-                self._disconnect()
-            raise
+    def _follows(self) -> bool:
+        return self._connection is not None
 
     # beginnings
 
-    def _begin(self) -> None:
+    def _begin(self) -> Sequence[RecordBatch]:
         config, position = self.config, self._offset
         self._connection = connection = connect(config)
         self._log = ChangeLog(connection, config.log, config.prefix)
         fresh = not self._log.exists
         self._log_id = self._log.open()
-        lost = bool(position) and not _snapshot_pending(position) and self._is_lost(position)
+        lost = bool(position) and not snapshot_pending(position) and self._is_lost(position)
         mode = config.snapshot_mode.lower()
         if lost and mode != "when_needed":
             raise ConnectError(
@@ -121,7 +76,7 @@ class SqliteTask(SourceTask[SqliteConfig]):
                 "pruned further, or the file was replaced. Set snapshot.mode=when_needed to read the tables again, or reset the "
                 "connector's offsets"
             )
-        beginning = not position or _snapshot_pending(position) or lost
+        beginning = not position or snapshot_pending(position) or lost
         self._follow_tables(copy=not (fresh or beginning))
         wanted = (mode == "always" and self._first) or (beginning and mode not in ("no_data", "never", "schema_only"))
         self._first = False
@@ -133,6 +88,7 @@ class SqliteTask(SourceTask[SqliteConfig]):
             # without a position from the log's beginning: what it has was written since the triggers were made
             self._seq = int(position["seq"]) if position and not beginning else self._log.owner()[2]
             self._offset = self._position(self._seq)
+        return []
 
     def _is_lost(self, position: Mapping[str, Any]) -> bool:
         assert self._log is not None
@@ -170,23 +126,20 @@ class SqliteTask(SourceTask[SqliteConfig]):
         self._seq = self._snapshot.seq
         pending = {"snapshot": "INITIAL", "snapshot_completed": False, "last_snapshot_record": False}
         self._offset = self._position(self._seq, **pending)
-        self._pieces = self._snapshot.batches([self._maker.of(table) for table in tables], self._offset)
-        log.info("a snapshot begins", connector=self.context.connector, tables=len(tables), change=self._seq)
+        shapes = [self._maker.of(table) for table in tables]
+        names = {shape.layout.topic: shape.table.full_name for shape in shapes}
+        self._take_tables(self._snapshot.batches(shapes, self._offset), names, in_order=True)
 
-    def _next_piece(self) -> Sequence[RecordBatch]:
-        assert self._pieces is not None and self._snapshot is not None
-        batches = next(self._pieces, None)
-        if batches is not None:
-            return batches
-        self._pieces = None
-        self._snapshot.close()
-        self._snapshot = None
+    def _end_snapshot(self) -> None:
         self._offset = self._position(self._seq)
-        self._finished = self.config.snapshot_mode.lower() == "initial_only"
-        log.info("the snapshot is complete", connector=self.context.connector)
-        return []
 
     # changes
+
+    def _here(self) -> dict[str, Any]:
+        return self._offset
+
+    def _reached(self) -> int:
+        return self._seq
 
     def _changes(self) -> Sequence[RecordBatch]:
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
@@ -229,16 +182,9 @@ class SqliteTask(SourceTask[SqliteConfig]):
             batches[-1] = batches[-1].replace(source_offset=self._offset)
         return batches, True
 
-    def _heartbeat(self) -> list[RecordBatch]:
-        config = self.config
-        interval = config.heartbeat_interval_ms / 1000
-        if not interval or time.monotonic() < self._next_heartbeat:
-            return []
-        self._next_heartbeat = time.monotonic() + interval
-        if config.heartbeat_query and self._connection is not None:
-            self._connection.execute(config.heartbeat_query)
-        topic = f"{config.heartbeat_prefix}{config.delimiter}{config.prefix}"
-        return [heartbeat(topic, config.prefix, self._partition, self._offset)]
+    def _run(self, statement: str) -> None:
+        assert self._connection is not None
+        self._connection.execute(statement)
 
     def _prune(self) -> None:
         """Forget what the topics have; when another process writes, later."""
@@ -256,31 +202,18 @@ class SqliteTask(SourceTask[SqliteConfig]):
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         for _, offset in offsets:
-            if offset.get("log") == self._log_id and not _snapshot_pending(offset):
+            if offset.get("log") == self._log_id and not snapshot_pending(offset):
                 self._done = int(offset["seq"])
 
-    def _disconnect(self) -> None:
-        for part in (self._snapshot, self._connection):
-            if part is not None:
-                with suppress(sqlite3.Error):
-                    part.close()
-        self._snapshot = self._connection = self._pieces = self._log = None
-        if self._signals is not None:
-            self._signals.close()
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = self._log = None
 
-    def stop(self) -> None:
-        """The poll that may run ends by itself: it looks at ``stopping`` twenty times a second."""
-        if not self._busy.acquire(timeout=_STOP_S):
-            log.warning("a statement did not end in time", connector=self.context.connector)
-            return
-        try:
-            self._disconnect()
-            if self._signals is not None:
-                self._signals.close_channels()
-            if self.config.log_drop:
-                _drop_log(self.config)
-        finally:
-            self._busy.release()
+    def _clean_up(self) -> None:
+        if self.config.log_drop:
+            _drop_log(self.config)
 
 
 def _drop_log(config: SqliteConfig) -> None:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from connect.api import ConnectError, DataError, RecordBatch
+from connectors.debezium.events import bounded
 from connectors.debezium.incremental.progress import Progress, TablePart, without_members
+from connectors.debezium.notifications import Notifications
 from connectors.debezium.signals.channels import Channel
 from connectors.debezium.signals.signal import Signal, SnapshotRequest, signal_of_row, stop_patterns
 from tidegate.kit.logs import logger
@@ -27,12 +29,26 @@ log = logger(__name__)
 _OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 
+def _always() -> bool:
+    return True
+
+
 class Chunk(NamedTuple):
     """Rows of one table (``op`` r, ``snapshot`` incremental; no positions), in order of the key they were read by; ``last`` is
-    the last one's. The window is over once the stream has passed ``reached``; None: once the mark of its end comes by."""
+    the last one's. The window is over once the stream has passed ``reached``; None: once the mark of its end comes by.
+
+    ``stands`` is asked then: whether the stream saw no alteration of the table; else the chunk is read again.
+    """
 
     batch: RecordBatch
     last: tuple[Any, ...]
+    reached: int | None
+    stands: Callable[[], bool] = _always
+
+
+class _Behind(NamedTuple):
+    """In place of a chunk that could not be read: it is tried again once the stream is where the log ended then."""
+
     reached: int | None
 
 
@@ -51,6 +67,11 @@ class Chunks(Protocol):
         """The next rows, at most ``size``, after a key and up to another; None where there are none."""
         ...
 
+    def behind(self, part: TablePart) -> tuple[int | None] | None:
+        """After a table could not be read: what to try again after (as a chunk's ``reached``), where the stream may be behind an
+        alteration of it; None where that is not the cause."""
+        ...
+
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None:
         """Begin or end of a chunk into the table of signals, where the stream brings it by; else nothing is to be done."""
         ...
@@ -67,16 +88,18 @@ class Chunks(Protocol):
 class _Window:
     """A chunk that waits; rows are dropped from it by their keys."""
 
-    def __init__(self, chunk_id: str, chunk: Chunk) -> None:
-        self.id, self.chunk = chunk_id, chunk
-        keys = chunk.batch.keys
+    def __init__(self, chunk_id: str, chunk: Chunk | _Behind) -> None:
+        self.id, self._chunk, self.reached = chunk_id, chunk, chunk.reached
+        keys = chunk.batch.keys if isinstance(chunk, Chunk) else None
         rows = [] if keys is None else keys.to_pylist()
         self._rows = {tuple(key.values()): at for at, key in enumerate(rows)}
         self._gone: set[int] = set()
 
     def drop(self, batches: Sequence[RecordBatch]) -> None:
+        if not self._rows or not isinstance(self._chunk, Chunk):
+            return
         for batch in batches:
-            if batch.topic != self.chunk.batch.topic or batch.keys is None:
+            if batch.topic != self._chunk.batch.topic or batch.keys is None:
                 continue
             for key in batch.keys.to_pylist():
                 if key is None:  # the table was truncated
@@ -85,11 +108,15 @@ class _Window:
                 elif (at := self._rows.pop(tuple(key.values()), None)) is not None:
                     self._gone.add(at)
 
-    def batch(self) -> RecordBatch:
-        batch = self.chunk.batch
+    def ended(self) -> Chunk | None:
+        """The chunk with the rows that are left; None where it is to be read again."""
+        chunk = self._chunk
+        if isinstance(chunk, _Behind) or not chunk.stands():
+            return None
         if not self._gone:
-            return batch
-        return batch.filter(pa.array([at not in self._gone for at in range(len(batch))], pa.bool_()))
+            return chunk
+        left = pa.array([at not in self._gone for at in range(len(chunk.batch))], pa.bool_())
+        return chunk._replace(batch=chunk.batch.filter(left))
 
 
 class IncrementalSnapshots:
@@ -99,6 +126,7 @@ class IncrementalSnapshots:
         self,
         chunks: Chunks,
         channels: Sequence[Channel],
+        notifications: Notifications,
         *,
         partition: Mapping[str, Any],
         signal_topic: str | None,
@@ -106,12 +134,14 @@ class IncrementalSnapshots:
         channel_interval_s: float,
     ) -> None:
         """``signal_topic`` is the topic of the table of signals, None where the table is not listened to."""
-        self._chunks, self._channels = chunks, channels
+        self._chunks, self._channels, self._notifications = chunks, channels, notifications
         self._partition, self._topic = dict(partition), signal_topic
         self._size, self._interval_s = chunk_size, channel_interval_s
         self._next_look = 0.0
         self._unsettled = False
         self._progress = Progress()
+        self._rows = 0
+        """Read of the table in hand by this task."""
         self._window: _Window | None = None
         self._paused = False
         self._blocking: list[tuple[SnapshotRequest, list[str]]] = []
@@ -165,17 +195,22 @@ class IncrementalSnapshots:
         window = self._window
         if window is not None:
             window.drop(batches)
-            reached = window.chunk.reached
-            if closed or (reached is not None and position >= reached):
+            if closed or (window.reached is not None and position >= window.reached):
                 self._window = None
-                self._progress.sent = window.chunk.last
-                final = {**offset, **self._progress.members()}
-                made.append(window.batch().replace(source_partition=self._partition, source_offset=final))
+                if (chunk := window.ended()) is not None:
+                    made += self._delivered(chunk, offset)
         if self.running and self._window is None and not self._paused:
             self._next_chunk()
             if not self.running:
                 made.append(self._nothing(offset))
         return made
+
+    def _delivered(self, chunk: Chunk, offset: Mapping[str, Any]) -> list[RecordBatch]:
+        before = {**offset, **self._progress.members()}
+        self._progress.sent = chunk.last
+        after = {**offset, **self._progress.members()}
+        pieces = bounded(chunk.batch.replace(source_partition=self._partition, source_offset=before))
+        return [*pieces[:-1], pieces[-1].replace(source_offset=after)]
 
     def _placed(self, batch: RecordBatch, members: Mapping[str, Any]) -> RecordBatch:
         if batch.source_offset is None or not members:
@@ -229,9 +264,9 @@ class IncrementalSnapshots:
             case "stop-snapshot":
                 self._stop(stop_patterns(signal.data))
             case "pause-snapshot":
-                self._paused = True
+                self._pause(True)
             case "resume-snapshot":
-                self._paused = False
+                self._pause(False)
             case "log":
                 log.info(str(signal.data.get("message", "")).replace("{}", str(self._progress)), signal=signal.id)
                 return
@@ -254,17 +289,59 @@ class IncrementalSnapshots:
         if request.blocking:
             self._blocking.append((request, tables))
             return
+        begins = bool(tables) and not self.running
         self._progress.add(
             [TablePart(name, request.condition(name), request.surrogate_key, signal.id) for name in tables]
         )
+        if begins:
+            self._tell("STARTED", data_collections=self._collections())
+
+    def _pause(self, paused: bool) -> None:
+        if self.running and paused is not self._paused:
+            self._tell("PAUSED" if paused else "RESUMED", data_collections=self._collections())
+        self._paused = paused
 
     def _stop(self, patterns: Sequence[str]) -> None:
         parts = self._progress.parts
         kept = [part for part in parts if not any(re.fullmatch(p, part.table, re.IGNORECASE) for p in patterns)]
         if parts and kept[:1] != parts[:1]:
             self._window = None
+            self._rows = 0
             self._progress.sent = self._progress.maximum = None
+        stopped = ",".join(part.table for part in parts if part not in kept)
+        if stopped:
+            self._tell("ABORTED", data_collections=stopped)
         self._progress.parts = kept
+
+    # notifications
+
+    def _tell(self, kind: str, **more: str) -> None:
+        parts = self._progress.parts
+        self._notifications.tell("Incremental Snapshot", kind, parts[-1].correlation if parts else "", **more)
+
+    def _collections(self) -> str:
+        return ",".join(part.table for part in self._progress.parts)
+
+    def _tell_progress(self, chunk: Chunk) -> None:
+        progress = self._progress
+        self._tell(
+            "IN_PROGRESS",
+            data_collections=self._collections(),
+            current_collection_in_progress=progress.parts[0].table,
+            maximum_key=_text(progress.maximum),
+            last_processed_key=_text(chunk.last),
+        )
+
+    def _over(self, status: str) -> None:
+        """The first table is done, however it went; it goes from the list."""
+        progress = self._progress
+        about = {"data_collections": self._collections(), "scanned_collection": progress.parts[0].table}
+        self._tell("TABLE_SCAN_COMPLETED", **about, total_rows_scanned=str(self._rows), status=status)
+        self._rows = 0
+        correlation = progress.parts[-1].correlation
+        progress.next_table()
+        if not progress.parts:
+            self._notifications.tell("Incremental Snapshot", "COMPLETED", correlation)
 
     # chunks
 
@@ -285,31 +362,41 @@ class IncrementalSnapshots:
                 tables=[p.table for p in progress.parts],
                 problem=str(error),
             )
+            self._tell("ABORTED", data_collections=self._collections())
+            self._rows = 0
             progress.parts.clear()
             progress.sent = progress.maximum = None
             return
         if chunk is not None:
             self._window = _Window(chunk_id, chunk)
 
-    def _chunk(self) -> Chunk | None:
+    def _chunk(self) -> Chunk | _Behind | None:
         """The next of the first table; None where it is done, and gone from the list."""
         progress = self._progress
         part = progress.parts[0]
-        chunk = None
+        chunk, status = None, "SUCCEEDED"
         try:
             if progress.maximum is None:
                 progress.maximum = self._chunks.maximum(part)
             if progress.maximum is not None:
                 chunk = self._chunks.read(part, progress.sent, progress.maximum, self._size)
+            else:
+                status = "EMPTY"
         except (ConnectError, DataError) as error:
+            if (later := self._chunks.behind(part)) is not None:
+                return _Behind(*later)
             log.warning(
                 "a table cannot be read by an incremental snapshot, it is passed over",
                 table=part.table,
                 problem=str(error),
             )
+            status = "SQL_EXCEPTION" if isinstance(error, ConnectError) else "SKIPPED"
         if chunk is None:
-            progress.next_table()
+            self._over(status)
             log.info("an incremental snapshot of a table is over", table=part.table)
+        else:
+            self._rows += len(chunk.batch)
+            self._tell_progress(chunk)
         return chunk
 
     def close(self) -> None:
@@ -320,3 +407,7 @@ class IncrementalSnapshots:
     def close_channels(self) -> None:
         for channel in self._channels:
             channel.close()
+
+
+def _text(key: tuple[Any, ...] | None) -> str:
+    return ",".join("<null>" if value is None else str(value) for value in key or ())

@@ -15,8 +15,6 @@ __all__ = ["SignalConfig"]
 class SignalConfig:
     """Where signals come from, and how tables are read in chunks."""
 
-    takes_signals: ClassVar[bool] = False
-    """Whether the connector acts on signals; one that does not refuses these keys."""
     watermarks_in_table: ClassVar[bool] = True
     """Whether incremental snapshots mark their chunks in the table of signals."""
 
@@ -101,19 +99,8 @@ class SignalConfig:
 
     def problems(self) -> Iterable[Problem]:
         outside = [channel for channel in self.signal_channels if channel != "source"]
-        if not self.takes_signals:
-            for name, given in (
-                ("signal.data.collection", self.signal_collection),
-                ("signal.enabled.channels", outside),
-            ):
-                if given:
-                    yield Problem(name, f"{name} is not supported by this connector: take it out")
-        elif (
-            outside
-            and not self.signal_collection
-            and self.watermarks_in_table
-            and not getattr(self, "read_only", False)
-        ):
+        writes = self.watermarks_in_table and not getattr(self, "read_only", False)
+        if outside and writes and not self.signal_collection:
             yield Problem(
                 "signal.data.collection",
                 "incremental snapshots mark their chunks in a table: name one, or set read.only=true where the connector has it",

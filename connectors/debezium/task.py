@@ -1,0 +1,206 @@
+"""What the sources of all databases do alike: tables first, then the log; signals, notifications and heartbeats in between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Final, TypeVar
+
+from connect.api import RecordBatch, SourceTask
+from connectors.debezium.config import CaptureConfig
+from connectors.debezium.envelope import topic_name
+from connectors.debezium.events import ContextHeaders, heartbeat
+from connectors.debezium.incremental.snapshots import Chunks, IncrementalSnapshots
+from connectors.debezium.notifications import Notifications, SnapshotReport
+from connectors.debezium.signals.channels import channels_of
+from tidegate.kit.logs import logger
+
+__all__ = ["CaptureTask", "snapshot_pending"]
+
+log = logger(__name__)
+_STOP_S: Final = 10.0
+CaptureConfigT = TypeVar("CaptureConfigT", bound=CaptureConfig)
+
+
+def snapshot_pending(offset: Mapping[str, Any]) -> bool:
+    """Whether a position, ours or the original's of any version, was written before its snapshot was complete."""
+    done = offset.get("last_snapshot_record") or offset.get("snapshot_completed")
+    return bool(offset.get("snapshot")) and not done
+
+
+class CaptureTask(SourceTask[CaptureConfigT]):
+    """Reads one database's log.
+
+    A database's own task gives the abstract methods. All are called from ``poll`` or ``stop`` while ``_busy`` is held. What fails ends
+    in ``_let_go``; the next poll begins anew at ``_offset``.
+    """
+
+    connector: ClassVar[str]
+    """Its name in source blocks and headers."""
+
+    def __init__(self, config: CaptureConfigT, context: Any) -> None:
+        super().__init__(config, context)
+        self._partition = {"server": config.prefix}
+        self._headers = ContextHeaders(config.prefix, self.connector, context.task, enabled=config.extended_headers)
+        self._offset: dict[str, Any] = {}
+        self._snapshot: Any = None
+        self._pieces: Iterator[list[RecordBatch]] | None = None
+        self._notifications = Notifications(config)
+        self._report: SnapshotReport | None = None
+        self._signals: IncrementalSnapshots | None = None
+        self._first, self._finished, self._skipped = True, False, False
+        self._next_heartbeat = 0.0
+        self._busy = threading.Lock()
+        """Held while the database is used: ``stop`` comes from another thread."""
+
+    # what a database gives
+
+    @abstractmethod
+    def _errors(self) -> AbstractContextManager[None]:
+        """Makes the driver's errors ours."""
+
+    @abstractmethod
+    def _chunks(self) -> Chunks:
+        """How incremental snapshots read its tables. Called once."""
+
+    @abstractmethod
+    def _follows(self) -> bool:
+        """Whether the log is being read."""
+
+    @abstractmethod
+    def _begin(self) -> Sequence[RecordBatch]:
+        """Connect; begin a snapshot (``_take_tables``), or follow the log from ``_offset`` on, or set ``_finished``."""
+
+    @abstractmethod
+    def _end_snapshot(self) -> None:
+        """All of the snapshot was handed out: set ``_offset`` to the position after it."""
+
+    @abstractmethod
+    def _changes(self) -> Sequence[RecordBatch]:
+        """What the log has next. Waits up to ``poll.interval.ms``."""
+
+    @abstractmethod
+    def _here(self) -> dict[str, Any]:
+        """The position after what ``_changes`` delivered."""
+
+    @abstractmethod
+    def _reached(self) -> int:
+        """That position as a number that grows with the log."""
+
+    @abstractmethod
+    def _run(self, statement: str) -> None:
+        """Run a statement that the configuration has."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Close what is open but the snapshot; raises nothing."""
+
+    # what is alike
+
+    def start(self) -> None:
+        config = self.config
+        table = config.signal_collection if "source" in config.signal_channels else None
+        self._signals = IncrementalSnapshots(
+            self._chunks(),
+            channels_of(config, self.context.kafka),
+            self._notifications,
+            partition=self._partition,
+            signal_topic=topic_name(config.prefix, *table.split(".", 1), delimiter=config.delimiter) if table else None,
+            chunk_size=config.chunk_size,
+            channel_interval_s=config.signal_interval_ms / 1000,
+        )
+        self._offset = self._signals.resume(self.context.offset(self._partition) or {})
+        self._next_heartbeat = time.monotonic() + config.heartbeat_interval_ms / 1000
+
+    def poll(self) -> Sequence[RecordBatch]:
+        if self._finished:
+            self.context.stopping.wait(self.config.poll_interval_ms / 1000)
+            return []
+        try:
+            with self._busy, self._errors():
+                return self._next()
+        except BaseException:
+            with self._busy:
+                self._disconnect()
+            raise
+
+    def _next(self) -> Sequence[RecordBatch]:
+        signals = self._signals
+        assert signals is not None
+        if self._pieces is not None:
+            return self._next_piece(self._pieces)
+        if not self._follows():
+            begun = self._begin()
+            if self._report is None and not self._skipped:
+                self._skipped = True
+                self._notifications.tell(SnapshotReport.AGGREGATE, "SKIPPED")
+            return [*begun, *self._notifications.taken()]
+        if (blocked := signals.blocked(self._here())) is not None:
+            return blocked
+        found = [*self._changes(), *self._heartbeat()]
+        made = signals.streamed(found, self._here(), self._reached(), time.monotonic())
+        return [*made, *self._notifications.taken()]
+
+    def _take_tables(self, pieces: Iterator[list[RecordBatch]], tables: Mapping[str, str], *, in_order: bool) -> None:
+        """Hand out what a snapshot reads, batch by batch; ``_snapshot`` is closed after it. ``tables`` are whole names by topic."""
+        self._pieces = pieces
+        self._report = SnapshotReport(self._notifications, tables, in_order=in_order)
+        log.info("a snapshot begins", connector=self.context.connector, tables=len(tables), position=dict(self._offset))
+
+    def _next_piece(self, pieces: Iterator[list[RecordBatch]]) -> Sequence[RecordBatch]:
+        assert self._report is not None
+        batches = next(pieces, None)
+        if batches is not None:
+            self._report.delivered(batches)
+            return [*self._notifications.taken(), *batches]
+        self._pieces = None
+        self._snapshot.close()
+        self._snapshot = None
+        if self.context.stopping.is_set():
+            return []
+        self._report.completed()
+        self._finished = self.config.snapshot_mode.lower() == "initial_only"
+        log.info("the snapshot is complete", connector=self.context.connector)
+        self._end_snapshot()
+        return self._notifications.taken()
+
+    def _heartbeat(self) -> list[RecordBatch]:
+        config = self.config
+        interval = config.heartbeat_interval_ms / 1000
+        if not interval or time.monotonic() < self._next_heartbeat:
+            return []
+        self._next_heartbeat = time.monotonic() + interval
+        if config.heartbeat_query:
+            self._run(config.heartbeat_query)
+        self._offset = self._here()
+        topic = f"{config.heartbeat_prefix}{config.delimiter}{config.prefix}"
+        return [heartbeat(topic, config.prefix, self._partition, self._offset)]
+
+    def _disconnect(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.close()
+        if self._pieces is not None and self._report is not None:
+            self._report.aborted()
+        self._snapshot = self._pieces = None
+        self._let_go()
+        if self._signals is not None:
+            self._signals.close()
+
+    def stop(self) -> None:
+        """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
+        if not self._busy.acquire(timeout=_STOP_S):
+            log.warning("a statement did not end in time", connector=self.context.connector)
+            return
+        try:
+            self._disconnect()
+            if self._signals is not None:
+                self._signals.close_channels()
+            self._clean_up()
+        finally:
+            self._busy.release()
+
+    def _clean_up(self) -> None:
+        """Remove from the database what is not to stay when the task has stopped."""
