@@ -7,18 +7,9 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final
 
-from broker.client import (
-    Ack,
-    Admin,
-    BatchConsumer,
-    BatchProducer,
-    ClientConfig,
-    EncodedBatch,
-    FetchedBatches,
-    TopicPartition,
-)
-from broker.client.errors import MessageTooLarge
-from events.errors import BusUnavailable, EventsError, EventTooLarge
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, FetchedBatches, TopicPartition
+from events.appending import Appender, Record
+from events.errors import BusUnavailable
 from events.log import LogBounds, LogRecord, LogSlice, LogTransaction
 from events.registration import Topics
 from events.transactions import Transactions
@@ -28,9 +19,6 @@ __all__ = ["KafkaLog"]
 
 _FETCH_WAIT_MS: Final = 500
 _READ_WAIT_MS: Final = 5000
-_FROM_BATCHES: Final = 16
-"""So many events at once are sent as batches of their own; fewer share a batch with those of other requests."""
-_BATCH_BYTES: Final = 500_000
 
 
 class KafkaLog:
@@ -51,13 +39,12 @@ class KafkaLog:
         given = ClientConfig(config.bootstrap_servers, {"client.id": "tidegate-events", **config.properties})
         self._reading = given.with_properties(reading)
         self._history_config = self._reading.with_properties({"max.partition.fetch.bytes": str(256 * 1024)})
-        self._compression = config.properties.get("compression.type", "none")
         self._admin = Admin(given)
         self._producer = BatchProducer(given.with_properties(producing))
+        compression = config.properties.get("compression.type", "none")
+        self._appender = Appender(self._producer, compression=compression, timeout_s=publish_timeout_s)
         self._topics = Topics(self._admin, self._producer)
         self._transactions = Transactions(given.with_properties({"max.request.size": str(4 * 1024 * 1024)}))
-        self._late: dict[str, set[asyncio.Future[Ack]]] = {}
-        self._publish_timeout_s = publish_timeout_s
         self._history: BatchConsumer | None = None
         self._history_turn = asyncio.Lock()
 
@@ -72,108 +59,22 @@ class KafkaLog:
                 raise
 
     async def stop(self) -> None:
-        """Send what is accepted, then disconnect."""
+        """Send what is on its way, then disconnect."""
+        self._appender.refuse_waiting()
         await self._producer.stop()
+        await self._appender.stop()
         if self._history is not None:
             await self._history.stop()
         await self._admin.stop()
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
-        if len(records) >= _FROM_BATCHES:
-            return await self._append_batches(topic, records)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._publish_timeout_s
-        sent: list[asyncio.Future[Ack] | TidegateError] = []
-        try:
-            for record in records:
-                sent.append(await self._enqueue(topic, record, until))  # noqa: PERF401 - what was sent counts if one raises
-            waiting = [answer for answer in sent if isinstance(answer, asyncio.Future)]
-            if waiting:
-                await asyncio.wait(waiting, timeout=max(0.0, until - loop.time()))
-        finally:
-            self._leave(topic, [sent_ for sent_ in sent if isinstance(sent_, asyncio.Future) and not sent_.done()])
-        return [self._answer(topic, answer) for answer in sent]
-
-    async def _append_batches(
-        self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]
-    ) -> list[int | TidegateError]:
-        """As ``append``, but made into finished batches, which costs by the batch and not by the record."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._publish_timeout_s
-        sent: list[tuple[int, asyncio.Future[Ack] | TidegateError]] = []
-        try:
-            for batch in _encoded(records, self._compression):
-                sent.append((batch.count, await self._send(topic, batch, until)))  # noqa: PERF401 - as in append
-            waiting = [answer for _, answer in sent if isinstance(answer, asyncio.Future)]
-            if waiting:
-                await asyncio.wait(waiting, timeout=max(0.0, until - loop.time()))
-        finally:
-            self._leave(topic, [each for _, each in sent if isinstance(each, asyncio.Future) and not each.done()])
-        found: list[int | TidegateError] = []
-        for count, each in sent:
-            answer = self._answer(topic, each)
-            if answer == -1:
-                answer = BusUnavailable(f"The log has events for {topic} and no longer knows at which offsets")
-            found += range(answer, answer + count) if isinstance(answer, int) else [answer] * count
-        return found
-
-    async def _send(self, topic: str, batch: EncodedBatch, until: float) -> asyncio.Future[Ack] | TidegateError:
-        try:
-            async with asyncio.timeout_at(until):
-                return await self._producer.send_batch(topic, 0, batch)
-        except TidegateError as error:
-            return error
-        except TimeoutError:
-            return BusUnavailable(f"The log took no event for {topic} within {self._publish_timeout_s:g} s")
-
-    def _leave(self, topic: str, late: Sequence[asyncio.Future[Ack]]) -> None:
-        """Nobody waits for these any more; their outcome is taken so that a late failure is not reported as unseen."""
-        for future in late:
-            held = self._late.setdefault(topic, set())
-            held.add(future)
-            future.add_done_callback(held.discard)
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    async def append(self, topic: str, records: Sequence[Record]) -> list[int | TidegateError]:
+        return await self._appender.append(topic, records)
 
     async def settled(self, topic: str) -> None:
-        late = self._late.get(topic)
-        if late:
-            await asyncio.wait(late, timeout=self._publish_timeout_s)
-            if late:
-                raise BusUnavailable(f"The log has not yet answered for earlier events of {topic}")
+        await self._appender.settled(topic)
 
     def transaction(self) -> contextlib.AbstractAsyncContextManager[LogTransaction]:
         return self._transactions.open()
-
-    async def _enqueue(
-        self, topic: str, record: tuple[bytes, bytes | None, int], until: float
-    ) -> asyncio.Future[Ack] | TidegateError:
-        key, value, timestamp_ms = record
-        try:
-            async with asyncio.timeout_at(until):
-                return await self._producer.enqueue(topic, key, value, partition=0, timestamp_ms=timestamp_ms)
-        except TidegateError as error:
-            return error
-        except TimeoutError:
-            return BusUnavailable(f"The log took no event for {topic} within {self._publish_timeout_s:g} s")
-
-    def _answer(self, topic: str, answer: asyncio.Future[Ack] | TidegateError) -> int | TidegateError:
-        if isinstance(answer, asyncio.Future):
-            if not answer.done():
-                return BusUnavailable(
-                    f"The log did not acknowledge the event for {topic} within {self._publish_timeout_s:g} s; "
-                    "it may still be published"
-                )
-            error = answer.exception()
-            if error is None:
-                return answer.result().offset
-            if not isinstance(error, TidegateError):
-                raise error
-            answer = error
-        if isinstance(answer, MessageTooLarge):
-            return EventTooLarge(str(answer))
-        if isinstance(answer, EventsError) or not answer.retriable:
-            return answer
-        return BusUnavailable(f"Publishing to {topic}: {answer}")
 
     async def bounds(self, topic: str) -> LogBounds:
         partition = TopicPartition(topic, 0)
@@ -237,16 +138,6 @@ class KafkaLog:
 
     async def kept(self, topic: str) -> int | None:
         return await self._topics.kept(topic)
-
-
-def _encoded(records: Sequence[tuple[bytes, bytes | None, int]], compression: str) -> list[EncodedBatch]:
-    import pyarrow as pa
-
-    from broker.client.columns import encode_batches
-
-    keys, values, times = zip(*records, strict=True)
-    columns = pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64())
-    return encode_batches(*columns, compression=compression, max_bytes=_BATCH_BYTES)
 
 
 def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:

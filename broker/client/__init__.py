@@ -6,7 +6,7 @@ objects for threads, ``broker.client.columns`` turns Arrow columns into batches 
 """
 
 from broker.client.admin import Admin
-from broker.client.batches import Ack, Batch, EncodedBatch, FetchedBatches, KafkaRecord, TopicPartition
+from broker.client.batches import Ack, Batch, EncodedBatch, FetchedBatches, KafkaRecord, TopicPartition, encode_records
 from broker.client.config import ClientConfig
 from broker.client.consumer import BatchConsumer, RebalanceListener
 from broker.client.descriptions import (
@@ -53,4 +53,5 @@ __all__ = [
     "TopicDescription",
     "TopicPartition",
     "Transaction",
+    "encode_records",
 ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import crc32c
-from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from broker.errors import CorruptMessage, UnsupportedForMessageFormat
+from broker.errors import CorruptMessage, UnsupportedCompressionType, UnsupportedForMessageFormat
+from broker.protocol.compression import Codec
 from broker.protocol.records import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, crc_is_right
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ __all__ = [
     "FetchedBatches",
     "KafkaRecord",
     "TopicPartition",
+    "codec_of",
+    "encode_records",
     "split",
 ]
 
@@ -88,6 +91,38 @@ class EncodedBatch:
         with memoryview(data) as view, view[ATTRIBUTES_AT:] as checked:
             struct.pack_into(">I", data, _CRC_AT, crc32c.crc32c(checked))
         return bytes(data)
+
+
+def codec_of(name: str) -> Codec:
+    """The codec that ``compression.type`` names; raises UnsupportedCompressionType."""
+    try:
+        return Codec[name.upper()]
+    except KeyError:
+        known = ", ".join(codec.name.lower() for codec in Codec)
+        raise UnsupportedCompressionType(f"compression {name!r} is none of {known}") from None
+
+
+def encode_records(
+    records: Iterable[tuple[bytes | None, bytes | None, int]], *, compression: str = "none", max_bytes: int = 1_000_000
+) -> list[EncodedBatch]:
+    """Records (key, value, timestamp in ms) as finished batches in their order, each at most ``max_bytes`` long before
+    compression; a record that alone is longer becomes a batch of its own, for the broker to judge.
+
+    For rows that are Python objects already: ``broker.client.columns`` does the same for Arrow columns.
+    """
+    codec = codec_of(compression)
+    batches: list[EncodedBatch] = []
+    builder, count = None, 0
+    for key, value, timestamp_ms in records:
+        if builder is None or builder.append(count, timestamp_ms, key, value, []) is None:
+            if builder is not None:
+                batches.append(EncodedBatch(builder.build(), count))
+            builder, count = DefaultRecordBatchBuilder(MAGIC, codec, 0, -1, -1, -1, max_bytes), 0
+            builder.append(0, timestamp_ms, key, value, [])  # the first always fits
+        count += 1
+    if builder is not None:
+        batches.append(EncodedBatch(builder.build(), count))
+    return batches
 
 
 class Batch(NamedTuple):

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.client.batches import EncodedBatch
+from broker.client.batches import EncodedBatch, codec_of
 from broker.client.record_walk import HeaderFields, walk
 from broker.client.varints import Varints
-from broker.errors import CorruptMessage, UnsupportedCompressionType
+from broker.errors import CorruptMessage
 from broker.protocol.compression import Codec, compress
 from broker.protocol.records import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 from tidegate.kit.errors import UsageError
@@ -66,7 +66,7 @@ def encode_batches(
     rows = len(values)
     if rows == 0:
         return []
-    codec = _codec(compression)
+    codec = codec_of(compression)
     key_bytes, value_bytes = _binary("keys", keys, rows), _binary("values", values, rows)
     tails = _tails(headers, rows)
     timestamps = _timestamps(timestamps_ms, rows)
@@ -81,14 +81,6 @@ def encode_batches(
         records = body[int(ends[start]) : int(ends[start + count])]
         batches.append(_finish(records, count, int(timestamps[start]), newest, codec))
     return batches
-
-
-def _codec(name: str) -> Codec:
-    try:
-        return Codec[name.upper()]
-    except KeyError:
-        known = ", ".join(codec.name.lower() for codec in Codec)
-        raise UnsupportedCompressionType(f"compression {name!r} is none of {known}") from None
 
 
 def _binary(name: str, column: pa.Array | None, rows: int) -> pa.Array | None:

@@ -61,13 +61,13 @@ class RestFront:
     def routes(self) -> list[Route]:
         base = "/services/data/v{version}"
         table: tuple[tuple[str, Any, list[str]], ...] = (
+            (f"{base}/sobjects/{{event}}", self.publish, ["POST"]),  # first, for routes are tried in turn
+            (f"{base}/sobjects/{{event}}", self.basic_information, ["GET"]),
+            (f"{base}/composite/sobjects", self.publish_collection, ["POST"]),
             ("/services/data", self.versions, ["GET"]),
             (base, self.resources, ["GET"]),
             (f"{base}/limits", self.limits, ["GET"]),
             (f"{base}/sobjects", self.describe_global, ["GET"]),
-            (f"{base}/composite/sobjects", self.publish_collection, ["POST"]),
-            (f"{base}/sobjects/{{event}}", self.basic_information, ["GET"]),
-            (f"{base}/sobjects/{{event}}", self.publish, ["POST"]),
             (f"{base}/sobjects/{{event}}/describe", self.describe_event, ["GET"]),
             (f"{base}/sobjects/{{event}}/eventSchema", self.schema_by_name, ["GET"]),
             (f"{base}/event/eventSchema/{{schema}}", self.schema_by_id, ["GET"]),

@@ -22,7 +22,7 @@ class ApiUsage:
 
     async def check(self, request: Request) -> None:
         """Raises RequestLimitExceeded."""
-        if request.url.path.startswith((_REST, _SOAP)) and not self._allowance.left:
+        if request.scope["path"].startswith((_REST, _SOAP)) and not self._allowance.left:
             raise RequestLimitExceeded
 
     def around(self, app: ASGIApp) -> ASGIApp:

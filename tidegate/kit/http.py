@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.http_transport import JoiningHttpProtocol
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
 
@@ -243,6 +244,7 @@ class HttpServer:
         files = tls if isinstance(tls, TlsFiles) else None
         settings = uvicorn.Config(
             app,
+            http=JoiningHttpProtocol,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.client import FetchedBatches
-from broker.client.batches import EncodedBatch, split
+from broker.client.batches import EncodedBatch, encode_records, split
 from broker.client.columns import HEADERS_TYPE, Columns, encode_batches
 from broker.errors import CorruptMessage, UnsupportedCompressionType, UnsupportedForMessageFormat
 from broker.protocol.compression import Codec
@@ -230,3 +230,20 @@ def test_calls_do_not_grow_with_rows(codec: str, with_headers: bool) -> None:
         decoding.append(python_calls(fetched.columns))
     assert encoding[0] == encoding[1]
     assert abs(decoding[1] - decoding[0]) < 50  # one more round for the longer numbers, nothing per row
+
+
+@settings(max_examples=20, deadline=None)
+@given(ROWS, st.sampled_from(CODECS), st.integers(70, 2000))
+def test_records_become_the_batches_that_columns_become(rows: Any, codec: str, max_bytes: int) -> None:
+    records = [(key, value, timestamp_ms) for key, value, timestamp_ms, _ in rows]
+    encoded = encode_records(records, compression=codec, max_bytes=max_bytes)
+    assert all(batch.count == 1 or codec != "none" or len(batch) <= max_bytes for batch in encoded)
+    found = list(as_fetched(in_log(encoded)).records())
+    assert [(record.key, record.value, record.timestamp_ms) for record in found] == records
+    assert [record.offset for record in found] == list(range(len(records)))
+
+
+def test_records_are_compressed_by_a_codec_there_is() -> None:
+    assert encode_records([]) == []
+    with pytest.raises(UnsupportedCompressionType, match="brotli"):
+        encode_records([(b"k", b"v", 1)], compression="brotli")

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from tidegate.kit.errors import UsageError
 from tidegate.kit.http import HttpServer, face, json_body, json_response, listen
+from tidegate.kit.http_transport import JoiningTransport
 from tidegate.kit.metrics import Metrics
 
 
@@ -105,3 +106,34 @@ def test_a_number_without_end_is_refused():
 def test_half_a_surrogate_pair_comes_back_as_it_went():
     (answer,) = ask(("POST", "/echo", {"content": b'"a\\ud800"'}))
     assert answer.json() == "a\ud800"
+
+
+class Beneath(asyncio.Transport):
+    def __init__(self):
+        super().__init__()
+        self.written, self.closed = [], False
+
+    def write(self, data):
+        self.written.append(data)
+
+    def close(self):
+        self.closed = True
+
+
+def test_what_an_answer_is_made_of_leaves_in_one_piece():
+    async def run():
+        beneath = Beneath()
+        joining = JoiningTransport(beneath)
+        joining.write(b"head")
+        joining.write(b"body")
+        assert beneath.written == []
+        await asyncio.sleep(0)
+        assert beneath.written == [b"headbody"]
+        joining.write(b"x" * 100_000)
+        assert len(beneath.written) == 2, "much does not wait: its back-pressure is to be felt"
+        joining.write(b"last")
+        joining.close()
+        await asyncio.sleep(0)
+        assert beneath.written[2:] == [b"last"] and beneath.closed
+
+    asyncio.run(run())

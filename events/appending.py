@@ -1,0 +1,166 @@
+"""Appending to the log: what requests bring at the same time leaves in the same batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker.client import Ack, BatchProducer, EncodedBatch, encode_records
+from broker.client.errors import MessageTooLarge
+from events.errors import BusUnavailable, EventsError, EventTooLarge
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["Appender", "Record"]
+
+Record = tuple[bytes, bytes | None, int]
+"""Key, value, and timestamp in milliseconds."""
+
+_BATCH_BYTES: Final = 500_000
+_Answers = list[int | TidegateError]
+
+
+@dataclass(slots=True)
+class _Request:
+    records: Sequence[Record]
+    answers: asyncio.Future[_Answers]
+
+
+class Appender:
+    """Appends to partition 0 of topics, in the order of the calls.
+
+    A topic has one round of batches on its way; what comes meanwhile is the next round. So a lone request is sent at
+    once, and many at the same time cost little each. Used on one event loop.
+    """
+
+    def __init__(self, producer: BatchProducer, *, compression: str, timeout_s: float) -> None:
+        self._producer, self._compression, self._timeout_s = producer, compression, timeout_s
+        self._waiting: dict[str, deque[_Request]] = {}
+        self._rounds: dict[str, asyncio.Task[None]] = {}
+        self._late: dict[str, set[asyncio.Future[_Answers]]] = {}
+
+    async def append(self, topic: str, records: Sequence[Record]) -> _Answers:
+        """Per record its offset, or why it is not known to be there; see ``EventLog.append``."""
+        if not records:
+            return []
+        request = _Request(records, asyncio.get_running_loop().create_future())
+        waiting = self._waiting.setdefault(topic, deque())
+        waiting.append(request)
+        if topic not in self._rounds:
+            self._rounds[topic] = asyncio.create_task(self._run(topic), name=f"append to {topic}")
+        try:
+            done, _ = await asyncio.wait([request.answers], timeout=self._timeout_s)
+        except asyncio.CancelledError:
+            self._leave(topic, request)
+            raise
+        if done:
+            return request.answers.result()
+        within = f"within {self._timeout_s:g} s"
+        if self._leave(topic, request):
+            return [BusUnavailable(f"The log took no event for {topic} {within}")] * len(records)
+        about = f"The log did not acknowledge the event for {topic} {within}; it may still be published"
+        return [BusUnavailable(about)] * len(records)
+
+    def _leave(self, topic: str, request: _Request) -> bool:
+        """Nobody waits for a request any more. Whether it was not sent, and now is not going to be."""
+        waiting = self._waiting.get(topic, ())
+        if request in waiting:
+            self._waiting[topic].remove(request)
+            return True
+        if not request.answers.done():
+            held = self._late.setdefault(topic, set())
+            held.add(request.answers)
+            request.answers.add_done_callback(held.discard)
+            request.answers.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return False
+
+    async def settled(self, topic: str) -> None:
+        """Return once it is decided of everything that callers no longer waited for; see ``EventLog.settled``."""
+        late = self._late.get(topic)
+        if late:
+            await asyncio.wait(late, timeout=self._timeout_s)
+            if late:
+                raise BusUnavailable(f"The log has not yet answered for earlier events of {topic}")
+
+    def refuse_waiting(self) -> None:
+        """What is not on its way yet is not going to be sent. To be called before the producer is stopped."""
+        for topic, waiting in self._waiting.items():
+            for request in waiting:
+                _settle(request, BusUnavailable(f"The service ends; nothing more is published to {topic}"))
+            waiting.clear()
+
+    async def stop(self) -> None:
+        """To be called once the producer is stopped, with which every round is answered."""
+        if self._rounds:
+            _, unanswered = await asyncio.wait(self._rounds.values(), timeout=1)
+            for task in unanswered:
+                task.cancel()
+            await asyncio.gather(*unanswered, return_exceptions=True)
+
+    async def _run(self, topic: str) -> None:
+        waiting = self._waiting[topic]
+        try:
+            while waiting:
+                requests = list(waiting)
+                waiting.clear()
+                try:
+                    answers = await self._round(topic, [record for each in requests for record in each.records])
+                except BaseException as error:
+                    for request in requests:
+                        _settle(request, error)
+                    if not isinstance(error, Exception):
+                        raise
+                    continue
+                first = 0
+                for request in requests:
+                    last = first + len(request.records)
+                    if not request.answers.done():
+                        request.answers.set_result(answers[first:last])
+                    first = last
+        finally:
+            del self._rounds[topic], self._waiting[topic]
+
+    async def _round(self, topic: str, records: Sequence[Record]) -> _Answers:
+        sent: list[tuple[int, asyncio.Future[Ack] | TidegateError]] = []
+        for batch in encode_records(records, compression=self._compression, max_bytes=_BATCH_BYTES):
+            sent.append((batch.count, await self._send(topic, batch)))  # noqa: PERF401 - each waits for room
+        futures = [answer for _, answer in sent if isinstance(answer, asyncio.Future)]
+        if futures:
+            await asyncio.wait(futures)
+        found: _Answers = []
+        for count, each in sent:
+            answer = _answer(topic, each)
+            found += range(answer, answer + count) if isinstance(answer, int) else [answer] * count
+        return found
+
+    async def _send(self, topic: str, batch: EncodedBatch) -> asyncio.Future[Ack] | TidegateError:
+        try:
+            return await self._producer.send_batch(topic, 0, batch)
+        except TidegateError as error:
+            return error
+
+
+def _settle(request: _Request, error: BaseException) -> None:
+    if not request.answers.done():
+        request.answers.set_exception(error if isinstance(error, Exception) else BusUnavailable("The service ends"))
+
+
+def _answer(topic: str, answer: asyncio.Future[Ack] | TidegateError) -> int | TidegateError:
+    """The offset of a batch, or what is told about it."""
+    if isinstance(answer, asyncio.Future):
+        error = answer.exception()
+        if error is None:
+            offset = answer.result().offset
+            if offset >= 0:
+                return offset
+            return BusUnavailable(f"The log has events for {topic} and no longer knows at which offsets")
+        if not isinstance(error, TidegateError):
+            raise error
+        answer = error
+    if isinstance(answer, MessageTooLarge):
+        return EventTooLarge(str(answer))
+    if isinstance(answer, EventsError) or not answer.retriable:
+        return answer
+    return BusUnavailable(f"Publishing to {topic}: {answer}")
