@@ -54,8 +54,7 @@ class Cluster:
         arguments = self._config.library_arguments(self._settings)
         client = AIOKafkaClient(**arguments)
         try:
-            async with first_connection(arguments):
-                await client.bootstrap()
+            await first_connection(client.bootstrap(), arguments)
         except BaseException:
             await client.close()
             raise

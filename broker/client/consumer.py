@@ -100,8 +100,7 @@ class BatchConsumer:
             client_rack=settings.client_rack,
         )
         try:
-            async with first_connection(arguments):
-                await consumer.start()
+            await first_connection(consumer.start(), arguments)
         except BaseException:
             await consumer.stop()
             raise

@@ -59,8 +59,7 @@ class BatchProducer:
             max_request_size=settings.max_request_size,
         )
         try:
-            async with first_connection(arguments):
-                await producer.start()
+            await first_connection(producer.start(), arguments)
         except BaseException:
             await producer.stop()
             raise

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
 
 import aiokafka.errors as library
 from aiokafka.conn import collect_hosts, create_conn
@@ -13,15 +13,23 @@ from broker.client.errors import NotReachable, translated
 
 __all__ = ["first_connection"]
 
+_TO_ITS_END_S: Final = 2.0
 
-@asynccontextmanager
-async def first_connection(arguments: Mapping[str, Any]) -> AsyncIterator[None]:
+
+async def first_connection(connect: Coroutine[Any, Any, Any], arguments: Mapping[str, Any]) -> None:
     """Run the library's first connection; a failure leaves as NotReachable, or as the broker's refusal, with the reason.
 
-    The library only logs why an address failed, so the first one is tried once more to hear it.
+    The library only logs why an address failed, so the first one is tried once more to hear it. Cancelled amid its
+    bootstrap it leaves a socket open, so it is let come to its end before the caller's cancellation goes on.
     """
+    connecting = asyncio.ensure_future(connect)
     try:
-        yield
+        await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        await asyncio.wait([connecting], timeout=_TO_ITS_END_S)
+        connecting.cancel()
+        await asyncio.gather(connecting, return_exceptions=True)
+        raise
     except library.KafkaConnectionError as error:
         raise await _reason(arguments) or translated(error) from error
     except (library.KafkaError, TimeoutError) as error:
