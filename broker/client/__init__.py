@@ -5,6 +5,7 @@ takes part in a group of any protocol. All are used from one event loop; ``broke
 objects for threads, ``broker.client.columns`` turns Arrow columns into batches and back.
 """
 
+from broker.client.acls_admin import AclBinding
 from broker.client.admin import Admin
 from broker.client.batches import Ack, Batch, EncodedBatch, FetchedBatches, KafkaRecord, TopicPartition, encode_records
 from broker.client.config import ClientConfig
@@ -26,6 +27,7 @@ from broker.client.producer import BatchProducer, Transaction
 
 __all__ = [
     "Ack",
+    "AclBinding",
     "Admin",
     "Batch",
     "BatchConsumer",

@@ -1,5 +1,5 @@
-"""Questions and changes to any Kafka: topics, configs, offsets; groups are in ``groups_admin``, transactions in
-``transactions_admin``."""
+"""Questions and changes to any Kafka: topics, configs, offsets; groups are in ``groups_admin``, access rules in ``acls_admin``,
+transactions in ``transactions_admin``."""
 
 from __future__ import annotations
 

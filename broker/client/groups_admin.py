@@ -103,27 +103,35 @@ class GroupsAdmin(Cluster):
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
         """The positions a group has committed; empty for one that does not exist."""
+        return {place: offset for place, (offset, _) in (await self.group_offsets_with_notes(group_id)).items()}
+
+    async def group_offsets_with_notes(self, group_id: str) -> dict[TopicPartition, tuple[int, str]]:
+        """Likewise, each with the metadata that was committed with it."""
         about = f"offsets of group {group_id}"
 
-        async def attempt() -> dict[TopicPartition, int]:
+        async def attempt() -> dict[TopicPartition, tuple[int, str]]:
             answer = await self.ask_coordinator(group_id, OffsetFetchRequest(group_id, None), about=about)
             check(answer.error_code, about)
             found = {}
             for topic, partitions in answer.topics:
-                for partition, offset, _, code in partitions:
+                for partition, offset, note, code in partitions:
                     check(code, f"{about}, {topic}-{partition}")
                     if offset >= 0:
-                        found[TopicPartition(topic, partition)] = offset
+                        found[TopicPartition(topic, partition)] = (offset, note or "")
             return found
 
         return await self.retried(attempt)
 
-    async def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the positions of a group that has no members. Raises UnknownMemberId where it has some."""
+    async def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], notes: Mapping[TopicPartition, str] | None = None
+    ) -> None:
+        """Set the positions of a group that has no members, with ``notes`` as their metadata. Raises UnknownMemberId where
+        it has some."""
         about = f"offsets of group {group_id}"
         topics: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-        for (topic, partition), offset in offsets.items():
-            topics[topic].append((partition, offset, ""))
+        for place, offset in offsets.items():
+            topic, partition = place
+            topics[topic].append((partition, offset, (notes or {}).get(place, "")))
         request = OffsetCommitRequest(group_id, -1, "", -1, list(topics.items()))
 
         async def attempt() -> None:

@@ -9,15 +9,15 @@ from typing import Final
 from aiokafka.client import CoordinationType
 from aiokafka.protocol.transaction import InitProducerIdRequest
 
+from broker.client.acls_admin import AclsAdmin
 from broker.client.cluster import check
-from broker.client.groups_admin import GroupsAdmin
 
 __all__ = ["TransactionsAdmin"]
 
 _TRANSACTION_TIMEOUT_MS: Final = 60_000  # of transactions that nobody begins
 
 
-class TransactionsAdmin(GroupsAdmin):
+class TransactionsAdmin(AclsAdmin):
     """Changes to transactional producers."""
 
     async def fence_producers(self, transactional_ids: Iterable[str]) -> None:

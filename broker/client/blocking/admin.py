@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.client import admin
+from broker.client.acls_admin import AclBinding
 from broker.client.batches import TopicPartition
 from broker.client.blocking.background import call
 from broker.client.config import ClientConfig
@@ -18,6 +19,7 @@ from broker.client.descriptions import (
     OffsetAndTimestamp,
     TopicDescription,
 )
+from tidegate.kit.errors import TidegateError
 
 __all__ = ["Admin"]
 
@@ -94,11 +96,22 @@ class Admin:
     def group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
         return call(self._real.group_offsets(group_id))
 
-    def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        call(self._real.alter_group_offsets(group_id, offsets))
+    def group_offsets_with_notes(self, group_id: str) -> dict[TopicPartition, tuple[int, str]]:
+        return call(self._real.group_offsets_with_notes(group_id))
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], notes: Mapping[TopicPartition, str] | None = None
+    ) -> None:
+        call(self._real.alter_group_offsets(group_id, offsets, notes))
 
     def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
         call(self._real.delete_groups(group_ids, missing_ok=missing_ok))
+
+    def describe_topic_acls(self) -> list[AclBinding]:
+        return call(self._real.describe_topic_acls())
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> list[tuple[AclBinding, TidegateError]]:
+        return call(self._real.create_acls(bindings))
 
     def fence_producers(self, transactional_ids: Iterable[str]) -> None:
         call(self._real.fence_producers(transactional_ids))

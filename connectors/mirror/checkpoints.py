@@ -1,0 +1,255 @@
+"""Positions of consumer groups: MirrorCheckpointConnector, which finds groups, and its tasks, which translate (KIP-382, KIP-545)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connect.api import (
+    OffsetChanges,
+    RecordBatch,
+    RetriableConnectError,
+    SourceConnector,
+    SourceTask,
+    TopicPartition,
+)
+from connectors.mirror.batches import batch_of
+from connectors.mirror.client import Calls, Side, TopicReader, admin_of, client_config, create_compacted
+from connectors.mirror.config import MirrorCheckpointConfig
+from connectors.mirror.positions import check_positions
+from connectors.mirror.records import Checkpoint, MalformedRecord
+from connectors.mirror.schedule import Schedule
+from connectors.mirror.translation import OffsetSyncStore
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import Admin, KafkaRecord
+
+__all__ = ["MirrorCheckpointConnector", "MirrorCheckpointTask"]
+
+log = logger(__name__)
+
+
+class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
+    """Some groups. What it has written before it finds in the topic of checkpoints."""
+
+    def start(self) -> None:
+        config, calls = self.config, Calls(self.context.stopping)
+        label = f"{config.source}->{config.target}|{self.context.connector}-{self.context.task}"
+        self._calls, self._groups = calls, config.task_groups or []
+        self._source = client_config(config, "source", "admin", f"{label}|checkpoint-source-admin")
+        self._target = client_config(config, "target", "admin", f"{label}|checkpoint-target-admin")
+        side: Side = "source" if config.syncs_location == "source" else "target"
+        self._syncs_topic = TopicReader(
+            calls,
+            client_config(config, side, "consumer", f"{label}|offset-syncs-{side}-consumer"),
+            client_config(config, side, "admin", f"{label}|offset-syncs-{side}-admin"),
+            config.syncs_topic,
+        )
+        self._written: dict[str, dict[TopicPartition, Checkpoint]] | None = None
+        self._syncs = OffsetSyncStore(only_latest=True)
+        now = time.monotonic()
+        self._emit_due, self._sync_due = now + config.emit_s, now + config.sync_s
+
+    def poll(self) -> Sequence[RecordBatch]:
+        config = self.config
+        synced = config.syncs_offsets and config.sync_s > 0
+        due = min(self._emit_due, self._sync_due) if synced else self._emit_due
+        if self.context.stopping.wait(max(0.0, due - time.monotonic())):
+            return []
+        try:
+            written = self._load()
+            if synced and time.monotonic() >= self._sync_due:
+                self._sync_due = max(self._sync_due + config.sync_s, time.monotonic())
+                self._sync_group_offsets(written)
+            if time.monotonic() >= self._emit_due:
+                self._emit_due = max(self._emit_due + config.emit_s, time.monotonic())
+                return self._checkpoints(written)
+        except TidegateError as error:
+            if self.context.stopping.is_set():
+                return []
+            raise RetriableConnectError(f"positions cannot be taken over now: {error}") from error
+        return []
+
+    def _load(self) -> dict[str, dict[TopicPartition, Checkpoint]]:
+        """The checkpoints written before this task started and since."""
+        if self._written is None:
+            config = self.config
+            label = f"{config.source}->{config.target}|{self.context.connector}-{self.context.task}"
+            consumer = client_config(config, "target", "consumer", f"{label}|checkpoints-target-consumer")
+            reader = TopicReader(self._calls, consumer, self._target, config.checkpoints_topic)
+            readable = True
+            found: dict[str, dict[TopicPartition, Checkpoint]] = {}
+            try:
+                self._take(reader.new_records(), found)
+            except RetriableConnectError:
+                raise
+            except TidegateError as error:  # not to be read: groups then go on from what is mirrored from now on
+                log.warning("checkpoints cannot be read", topic=config.checkpoints_topic, error=str(error))
+                readable = False
+            finally:
+                reader.close()
+            self._syncs, self._written = OffsetSyncStore(only_latest=not readable), found
+        return self._written
+
+    def _take(self, records: Iterable[KafkaRecord], found: dict[str, dict[TopicPartition, Checkpoint]]) -> None:
+        for record in records:
+            try:
+                one = Checkpoint.read(record.key, record.value)
+            except MalformedRecord as error:
+                log.warning("a checkpoint is passed over", topic=record.topic, offset=record.offset, error=str(error))
+                continue
+            if one.group in self._groups:
+                found.setdefault(one.group, {})[one.place] = one
+
+    def _checkpoints(self, written: dict[str, dict[TopicPartition, Checkpoint]]) -> list[RecordBatch]:
+        """The newer ones of all groups, written or to be."""
+        self._syncs.read(self._syncs_topic.new_records())
+        now_ms = time.time_ns() // 1_000_000
+        batches = []
+        with admin_of(self._calls, self._source) as source:
+            for group in self._groups:
+                known = written.setdefault(group, {})
+                for place, (offset, metadata) in self._calls.run(source.group_offsets_with_notes(group)).items():
+                    made = self._checkpoint(group, TopicPartition(*place), offset, metadata)
+                    if made is not None and _is_newer(made, known.get(made.place)):
+                        known[made.place] = made
+                        batches.append(batch_of(made, self.config.checkpoints_topic, now_ms))
+        return batches
+
+    def _checkpoint(self, group: str, place: TopicPartition, offset: int, metadata: str) -> Checkpoint | None:
+        if not self.config.takes_topic(place.topic):
+            return None
+        downstream = self._syncs.downstream(place, offset)
+        if downstream is None:
+            return None
+        return Checkpoint(
+            group, TopicPartition(self._topic_in_target(place.topic), place.partition), offset, downstream, metadata
+        )
+
+    def _topic_in_target(self, topic: str) -> str:
+        policy = self.config.policy
+        if policy.source_of(topic) == self.config.target:  # it came from there
+            return policy.original_topic(topic)
+        return policy.remote_topic(self.config.source, topic)
+
+    def _sync_group_offsets(self, written: Mapping[str, Mapping[TopicPartition, Checkpoint]]) -> None:
+        """Set the positions of groups that nobody is in, in the target, unless they are further there."""
+        with admin_of(self._calls, self._target) as target:
+            for group, checkpoints in written.items():
+                if checkpoints:
+                    try:
+                        self._sync_group(target, group, checkpoints)
+                    except RetriableConnectError:
+                        raise
+                    except TidegateError as error:  # somebody may have joined just now
+                        log.warning("positions of a group could not be set", group=group, error=str(error))
+
+    def _sync_group(self, target: Admin, group: str, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
+        from broker.client import TopicPartition as LogPartition
+
+        state = self._calls.run(target.describe_group(group)).state
+        if state not in ("Empty", "Dead"):
+            log.info("positions of a group are left alone, since it is in use in the target", group=group, state=state)
+            return
+        now = self._calls.run(target.group_offsets(group)) if state == "Empty" else {}
+        there = {LogPartition(*place): one for place, one in checkpoints.items()}
+        further = {place: one for place, one in there.items() if one.downstream > now.get(place, -1)}
+        if further:
+            offsets = {place: one.downstream for place, one in further.items()}
+            notes = {place: one.metadata for place, one in further.items()}
+            self._calls.run(target.alter_group_offsets(group, offsets, notes))
+
+    def stop(self) -> None:
+        self._syncs_topic.close()
+
+
+def _is_newer(made: Checkpoint, known: Checkpoint | None) -> bool:
+    """A group may be taken back as it went back in the source, and for no other reason."""
+    return known is None or made.upstream < known.upstream or made.downstream > known.downstream
+
+
+class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
+    """Looks for groups, and deals them out."""
+
+    config_class: ClassVar[type[Any]] = MirrorCheckpointConfig
+    task_class = MirrorCheckpointTask
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        check_positions(offsets, texts=("group", "topic"), only_zero=True)
+        return True
+
+    def start(self) -> None:
+        config = self.config
+        self._stopping = threading.Event()
+        self._calls = Calls(self._stopping)
+        self._known: list[str] = []
+        self._planned_too_early = False
+        self._schedule: Schedule | None = None
+        if not config.enabled:
+            return
+        label = f"{config.source}->{config.target}|{self.context.name}"
+        self._source = client_config(config, "source", "admin", f"{label}|checkpoint-source-admin")
+        self._target = client_config(config, "target", "admin", f"{label}|checkpoint-target-admin")
+        self._schedule = Schedule(self._stopping, self._load, label)
+        if config.refreshes:
+            self._schedule.every(config.refresh_s, self._refresh, "refreshing consumer groups")
+        self._schedule.start()
+        self._schedule.began.wait(config.admin_timeout_ms / 1000)
+
+    def _load(self) -> None:
+        create_compacted(self._calls, self._target, self.config.checkpoints_topic, self.config.replication_factor)
+        self._known = self._groups()
+        if self._planned_too_early and self._known:
+            self.context.request_task_reconfiguration()
+        log.info("consumer groups to follow", connector=self.context.name, count=len(self._known))
+
+    def _refresh(self) -> None:
+        found = self._groups()
+        if found != self._known:
+            log.info("consumer groups to follow have changed", connector=self.context.name, count=len(found))
+            self._known = found
+            self.context.request_task_reconfiguration()
+
+    def _groups(self) -> list[str]:
+        """The consumer groups with a position in a topic that is mirrored, in order."""
+        config, found = self.config, []
+        with admin_of(self._calls, self._source) as source:
+            for group in self._calls.run(source.list_groups()):
+                of_consumers = group.type in ("", "classic", "consumer") and group.protocol_type in ("", "consumer")
+                if of_consumers and config.takes_group(group.group_id):
+                    positions = self._calls.run(source.group_offsets(group.group_id))
+                    if any(config.takes_topic(place.topic) for place in positions):
+                        found.append(group.group_id)
+        return found
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Neighbours in the order of their names go together."""
+        config = self.config
+        if not config.enabled or config.emit_s < 0:
+            return []
+        if self._schedule is not None and not self._schedule.began.is_set():
+            self._planned_too_early = True
+        known = self._known
+        count = min(max_tasks, len(known))
+        return [
+            {**self.properties, "task.assigned.groups": ",".join(part), "task.index": str(number)}
+            for number, part in enumerate(_parts(known, count))
+        ]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._schedule is not None:
+            self._schedule.stop()
+
+
+def _parts(groups: Sequence[str], count: int) -> Iterator[Sequence[str]]:
+    start = 0
+    for number in range(count):
+        size = len(groups) // count + (number < len(groups) % count)
+        yield groups[start : start + size]
+        start += size

@@ -1,0 +1,143 @@
+"""Clients of the two clusters, and calls to them that end when the task does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from connect.api import RetriableConnectError
+from connectors.mirror.config import MirrorConfig
+from tidegate.kit.errors import TidegateError
+
+if TYPE_CHECKING:
+    from broker.client import Admin, BatchConsumer, ClientConfig, KafkaRecord, TopicPartition
+
+__all__ = ["Calls", "Side", "TopicReader", "admin_of", "client_config", "close", "create_compacted"]
+
+T = TypeVar("T")
+Side = Literal["source", "target"]
+_LOOK_S: Final = 0.2
+_CLUSTER_KEYS: Final = ("security.", "ssl.", "sasl.")
+_NOT_OF_CLIENTS: Final = ("poll.timeout.ms", "timeout.ms", "override.")
+
+
+def client_config(
+    config: MirrorConfig, side: Side, kind: Literal["admin", "consumer", "producer"], role: str
+) -> ClientConfig:
+    """A client of one of the clusters. ``role`` is what its client.id ends with; the original's are taken."""
+    from broker.client import ClientConfig
+
+    cluster = config.source_cluster if side == "source" else config.target_cluster
+    servers = config.source_servers if side == "source" else config.target_servers
+    settings = {name: value for name, value in cluster.items() if name.startswith(_CLUSTER_KEYS)}
+    for given in (getattr(config, f"{kind}s"), getattr(config, f"{side}_{kind}s")):
+        settings |= {name: value for name, value in given.items() if not name.startswith(_NOT_OF_CLIENTS)}
+    if kind == "consumer":
+        settings = {"auto.offset.reset": "earliest", **settings, "enable.auto.commit": "false"}
+    given_id = settings.get("client.id")
+    settings["client.id"] = f"{given_id}|{role}" if given_id else role
+    return ClientConfig(settings.pop("bootstrap.servers", ",".join(servers or ())), settings)
+
+
+class Calls:
+    """Runs the clients' coroutines from a thread; no call outlives ``stopping``."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        self.stopping = stopping
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Its result. Raises RetriableConnectError where the cluster is away, or where the task is to stop."""
+        from broker.client.blocking import submit
+
+        future = submit(work)
+        while True:
+            try:
+                return future.result(_LOOK_S)
+            except TimeoutError:
+                if not future.done() and self.stopping.is_set():
+                    future.cancel()
+                    raise RetriableConnectError("stopped before the cluster had answered") from None
+            except TidegateError as error:
+                if error.retriable:
+                    raise RetriableConnectError(str(error)) from error
+                raise
+
+
+@contextmanager
+def admin_of(calls: Calls, config: ClientConfig) -> Iterator[Admin]:
+    """An admin client for as long as the block lasts."""
+    from broker.client import Admin
+
+    admin = Admin(config)
+    calls.run(admin.start())
+    try:
+        yield admin
+    finally:
+        close(admin.stop())
+
+
+def create_compacted(calls: Calls, config: ClientConfig, topic: str, replication_factor: int) -> None:
+    """Create a topic of one partition that keeps the newest record of each key, unless it is there."""
+    from broker.client import NewTopic
+
+    with admin_of(calls, config) as admin:
+        new = NewTopic(topic, 1, replication_factor, {"cleanup.policy": "compact"})
+        calls.run(admin.create_topics([new], exist_ok=True))
+
+
+class TopicReader:
+    """Follows partition 0 of a topic."""
+
+    def __init__(self, calls: Calls, consumer: ClientConfig, admin: ClientConfig, topic: str) -> None:
+        self._calls, self._consumer_config, self._admin_config = calls, consumer, admin
+        self._topic = topic
+        self._consumer: BatchConsumer | None = None
+        self._position = -1
+
+    def new_records(self) -> Iterator[KafkaRecord]:
+        """The records up to the end that the topic has now, those read before left out; none where there is no such topic."""
+        from broker.client import TopicPartition
+
+        place = TopicPartition(self._topic, 0)
+        with admin_of(self._calls, self._admin_config) as admin:
+            if self._topic not in self._calls.run(admin.list_topics(internal=True)):
+                return
+            end = self._calls.run(admin.end_offsets([place]))[place]
+            start = self._calls.run(admin.beginning_offsets([place]))[place]
+        if not start <= self._position <= end:  # at the first time, and where the topic was made anew
+            self.close()
+            self._position = start
+        try:
+            while self._position < end and not self._calls.stopping.is_set():
+                consumer = self._consumer or self._opened(place)
+                for fetched in self._calls.run(consumer.fetch(max_wait_ms=int(1000 * _LOOK_S))):
+                    yield from fetched.records()
+                    self._position = fetched.next_offset
+        except TidegateError:
+            self.close()
+            raise
+
+    def _opened(self, place: TopicPartition) -> BatchConsumer:
+        from broker.client import BatchConsumer
+
+        consumer = BatchConsumer(self._consumer_config)
+        self._calls.run(consumer.start())
+        self._consumer = consumer
+        self._calls.run(consumer.assign([place]))
+        self._calls.run(consumer.seek(place, self._position))
+        return consumer
+
+    def close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            close(consumer.stop())
+
+
+def close(work: Coroutine[Any, Any, None]) -> None:
+    """Close a client without waiting for long."""
+    from broker.client.blocking import call
+
+    with suppress(TidegateError, TimeoutError):
+        call(work, timeout_s=2)

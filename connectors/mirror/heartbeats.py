@@ -1,0 +1,64 @@
+"""Heartbeats: that the way to the target works, and, once they are mirrored, which ways there are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from connect.api import OffsetChanges, RecordBatch, SourceConnector, SourceTask
+from connectors.mirror.batches import batch_of
+from connectors.mirror.client import Calls, client_config, create_compacted
+from connectors.mirror.config import MirrorHeartbeatConfig
+from connectors.mirror.positions import check_positions
+from connectors.mirror.records import Heartbeat
+from connectors.mirror.schedule import Schedule
+
+__all__ = ["MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
+
+
+class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
+    """One record each time."""
+
+    def poll(self) -> Sequence[RecordBatch]:
+        config = self.config
+        if self.context.stopping.wait(config.emit_s):
+            return []
+        now_ms = time.time_ns() // 1_000_000
+        heartbeat = Heartbeat(config.source, config.target, now_ms)
+        return [batch_of(heartbeat, config.policy.heartbeats_topic, now_ms)]
+
+
+class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
+    """Makes the topic, and has one task."""
+
+    config_class: ClassVar[type[Any]] = MirrorHeartbeatConfig
+    task_class = MirrorHeartbeatTask
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        texts = ("sourceClusterAlias", "targetClusterAlias")
+        check_positions(offsets, texts=texts, only_zero=True, partition=False)
+        return True
+
+    def start(self) -> None:
+        config = self.config
+        self._stopping = threading.Event()
+        label = f"{config.source}->{config.target}|{self.context.name}"
+        target = client_config(config, "target", "admin", f"{label}|heartbeats-target-admin")
+
+        def create() -> None:
+            topic = config.policy.heartbeats_topic
+            create_compacted(Calls(self._stopping), target, topic, config.replication_factor)
+
+        self._schedule = Schedule(self._stopping, create, label)
+        self._schedule.start()
+        self._schedule.began.wait(config.admin_timeout_ms / 1000)
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [self.properties] if self.config.emits and self.config.emit_s >= 0 else []
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._schedule.stop()

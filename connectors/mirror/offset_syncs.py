@@ -1,0 +1,155 @@
+"""Where mirrored records lie in the target, written down from time to time: the topic of offset syncs (KIP-382, KIP-545)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from connect.api import Acknowledged, TopicPartition
+from connectors.mirror.records import OffsetSync
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from broker.client import BatchProducer, ClientConfig
+
+__all__ = ["OffsetSyncWriter", "PartitionState"]
+
+log = logger(__name__)
+
+_MOST_OUTSTANDING: Final = 10
+_LAST_WORDS_S: Final = 2.0
+
+
+class PartitionState:
+    """Says which records of a partition are worth a sync: the first one, one that does not follow on its forerunner on either
+    side, and one whose position could be told only ``max_lag`` or more too low."""
+
+    def __init__(self, max_lag: int) -> None:
+        self._max_lag = max_lag
+        self._upstream = self._downstream = self._synced = -1
+
+    def wanted(self, upstream: NDArray[np.int64], downstream: int, room: int) -> Iterator[int]:
+        """Rows to sync: the first ``room`` of those that are worth it, and the last of them.
+
+        The rows, at offsets ``upstream`` in the source, lie one behind the other from ``downstream`` on.
+        """
+        import numpy as np
+
+        rows = len(upstream)
+        breaks = (np.flatnonzero(np.diff(upstream) != 1) + 1).tolist()
+        if self._synced < 0 or int(upstream[0]) - self._upstream != 1 or downstream < self._downstream:
+            breaks.insert(0, 0)
+        self._upstream, self._downstream = int(upstream[-1]), downstream + rows - 1
+        position = used = 0
+        while True:
+            late = self._synced + 1 + self._max_lag - downstream if self._synced >= 0 else position
+            row = max(late, position)
+            if used < len(breaks) and breaks[used] <= row:
+                row, used = breaks[used], used + 1
+            if row >= rows:
+                return
+            self._synced, position = downstream + row, row + 1
+            yield row
+            room -= 1
+            if room == 0:
+                break
+        yield from self._last(breaks[used:], position, rows, downstream)
+
+    def _last(self, breaks: Sequence[int], position: int, rows: int, downstream: int) -> Iterator[int]:
+        """The last row worth it from ``position`` on, found without looking at those between."""
+        start = breaks[-1] if breaks else max(self._synced + 1 + self._max_lag - downstream, position)
+        if start < rows:
+            step = max(self._max_lag + 1, 1)
+            row = start + (rows - 1 - start) // step * step
+            self._synced = downstream + row
+            yield row
+
+
+class OffsetSyncWriter:
+    """``acknowledged`` and what else there is are called from the task's thread; the log answers in the clients' one.
+
+    A few syncs are on their way at a time; of those that wait the newest of each partition is kept. One that could not be
+    written is tried again unless there is a newer one.
+    """
+
+    def __init__(self, producer: ClientConfig, topic: str, max_lag: int) -> None:
+        self._config, self._topic, self._max_lag = producer, topic, max_lag
+        self._producer: BatchProducer | None = None
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._newest: dict[TopicPartition, OffsetSync] = {}
+        self._pending: dict[TopicPartition, OffsetSync] = {}
+        self._delayed: dict[TopicPartition, OffsetSync] = {}
+        self._outstanding = 0
+        self._turn = asyncio.Lock()
+
+    def acknowledged(self, rows: Acknowledged) -> None:
+        """Note rows that lie in the target now."""
+        source = rows.source_partition or {}
+        place = TopicPartition(source["topic"], source["partition"])
+        upstream = rows.offsets.to_numpy()
+        state = self._states.setdefault(place, PartitionState(self._max_lag))
+        room = max(1, _MOST_OUTSTANDING - self._outstanding)
+        last = len(upstream) - 1
+        row = -1
+        for row in state.wanted(upstream, rows.first_offset, room):
+            self._pending[place] = self._newest[place] = OffsetSync(place, int(upstream[row]), rows.first_offset + row)
+            self._delayed.pop(place, None)
+            self.send()
+        if row < last:
+            self._delayed[place] = OffsetSync(place, int(upstream[last]), rows.first_offset + last)
+
+    def promote(self) -> None:
+        """Positions were committed: write what was not worth a sync of its own, so that a quiet topic has no lag."""
+        self._pending |= self._delayed
+        self._newest |= self._delayed
+        self._delayed.clear()
+        self.send()
+
+    def send(self) -> None:
+        """Send what waits, as far as there is room."""
+        from broker.client.blocking import submit
+
+        while self._pending and self._outstanding < _MOST_OUTSTANDING:
+            place = next(iter(self._pending))
+            sync = self._pending.pop(place)
+            self._outstanding += 1
+            submit(self._sent(sync)).add_done_callback(lambda _: self._answered())
+
+    def _answered(self) -> None:
+        self._outstanding -= 1
+
+    async def _sent(self, sync: OffsetSync) -> None:
+        from broker.client import BatchProducer
+
+        try:
+            async with self._turn:
+                if self._producer is None:
+                    producer = BatchProducer(self._config)
+                    await producer.start()
+                    self._producer = producer
+                answer = await self._producer.enqueue(self._topic, sync.key, sync.value, partition=0)
+            await answer
+        except TidegateError as error:
+            log.warning(
+                "an offset sync could not be written", topic=self._topic, place=str(sync.place), error=str(error)
+            )
+            if self._newest.get(sync.place) is sync:
+                self._delayed.setdefault(sync.place, sync)
+
+    def close(self) -> None:
+        """Wait a moment for what is on its way."""
+        from broker.client.blocking import call
+
+        with suppress(TidegateError, TimeoutError):
+            call(self._closed(), timeout_s=2 * _LAST_WORDS_S)
+
+    async def _closed(self) -> None:
+        async with self._turn:
+            if self._producer is not None:
+                await self._producer.stop(_LAST_WORDS_S)

@@ -1,0 +1,138 @@
+"""The records of Mirror's own topics, in the original's bytes: offset syncs, checkpoints, heartbeats (``connect.mirror`` of Kafka)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.api import ConnectError, TopicPartition
+
+__all__ = ["Checkpoint", "Heartbeat", "MalformedRecord", "OffsetSync"]
+
+_VERSION: Final = struct.pack(">h", 0)
+_LENGTH: Final = struct.Struct(">h")
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+
+
+class MalformedRecord(ConnectError):
+    """A record of one of these topics that nobody of this trade has written."""
+
+
+class _Reader:
+    def __init__(self, data: bytes | None, what: str) -> None:
+        self._data, self._at, self._what = data or b"", 0, what
+
+    def number(self, form: struct.Struct) -> int:
+        try:
+            (found,) = form.unpack_from(self._data, self._at)
+        except struct.error as error:
+            raise MalformedRecord(f"{self._what} ends after {len(self._data)} bytes") from error
+        self._at += form.size
+        return int(found)
+
+    def text(self) -> str:
+        length = self.number(_LENGTH)
+        part = self._data[self._at : self._at + max(length, 0)]
+        if length < 0 or len(part) < length:
+            raise MalformedRecord(f"{self._what} has a text of {length} bytes, and {len(part)} are left")
+        self._at += length
+        try:
+            return part.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedRecord(f"{self._what} has a text that is not UTF-8") from error
+
+    def version(self) -> None:
+        found = self.number(_LENGTH)
+        if found != 0:
+            raise MalformedRecord(f"{self._what} is of version {found}; only 0 can be read")
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return _LENGTH.pack(len(data)) + data
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSync:
+    """The record of a source partition at ``upstream`` lies at ``downstream`` in the target."""
+
+    place: TopicPartition
+    upstream: int
+    downstream: int
+
+    @property
+    def key(self) -> bytes:
+        return _text(self.place.topic) + _INT.pack(self.place.partition)
+
+    @property
+    def value(self) -> bytes:
+        return _LONG.pack(self.upstream) + _LONG.pack(self.downstream)
+
+    @classmethod
+    def read(cls, key: bytes | None, value: bytes | None) -> OffsetSync:
+        """Raises MalformedRecord."""
+        keys, values = _Reader(key, "the key of an offset sync"), _Reader(value, "an offset sync")
+        place = TopicPartition(keys.text(), keys.number(_INT))
+        return cls(place, values.number(_LONG), values.number(_LONG))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a group is: ``upstream`` in the source cluster, ``downstream`` in the target's partition ``place``."""
+
+    group: str
+    place: TopicPartition
+    upstream: int
+    downstream: int
+    metadata: str = ""
+
+    @property
+    def key(self) -> bytes:
+        return _text(self.group) + _text(self.place.topic) + _INT.pack(self.place.partition)
+
+    @property
+    def value(self) -> bytes:
+        return _VERSION + _LONG.pack(self.upstream) + _LONG.pack(self.downstream) + _text(self.metadata)
+
+    @property
+    def source_partition(self) -> dict[str, Any]:
+        """In the order in which the original writes it, so that both overwrite one another's."""
+        return {"partition": self.place.partition, "topic": self.place.topic, "group": self.group}
+
+    @classmethod
+    def read(cls, key: bytes | None, value: bytes | None) -> Checkpoint:
+        """Raises MalformedRecord."""
+        keys, values = _Reader(key, "the key of a checkpoint"), _Reader(value, "a checkpoint")
+        values.version()
+        upstream, downstream, metadata = values.number(_LONG), values.number(_LONG), values.text()
+        return cls(keys.text(), TopicPartition(keys.text(), keys.number(_INT)), upstream, downstream, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The way from one cluster to another works at this time."""
+
+    source: str
+    target: str
+    timestamp_ms: int
+
+    @property
+    def key(self) -> bytes:
+        return _text(self.source) + _text(self.target)
+
+    @property
+    def value(self) -> bytes:
+        return _VERSION + _LONG.pack(self.timestamp_ms)
+
+    @property
+    def source_partition(self) -> dict[str, Any]:
+        return {"sourceClusterAlias": self.source, "targetClusterAlias": self.target}
+
+    @classmethod
+    def read(cls, key: bytes | None, value: bytes | None) -> Heartbeat:
+        """Raises MalformedRecord."""
+        keys, values = _Reader(key, "the key of a heartbeat"), _Reader(value, "a heartbeat")
+        values.version()
+        return cls(keys.text(), keys.text(), values.number(_LONG))

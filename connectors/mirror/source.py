@@ -1,0 +1,256 @@
+"""The records: MirrorSourceConnector, which watches over topics, and its tasks, which move columns."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from connect.api import (
+    MAX_BATCH_BYTES,
+    Acknowledged,
+    OffsetChanges,
+    RecordBatch,
+    RetriableConnectError,
+    Schema,
+    SchemaType,
+    SourceConnector,
+    SourceTask,
+    TopicPartition,
+)
+from connectors.mirror.client import Calls, Side, admin_of, client_config, close, create_compacted
+from connectors.mirror.config import MirrorSourceConfig
+from connectors.mirror.offset_syncs import OffsetSyncWriter
+from connectors.mirror.positions import check_positions
+from connectors.mirror.schedule import Schedule
+from connectors.mirror.topics import MirroredTopics
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from broker.client import Admin, BatchConsumer, FetchedBatches
+
+__all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
+
+log = logger(__name__)
+
+_SLICE_MS: Final = 200
+"""How long a fetch waits at a time, so that a task stops soon."""
+_KEY: Final = Schema(SchemaType.BYTES, optional=True)
+_VALUE: Final = Schema(SchemaType.BYTES)
+
+
+class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
+    """Reads its partitions of the source; where each record lies in the target is noted as the log tells it."""
+
+    def start(self) -> None:
+        config = self.config
+        self._calls = Calls(self.context.stopping)
+        self._label = f"{config.source}->{config.target}|{self.context.connector}-{self.context.task}"
+        self._places = [_place(text) for text in config.task_partitions or ()]
+        self._positions: dict[TopicPartition, int] = {}
+        self._consumer: BatchConsumer | None = None
+        self._syncs: OffsetSyncWriter | None = None
+        if config.emits_syncs:
+            side: Side = "source" if config.syncs_location == "source" else "target"
+            producer = client_config(config, side, "producer", f"{self._label}|offset-syncs-{side}-producer")
+            self._syncs = OffsetSyncWriter(producer, config.syncs_topic, config.max_lag)
+
+    def poll(self) -> Sequence[RecordBatch]:
+        if self._syncs is not None:
+            self._syncs.send()
+        try:
+            found = self._fetched()
+        except TidegateError as error:  # as the original: what the source refuses now it may allow later
+            if self.context.stopping.is_set():
+                return []
+            self._close_consumer()  # what it has handed out beside the error is read again
+            raise RetriableConnectError(f"the source cluster {self.config.source} cannot be read: {error}") from error
+        batches = [batch for fetched in found if (batch := self._batch(fetched)) is not None]
+        self._positions |= {TopicPartition(one.topic, one.partition): one.next_offset for one in found}
+        return batches
+
+    def _fetched(self) -> Sequence[FetchedBatches]:
+        consumer = self._consumer or self._opened()
+        until = time.monotonic() + self.config.poll_timeout_ms / 1000
+        while not self.context.stopping.is_set():
+            left_ms = int((until - time.monotonic()) * 1000)
+            found = self._calls.run(consumer.fetch(max(0, min(left_ms, _SLICE_MS)), MAX_BATCH_BYTES))
+            if found or left_ms <= 0:
+                return found
+        return []
+
+    def _opened(self) -> BatchConsumer:
+        from broker.client import BatchConsumer
+
+        config = client_config(self.config, "source", "consumer", f"{self._label}|replication-consumer")
+        consumer = BatchConsumer(config)
+        self._calls.run(consumer.start())
+        self._consumer = consumer
+        self._calls.run(consumer.assign(self._places))
+        for place in self._places:
+            position = self._positions.get(place, self._committed_position(place))
+            if position is not None:
+                self._calls.run(consumer.seek(place, position))
+        return consumer
+
+    def _committed_position(self, place: TopicPartition) -> int | None:
+        known = self.context.offset(self._source_partition(place))
+        offset = known.get("offset") if known is not None else None
+        return int(offset) + 1 if offset is not None and int(offset) >= 0 else None
+
+    def _close_consumer(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            close(consumer.stop())
+
+    def _source_partition(self, place: TopicPartition) -> dict[str, Any]:
+        """In the order in which the original writes it, so that both overwrite one another's."""
+        return {"cluster": self.config.source, "partition": place.partition, "topic": place.topic}
+
+    def _batch(self, fetched: FetchedBatches) -> RecordBatch | None:
+        import pyarrow as pa
+
+        columns = fetched.columns()
+        if not len(columns):
+            return None
+        place = TopicPartition(fetched.topic, fetched.partition)
+        return RecordBatch(
+            topic=self.config.policy.remote_topic(self.config.source, place.topic),
+            values=columns.values,
+            value_schema=_VALUE,
+            keys=columns.keys,
+            key_schema=_KEY,
+            timestamps_ms=_known_times(columns.timestamps_ms),
+            headers=columns.headers,
+            partitions=pa.repeat(pa.scalar(place.partition, pa.int32()), len(columns)),
+            offsets=columns.offsets,
+            source_partition=self._source_partition(place),
+            source_offset={"offset": columns.offsets[-1].as_py()},
+        )
+
+    def acknowledged(self, rows: Sequence[Acknowledged]) -> None:
+        if self._syncs is not None:
+            for one in rows:
+                self._syncs.acknowledged(one)
+
+    def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        if self._syncs is not None:
+            self._syncs.promote()
+
+    def stop(self) -> None:
+        self._close_consumer()
+        if self._syncs is not None:
+            self._syncs.close()
+
+
+def _place(text: str) -> TopicPartition:
+    topic, _, partition = text.rpartition("-")
+    return TopicPartition(topic, int(partition))
+
+
+def _known_times(column: pa.Array) -> pa.Array:
+    """Null, for the producer's clock, where a record has no time (-1)."""
+    import pyarrow.compute as pc
+
+    lowest = pc.min(column).as_py()
+    return column if lowest is None or lowest >= 0 else pc.if_else(pc.less(column, 0), None, column)
+
+
+class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
+    """Looks for topics, makes them in the target, and deals out their partitions."""
+
+    config_class: ClassVar[type[Any]] = MirrorSourceConfig
+    task_class = MirrorSourceTask
+
+    @classmethod
+    def exactly_once(cls, config: MirrorSourceConfig) -> bool | None:
+        return config.reads_committed
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        check_positions(offsets, texts=("cluster", "topic"), only_zero=False)
+        return True
+
+    def start(self) -> None:
+        config = self.config
+        self._stopping = threading.Event()
+        self._calls = Calls(self._stopping)
+        self._topics = MirroredTopics(config, self._calls)
+        self._known: list[TopicPartition] = []
+        self._planned_too_early = False
+        self._schedule: Schedule | None = None
+        if not config.enabled:
+            return
+        label = f"{config.source}->{config.target}|{self.context.name}"
+        self._source = client_config(config, "source", "admin", f"{label}|replication-source-admin")
+        self._target = client_config(config, "target", "admin", f"{label}|replication-target-admin")
+        schedule = self._schedule = Schedule(self._stopping, self._load, label)
+        if config.syncs_acls:
+            schedule.every(config.acls_s, self._sync_acls, "syncing topic ACLs", at_once=True)
+        if config.syncs_configs:
+            schedule.every(config.configs_s, self._sync_configs, "syncing topic configs", at_once=True)
+        if config.refreshes:
+            schedule.every(config.refresh_s, self._refresh, "refreshing topics")
+        schedule.start()
+        schedule.began.wait(config.admin_timeout_ms / 1000)
+
+    def _load(self) -> None:
+        config = self.config
+        if config.emits_syncs:
+            syncs = self._source if config.syncs_location == "source" else self._target
+            create_compacted(self._calls, syncs, config.syncs_topic, config.syncs_replication_factor)
+        with self._both() as (source, target):
+            found = self._topics.in_source(source)
+            self._topics.make(source, target, found)
+        self._known = found
+        if self._planned_too_early and found:
+            self.context.request_task_reconfiguration()
+        log.info("partitions to mirror", connector=self.context.name, count=len(found))
+
+    def _refresh(self) -> None:
+        with self._both() as (source, target):
+            found = self._topics.in_source(source)
+            made = self._topics.make(source, target, found)
+        if made or found != self._known:
+            log.info("partitions to mirror have changed", connector=self.context.name, count=len(found))
+            self._known = found
+            self.context.request_task_reconfiguration()
+
+    def _sync_configs(self) -> None:
+        with self._both() as (source, target):
+            self._topics.sync_configs(source, target, sorted({place.topic for place in self._known}))
+
+    def _sync_acls(self) -> None:
+        with self._both() as (source, target):
+            self._topics.sync_acls(source, target)
+
+    @contextmanager
+    def _both(self) -> Iterator[tuple[Admin, Admin]]:
+        with admin_of(self._calls, self._source) as source, admin_of(self._calls, self._target) as target:
+            yield source, target
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Partitions dealt out one by one, so that those of a topic are spread."""
+        if not self.config.enabled:
+            return []
+        if self._schedule is not None and not self._schedule.began.is_set():
+            self._planned_too_early = True
+        count = min(max_tasks, len(self._known))
+        return [
+            {
+                **self.properties,
+                "task.assigned.partitions": ",".join(str(place) for place in self._known[number::count]),
+                "task.index": str(number),
+            }
+            for number in range(count)
+        ]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._schedule is not None:
+            self._schedule.stop()

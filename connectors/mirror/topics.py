@@ -1,0 +1,172 @@
+"""The mirrored topics themselves: found in the source, made, grown, configured and guarded in the target as they are there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from connect.api import TopicPartition
+from connectors.mirror.client import Calls
+from connectors.mirror.config import MirrorSourceConfig
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import AclBinding, Admin, ConfigEntry
+
+__all__ = ["MirroredTopics"]
+
+log = logger(__name__)
+
+_DEFAULT: Final = "DEFAULT_CONFIG"
+_OF_THE_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
+_OF_THE_BROKER: Final = "STATIC_BROKER_CONFIG"
+
+
+class MirroredTopics:
+    """Used from one thread; the clients are given with each call."""
+
+    def __init__(self, config: MirrorSourceConfig, calls: Calls) -> None:
+        self._config, self._policy, self._calls = config, config.policy, calls
+        self._told_no_authorizer = False
+
+    def is_mirrored(self, topic: str) -> bool:
+        """Whether a topic of the source is."""
+        heartbeats = self._config.mirrors_heartbeats and self._policy.is_heartbeats(topic)
+        wanted = self._config.takes_topic(topic) or heartbeats
+        return wanted and not self._policy.is_internal(topic) and not self._comes_from_target(topic)
+
+    def _comes_from_target(self, topic: str) -> bool:
+        while (source := self._policy.source_of(topic)) is not None:
+            if source == self._config.target:
+                return True
+            upstream = self._policy.upstream_topic(topic)
+            if upstream is None or upstream == topic:
+                return False
+            topic = upstream
+        return False
+
+    def remote(self, topic: str) -> str:
+        return self._policy.remote_topic(self._config.source, topic)
+
+    def in_source(self, source: Admin) -> list[TopicPartition]:
+        """The partitions to mirror, in order."""
+        return self._partitions(source, filter(self.is_mirrored, self._calls.run(source.list_topics())))
+
+    def _in_target(self, target: Admin) -> Counter[str]:
+        """How many partitions each topic has that came from the source."""
+        topics = [
+            topic
+            for topic in self._calls.run(target.list_topics())
+            if self._policy.source_of(topic) == self._config.source and topic != self._config.checkpoints_topic
+        ]
+        return Counter(place.topic for place in self._partitions(target, topics))
+
+    def _partitions(self, admin: Admin, topics: Iterable[str]) -> list[TopicPartition]:
+        names = list(topics)
+        described = self._calls.run(admin.describe_topics(names)) if names else {}
+        return sorted(
+            TopicPartition(name, one.partition) for name, topic in described.items() for one in topic.partitions
+        )
+
+    def make(self, source: Admin, target: Admin, wanted: Sequence[TopicPartition]) -> bool:
+        """Make topics and partitions that the target lacks; whether it lacked any. What it refuses is logged."""
+        from broker.client.errors import InvalidPartitions
+
+        there = self._in_target(target)
+        counts = Counter(place.topic for place in wanted)
+        missing = [topic for topic in counts if self.remote(topic) not in there]
+        grown = [topic for topic in counts if 0 < there[self.remote(topic)] < counts[topic]]
+        for topic in missing:
+            self._create(source, target, topic, counts[topic])
+        for topic in grown:
+            name = self.remote(topic)
+            try:
+                with suppress(InvalidPartitions):  # somebody else was faster
+                    self._calls.run(target.create_partitions(name, counts[topic]))
+                    log.info("partitions added", topic=name, partitions=counts[topic])
+            except TidegateError as error:
+                log.warning("partitions could not be added", topic=name, error=str(error))
+        return bool(missing or grown)
+
+    def _create(self, source: Admin, target: Admin, topic: str, partitions: int) -> None:
+        from broker.client import NewTopic
+
+        name = self.remote(topic)
+        configs = {
+            entry.name: entry.value or ""
+            for entry in self._entries(source, topic)
+            if entry.source != _DEFAULT or self._config.defaults_from == "source"
+        }
+        new = NewTopic(name, partitions, self._config.replication_factor, configs)
+        try:
+            self._calls.run(target.create_topics([new], exist_ok=True))
+            log.info("remote topic created", topic=name, partitions=partitions)
+        except TidegateError as error:
+            log.warning("remote topic could not be created", topic=name, error=str(error))
+
+    def _entries(self, source: Admin, topic: str) -> list[ConfigEntry]:
+        """The configuration of a topic of the source, as far as the target is to have it."""
+        return [
+            entry
+            for entry in self._calls.run(source.describe_configs(topic)).values()
+            if not (entry.read_only or entry.sensitive)
+            and entry.source != _OF_THE_BROKER
+            and self._config.takes_property(entry.name)
+        ]
+
+    def sync_configs(self, source: Admin, target: Admin, topics: Iterable[str]) -> None:
+        """Configure the remote topics as these are; only what differs is changed."""
+        there = set(self._calls.run(target.list_topics()))
+        for topic in topics:
+            name = self.remote(topic)
+            if name not in there:
+                continue
+            now = self._calls.run(target.describe_configs(name))
+            changes: dict[str, str | None] = {}
+            for entry in self._entries(source, topic):
+                own = now[entry.name].value if _is_own(now.get(entry.name)) else None
+                default = entry.source == _DEFAULT and self._config.defaults_from != "source"
+                wanted = None if default else entry.value
+                if wanted != own:
+                    changes[entry.name] = wanted
+            if changes:
+                try:
+                    self._calls.run(target.alter_configs(name, changes))
+                    log.info("remote topic configured", topic=name, keys=sorted(changes))
+                except TidegateError as error:
+                    log.warning("remote topic could not be configured", topic=name, error=str(error))
+
+    def sync_acls(self, source: Admin, target: Admin) -> None:
+        """Who may read or describe a topic of the source may the remote one; nobody may write to that but Mirror."""
+        from broker.client.errors import SecurityDisabled
+
+        try:
+            rules = self._calls.run(source.describe_topic_acls())
+        except SecurityDisabled:
+            if not self._told_no_authorizer:
+                log.info(
+                    "the source cluster has no authorizer, so there are no ACLs to mirror",
+                    key="sync.topic.acls.enabled",
+                )
+            self._told_no_authorizer = True
+            return
+        wanted = [made for rule in rules if (made := self._remote_rule(rule)) is not None]
+        for binding, error in self._calls.run(target.create_acls(wanted)) if wanted else ():
+            log.warning("ACL could not be mirrored", topic=binding.resource_name, error=str(error))
+
+    def _remote_rule(self, rule: AclBinding) -> AclBinding | None:
+        allows = rule.permission == rule.ALLOW
+        if rule.pattern_type != rule.LITERAL or (allows and rule.operation == rule.WRITE):
+            return None
+        if not self.is_mirrored(rule.resource_name):
+            return None
+        operation = rule.READ if allows and rule.operation == rule.ALL else rule.operation
+        return replace(rule, resource_name=self.remote(rule.resource_name), operation=operation)
+
+
+def _is_own(entry: ConfigEntry | None) -> bool:
+    return entry is not None and entry.source == _OF_THE_TOPIC
