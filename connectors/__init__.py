@@ -83,6 +83,18 @@ CONNECTORS: Final = (
         ("tidegate.local.LocalSinkConnector",),
     ),
     _source(
+        "connectors.mirror.checkpoints:MirrorCheckpointConnector",
+        ("org.apache.kafka.connect.mirror.MirrorCheckpointConnector",),
+    ),
+    _source(
+        "connectors.mirror.heartbeats:MirrorHeartbeatConnector",
+        ("org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",),
+    ),
+    _source(
+        "connectors.mirror.source:MirrorSourceConnector",
+        ("org.apache.kafka.connect.mirror.MirrorSourceConnector",),
+    ),
+    _source(
         "connectors.mysql.source:MySqlSource",
         ("io.debezium.connector.mysql.MySqlConnector",),
         needs=("pymysql", "pyarrow"),
