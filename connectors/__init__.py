@@ -136,6 +136,13 @@ CONNECTORS: Final = (
         extra="salesforce",
         short_names=("SalesforcePlatformEventSource",),
     ),
+    _sink(
+        "connectors.salesforce.bulk_sink:BulkSink",
+        ("tidegate.salesforce.BulkApiV2SinkConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforceBulkApiV2Sink",),
+    ),
     _source(
         "connectors.salesforce.change_source:ChangeSource",
         ("io.confluent.salesforce.SalesforceCdcSourceConnector",),

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import requests
 from simple_salesforce import Salesforce
 from simple_salesforce.login import SalesforceLogin
+from simple_salesforce.util import exception_handler
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.config import SalesforceConfig
@@ -101,6 +102,42 @@ class SalesforceClient:
         found: list[dict[str, Any]] = self._call(
             f"{method} {path}", lambda sf: sf.restful(path, method=method, data=text)
         )
+        return found
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "application/json; charset=utf-8",
+        params: Mapping[str, str] | None = None,
+    ) -> requests.Response:
+        """A request below ``/services/data/vNN.0/``, for what simple-salesforce does not do; raises for a refusal."""
+        headers = {"Content-Type": content_type} if body is not None else {}
+
+        def ask(salesforce: Salesforce) -> requests.Response:
+            answer = self._http.request(
+                method,
+                f"{salesforce.base_url}{path}",
+                data=body,
+                params=params,
+                headers=headers | {"Authorization": f"Bearer {salesforce.session_id}"},
+            )
+            if not answer.ok:
+                exception_handler(answer, path)
+            return answer
+
+        return self._call(f"{method} {path}", ask)
+
+    def call_json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """As ``call``, with a JSON object each way."""
+        answer = self.call(method, path, None if body is None else json.dumps(body).encode())
+        try:
+            found = answer.json()
+        except requests.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise RetriableConnectError(f"{method} {path}: the answer is no JSON object: {answer.text[:100]}")
         return found
 
     def _call(self, doing: str, call: Callable[[Salesforce], T]) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from connect.api import Password, Problem, at_least, between, config, family, key, non_empty, one_of, valid_regex
 
-__all__ = ["EventSinkConfig", "ObjectSinkConfig", "SalesforceConfig"]
+__all__ = ["EventSinkConfig", "ObjectSinkConfig", "SalesforceConfig", "WriteConfig"]
 
 _GRANTS = ("PASSWORD", "CLIENT_CREDENTIALS", "JWT_BEARER")
 
@@ -142,11 +142,12 @@ def valid_version(text: str) -> bool:
 
 
 @config
-class ObjectSinkConfig(SalesforceConfig):
-    """SObject sink."""
+class WriteConfig(SalesforceConfig):
+    """Which object a sink writes, and how."""
 
     object_name: str = key(
         "salesforce.object",
+        aliases=("salesforce.object1",),
         doc="The object to write, such as Account.",
         importance="high",
         check=non_empty,
@@ -155,6 +156,7 @@ class ObjectSinkConfig(SalesforceConfig):
     operation: str = key(
         "salesforce.sink.object.operation",
         default="insert",
+        aliases=("salesforce.object1.sink.object.operation",),
         check=one_of("insert", "update", "upsert", "delete"),
         doc="What to do with a record that does not say it itself in _EventType.",
         importance="high",
@@ -163,16 +165,30 @@ class ObjectSinkConfig(SalesforceConfig):
     override_event_type: bool = key(
         "override.event.type",
         default=False,
-        aliases=("salesforce.object.override.event.type",),
+        aliases=("salesforce.object.override.event.type", "salesforce.object1.override.event.type"),
         doc="Do salesforce.sink.object.operation even where a record says otherwise in _EventType.",
         group="Object",
     )
     use_custom_id: bool = key(
-        "salesforce.use.custom.id.field", default=False, doc="Find objects by an external id field.", group="Object"
+        "salesforce.use.custom.id.field",
+        default=False,
+        aliases=("salesforce.object1.use.custom.id.field",),
+        doc="Find objects by an external id field.",
+        group="Object",
     )
-    custom_id: str = key("salesforce.custom.id.field.name", default="", doc="The external id field.", group="Object")
+    custom_id: str = key(
+        "salesforce.custom.id.field.name",
+        default="",
+        aliases=("salesforce.object1.custom.id.field.name",),
+        doc="The external id field.",
+        group="Object",
+    )
     ignore_fields: list[str] = key(
-        "salesforce.ignore.fields", default=[], doc="Fields of the records that are not written.", group="Object"
+        "salesforce.ignore.fields",
+        default=[],
+        aliases=("salesforce.object1.ignore.fields",),
+        doc="Fields of the records that are not written.",
+        group="Object",
     )
     ignore_pattern: str = key(
         "salesforce.ignore.fields.regex",
@@ -180,13 +196,6 @@ class ObjectSinkConfig(SalesforceConfig):
         check=valid_regex,
         doc="Fields whose whole name matches are not written either: what a source adds and what Salesforce sets itself.",
         importance="low",
-        group="Object",
-    )
-    batch_size: int = key(
-        "salesforce.batch.size",
-        default=200,
-        check=between(1, 200),
-        doc="Records in one request; Salesforce takes 200 at most.",
         group="Object",
     )
 
@@ -202,6 +211,19 @@ class ObjectSinkConfig(SalesforceConfig):
                 "salesforce.sink.object.operation",
                 "upsert needs salesforce.use.custom.id.field=true and the field's name",
             )
+
+
+@config
+class ObjectSinkConfig(WriteConfig):
+    """SObject sink."""
+
+    batch_size: int = key(
+        "salesforce.batch.size",
+        default=200,
+        check=between(1, 200),
+        doc="Records in one request; Salesforce takes 200 at most.",
+        group="Object",
+    )
 
 
 @config

@@ -1,0 +1,88 @@
+"""A client of the Bulk API 2.0: ingest jobs, which take one file each, and query jobs, whose results come in pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from threading import Event
+from typing import Any, Final, NamedTuple
+
+from connect.api import ConnectError, RetriableConnectError
+from connectors.salesforce.client import SalesforceClient
+
+__all__ = ["ENDED", "BulkClient", "Page"]
+
+ENDED: Final = frozenset({"JobComplete", "Failed", "Aborted"})
+_SHORTEST_S: Final = 0.2
+_LONGEST_S: Final = 5.0
+
+
+class Page(NamedTuple):
+    """A part of a query's results: CSV with a first line of names, and where the next part begins (None: nowhere)."""
+
+    data: bytes
+    next_locator: str | None
+
+
+class BulkClient:
+    """Jobs of one org. For one thread. All calls raise RetriableConnectError where trying again may help."""
+
+    def __init__(self, client: SalesforceClient) -> None:
+        self._client = client
+
+    def open_ingest(self, name: str, operation: str, external_id: str) -> str:
+        """A new job that is open for its file; its id."""
+        wanted = {"object": name, "operation": operation, "contentType": "CSV", "lineEnding": "LF"}
+        if operation == "upsert":
+            wanted["externalIdFieldName"] = external_id
+        return str(self._client.call_json("POST", "jobs/ingest", wanted)["id"])
+
+    def upload(self, job: str, data: bytes) -> None:
+        self._client.call("PUT", f"jobs/ingest/{job}/batches", data, "text/csv")
+
+    def close_ingest(self, job: str) -> Mapping[str, Any]:
+        """Let Salesforce work off what was uploaded; the job as it is then. Asking twice is no fault."""
+        found = self.job("ingest", job)
+        if found["state"] != "Open":
+            return found
+        return self._client.call_json("PATCH", f"jobs/ingest/{job}", {"state": "UploadComplete"})
+
+    def failed_rows(self, job: str) -> str:
+        """CSV of the rows that were refused, each with ``sf__Error``."""
+        return self._client.call("GET", f"jobs/ingest/{job}/failedResults/").text
+
+    def open_query(self, soql: str, *, deleted_too: bool = False) -> Mapping[str, Any]:
+        """A new query job; ``createdDate`` is the org's clock."""
+        wanted = {"operation": "queryAll" if deleted_too else "query", "query": soql}
+        return self._client.call_json("POST", "jobs/query", wanted)
+
+    def page(self, job: str, locator: str | None, max_rows: int) -> Page:
+        """Results of a job that is complete, from a locator on; ConnectError when the job is not there any more."""
+        asked = {"maxRecords": str(max_rows)} | ({"locator": locator} if locator else {})
+        answer = self._client.call("GET", f"jobs/query/{job}/results", params=asked)
+        following = answer.headers.get("Sforce-Locator", "null")
+        return Page(answer.content, None if following in ("null", "") else following)
+
+    def job(self, kind: str, job: str) -> Mapping[str, Any]:
+        """A job of ``kind`` query or ingest as it is now."""
+        return self._client.call_json("GET", f"jobs/{kind}/{job}")
+
+    def wait(self, kind: str, job: str, *, stopping: Event, timeout_ms: int) -> Mapping[str, Any]:
+        """The job once it has ended, well or badly; raises RetriableConnectError when it has not within the time."""
+        deadline, pause_s = time.monotonic() + timeout_ms / 1000, _SHORTEST_S
+        while True:
+            found = self.job(kind, job)
+            if found.get("state") in ENDED:
+                return found
+            if stopping.wait(min(pause_s, max(0.0, deadline - time.monotonic()))) or time.monotonic() >= deadline:
+                raise RetriableConnectError(
+                    f"{kind} job {job} is {found.get('state')} still; it is waited for again (max.timeout.ms)"
+                )
+            pause_s = min(pause_s * 1.5, _LONGEST_S)
+
+    def complete(self, kind: str, job: Mapping[str, Any]) -> None:
+        """Raise ConnectError with Salesforce's words for a job that ended badly."""
+        if job["state"] != "JobComplete":
+            raise ConnectError(
+                f"{kind} job {job['id']} ended as {job['state']}: {job.get('errorMessage') or 'no reason given'}"
+            )

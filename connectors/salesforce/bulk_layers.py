@@ -1,0 +1,113 @@
+"""Rows that wait for a job, in layers: one operation each, and no record twice, since a job works in no order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from connect.api import Record, RecordBatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Layer", "Layers", "Part"]
+
+
+class Part(NamedTuple):
+    """Some rows of a batch as cells; ``rows`` are their places in the batch."""
+
+    cells: pa.Table
+    batch: RecordBatch
+    rows: Sequence[int]
+
+    def take(self, places: Sequence[int]) -> Part:
+        return Part(self.cells.take(list(places)), self.batch, [self.rows[place] for place in places])
+
+    def record(self, place: int) -> Record:
+        return next(self.batch.slice(self.rows[place], 1).records())
+
+
+@dataclass(slots=True)
+class Layer:
+    """Rows of one operation."""
+
+    operation: str
+    parts: list[Part] = field(default_factory=list)
+
+    def next_parts(self, max_rows: int, max_bytes: int) -> list[Part]:
+        """Take the first rows out, within these bounds but at least one."""
+        taken: list[Part] = []
+        while self.parts and max_rows > 0 and max_bytes > 0:
+            part = self.parts.pop(0)
+            each = max(1, part.cells.nbytes // len(part.rows))
+            count = min(len(part.rows), max_rows, max(0 if taken else 1, max_bytes // each))
+            if count < len(part.rows):
+                self.parts.insert(0, part.take(range(count, len(part.rows))))
+                part = part.take(range(count))
+                max_rows = 0
+            if count:
+                taken.append(part)
+            max_rows -= count
+            max_bytes -= part.cells.nbytes
+        return taken
+
+
+class Layers:
+    """All layers in the order in which they have to be written."""
+
+    def __init__(self) -> None:
+        self._layers: list[Layer] = []
+        self._gone = 0
+        self._last: dict[str, int] = {}
+        """In which layer a record's latest row is, counted from the first layer that ever was."""
+
+    def __len__(self) -> int:
+        return sum(len(part.rows) for part in self.parts())
+
+    def parts(self) -> Iterator[Part]:
+        for layer in self._layers:
+            yield from layer.parts
+
+    def first(self) -> Layer | None:
+        """The layer to be written next; those that are empty are forgotten."""
+        while self._layers and not self._layers[0].parts:
+            self._layers.pop(0)
+            self._gone += 1
+        if not self._layers:
+            self._last.clear()
+        return self._layers[0] if self._layers else None
+
+    def add(self, batch: RecordBatch, cells: Mapping[str, pa.Table], rows: Sequence[tuple[int, str, str]]) -> None:
+        """Rows of a batch: (place, operation, identity), an empty identity where a row cannot touch another's record.
+
+        ``cells`` has all rows of the batch, as each operation writes them.
+        """
+        chosen: dict[int, tuple[str, list[int]]] = {}
+        for place, operation, identity in rows:
+            number = self._place(operation, identity)
+            chosen.setdefault(number, (operation, []))[1].append(place)
+        for number, (operation, places) in chosen.items():
+            part = Part(cells[operation].take(places), batch, places)
+            self._layers[number - self._gone].parts.append(part)
+
+    def _place(self, operation: str, identity: str) -> int:
+        after = max(self._last.get(identity, -1) - self._gone, -1) if identity else -1
+        for index in range(after + 1, len(self._layers)):
+            if self._layers[index].operation == operation:
+                break
+        else:
+            index = len(self._layers)
+            self._layers.append(Layer(operation))
+        if identity:
+            self._last[identity] = self._gone + index
+        return self._gone + index
+
+    def put_back(self, layer: Layer, parts: Sequence[Part]) -> None:
+        """Rows that were taken from the first layer and are to be written again."""
+        layer.parts[:0] = parts
+
+    def drop(self, origins: Sequence[Any]) -> None:
+        """Forget the rows of these origins."""
+        for layer in self._layers:
+            layer.parts = [part for part in layer.parts if part.batch.origin not in origins]
