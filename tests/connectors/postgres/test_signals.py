@@ -14,6 +14,7 @@ from connectors.postgres.setup import drop_slot
 from connectors.postgres.source import PostgresSource
 from tests.servers.postgres import PostgresServer
 from tests.support.debezium.replay import settled
+from tests.support.debezium.signals import finished, told
 from tests.support.debezium.workload import rebuilt
 
 pytestmark = pytest.mark.servers
@@ -70,26 +71,7 @@ def shop(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> Ite
 
 
 def orders(batches: list[RecordBatch]) -> list[Any]:
-    return [
-        (record.key["id"], record.value["op"], record.value["source"]["snapshot"])
-        for batch in batches
-        if batch.topic == "t.public.orders"
-        for record in batch.records()
-        if record.value is not None
-    ]
-
-
-def finished(task: Any, bench: Bench) -> list[RecordBatch]:
-    """What comes until a snapshot that was asked for has ended; all of it is committed."""
-    found: list[RecordBatch] = []
-    asked = False
-    while True:
-        batches = list(task.poll())
-        found += batches
-        bench.commit(batches)
-        asked = asked or any("incremental_snapshot_collections" in (batch.source_offset or {}) for batch in batches)
-        if asked and "incremental_snapshot_collections" not in (bench.offset({"server": "t"}) or {}):
-            return found
+    return told(batches, "t.public.orders")
 
 
 @pytest.mark.parametrize("strategy", ["insert_insert", "insert_delete"])
@@ -109,11 +91,11 @@ def test_a_table_is_read_in_chunks_while_it_changes_and_the_task_dies(shop: Shop
     with bench.task() as running:
         found += finished(running.task, bench)
         found += settled(running.task, quiet=2)
-    told = orders(found)
+    events = orders(found)
     # none comes twice as read, none is left out that was not told as changed, and the changes are all there
-    read = [key for key, op, mark in told if op == "r" and mark == "incremental"]
-    assert read == sorted(set(read)) and {key for key, *_ in told} == {*range(1, 31), 100}
-    assert [key for key, op, _ in told if op == "u"] == list(range(3, 31, 3))
+    read = [key for key, op, mark in events if op == "r" and mark == "incremental"]
+    assert read == sorted(set(read)) and {key for key, *_ in events} == {*range(1, 31), 100}
+    assert [key for key, op, _ in events if op == "u"] == list(range(3, 31, 3))
     truth = {(i,): {"id": i, "word": w, "big": b} for i, w, b in shop.execute("SELECT * FROM orders").fetchall()}
     assert rebuilt([batch for batch in found if batch.topic == "t.public.orders"])["orders"] == truth
     kinds = {row[0] for row in shop.execute("SELECT type FROM signals").fetchall()}

@@ -1,0 +1,35 @@
+"""What incremental snapshots deliver, for the tests of all databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from connect.api import RecordBatch
+from connect.bench import Bench
+
+__all__ = ["finished", "told"]
+
+
+def told(batches: Sequence[RecordBatch], topic: str) -> list[Any]:
+    """Of a topic's records but tombstones: the key's first column, the operation and the mark of snapshots."""
+    return [
+        (next(iter(record.key.values())), record.value["op"], record.value["source"]["snapshot"])
+        for batch in batches
+        if batch.topic == topic
+        for record in batch.records()
+        if record.value is not None
+    ]
+
+
+def finished(task: Any, bench: Bench) -> list[RecordBatch]:
+    """What comes until a snapshot that was asked for has ended; all of it is committed."""
+    found: list[RecordBatch] = []
+    asked = False
+    while True:
+        batches = list(task.poll())
+        found += batches
+        bench.commit(batches)
+        asked = asked or any("incremental_snapshot_collections" in (batch.source_offset or {}) for batch in batches)
+        if asked and "incremental_snapshot_collections" not in (bench.offset({"server": "t"}) or {}):
+            return found
