@@ -7,15 +7,12 @@ TIDEGATE_SEEDS_AT_ONCE how many run beside each other.
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,7 +25,7 @@ import pymysql
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.proofs import effort, seeds
+from tests.proofs import effort, run_seeds, seeds
 from tests.servers.kafka import KafkaBroker
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
@@ -40,8 +37,6 @@ from tests.support.worker import ConnectWorker
 pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
 CHANGES, KILLS, ALTERS = effort(800, 50_000), effort(3, 20), effort(2, 5)
-AT_ONCE: Final = int(os.environ.get("TIDEGATE_SEEDS_AT_ONCE") or 3)
-"""Most of a seed is waiting, for restarts and for groups to notice."""
 TABLES: Final = {"accounts": ("id",), "notes": ("a", "b")}
 BROKERS: Final[dict[str, type[TidegateBroker] | type[KafkaBroker]]] = {
     "tidegate": TidegateBroker,
@@ -305,20 +300,4 @@ KINDS = [
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_are_rebuilt_whatever_is_killed(tmp_path: Path, kind: str, record_property: Any) -> None:
-    def one(seed: int) -> str | None:
-        """What was wrong."""
-        folder = tmp_path / str(seed)
-        began = time.monotonic()
-        try:
-            done = Scene(folder, kind, seed).run()
-        except Exception:  # noqa: BLE001 - told with those of the other seeds
-            return f"seed {seed} (its logs: {folder}):\n{traceback.format_exc()}"
-        print(f"seed {seed}: {time.monotonic() - began:.0f} s, {done}")
-        shutil.rmtree(folder)
-        return None
-
-    chosen = seeds(1, 20)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        wrong = [*filter(None, pool.map(one, chosen))]
-    record_property("seeds", len(chosen))
-    assert not wrong, "\n".join(wrong)
+    run_seeds(lambda seed, folder: Scene(folder, kind, seed).run(), seeds(1, 20), tmp_path, record_property)
