@@ -41,6 +41,11 @@ CONNECTORS: Final = (
         short_names=("HttpSink",),
     ),
     _sink(
+        "connectors.http.sink:HttpSinkV2Connector",
+        ("io.confluent.connect.http.sink.GenericHttpSinkConnector",),
+        short_names=("HttpSinkV2",),
+    ),
+    _sink(
         "connectors.http.sink:AivenHttpSinkConnector",
         ("io.aiven.kafka.connect.http.HttpSinkConnector",),
     ),
@@ -144,11 +149,25 @@ CONNECTORS: Final = (
         short_names=("SalesforceBulkApiV2Sink",),
     ),
     _source(
+        "connectors.salesforce.bulk_source:BulkSource",
+        ("tidegate.salesforce.BulkApiV2SourceConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforceBulkApiV2Source",),
+    ),
+    _source(
         "connectors.salesforce.change_source:ChangeSource",
         ("io.confluent.salesforce.SalesforceCdcSourceConnector",),
         needs=("simple_salesforce",),
         extra="salesforce",
         short_names=("SalesforceCdcSource",),
+    ),
+    _source(
+        "connectors.salesforce.object_source:ObjectSource",
+        ("tidegate.salesforce.ObjectSourceConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforceSourceV2",),
     ),
     _sink(
         "connectors.salesforce.sink:EventSink",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from connect.api import Password, Problem, at_least, config, key, one_of
 from connectors.http.config import http_url
@@ -135,7 +136,11 @@ class AivenHttpSinkConfig:
         group="Errors",
     )
 
-    @property
+    def settings_of(self, topic: str) -> HttpSettings:
+        """Where records of a topic go: all to the same API."""
+        return self.settings
+
+    @cached_property
     def settings(self) -> HttpSettings:
         """Raises ConfigError where the trust store cannot be used."""
         kind = self.auth.lower()

@@ -46,7 +46,7 @@ class HttpClient:
         """Returns when the API has taken it (2xx). Raises Refused, with the API's words, RetriableConnectError when stopped."""
         retries, said = self._settings.retries, ""
         for attempt in range(retries.most + 1):
-            if attempt and self._stopping.wait(retries.pause_s):
+            if attempt and self._stopping.wait(retries.pause_before(attempt)):
                 raise RetriableConnectError(f"stopped before {request.url} was asked again: the API {said}")
             try:
                 answer = self._answer(request)
@@ -74,7 +74,7 @@ class HttpClient:
 
     def _ask(self, request: HttpRequest) -> requests.Response:
         settings = self._settings
-        headers = dict(settings.headers)
+        headers = dict(settings.headers if request.headers is None else request.headers)
         if settings.oauth is not None:
             headers["Authorization"] = f"Bearer {self._bearer(settings.oauth)}"
         return self._session.request(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import ssl
 from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import cached_property
 from urllib.parse import quote, urlsplit
 
 from connect.api import ConnectError, Password, Problem, at_least, between, config, family, key, one_of
 from connectors.http.settings import HttpSettings, OAuth, Retries, status_codes
 from tidegate.kit.config import KeyType, parse
 from tidegate.kit.errors import ConfigError
+from tidegate.kit.keystores import secret_file
 from tidegate.kit.tls import TlsKeys, client_context
 
-__all__ = ["HttpSinkConfig", "http_url"]
+__all__ = ["HttpAccess", "HttpSinkConfig", "http_url"]
 
 
 def http_url(value: str) -> str | None:
@@ -35,7 +39,107 @@ def _codes(value: str) -> str | None:
 
 
 @config
-class HttpSinkConfig:
+class HttpAccess:
+    """How requests say who sends them, and whom they are sent to with TLS."""
+
+    auth: str = key(
+        "auth.type",
+        default="NONE",
+        check=one_of("NONE", "BASIC", "OAUTH2", "BEARER", ignore_case=True),
+        doc="How requests say who sends them.",
+        importance="high",
+        group="Authentication",
+    )
+    user: str = key(
+        "connection.user", default="", doc="With BASIC, the user.", importance="high", group="Authentication"
+    )
+    password: Password = key(
+        "connection.password", default="", doc="With BASIC, the password.", importance="high", group="Authentication"
+    )
+    bearer: Password = key(
+        "bearer.token", default="", doc="With BEARER, the token.", importance="high", group="Authentication"
+    )
+    token_url: str | None = key(
+        "oauth2.token.url",
+        default=None,
+        check=http_url,
+        doc="With OAUTH2, where tokens are fetched.",
+        importance="high",
+        group="Authentication",
+    )
+    client_id: str = key(
+        "oauth2.client.id", default="", doc="With OAUTH2, the client's id.", importance="high", group="Authentication"
+    )
+    client_secret: Password = key(
+        "oauth2.client.secret", default="", doc="With OAUTH2, its secret.", importance="high", group="Authentication"
+    )
+    scope: str = key(
+        "oauth2.client.scope", default="any", doc="With OAUTH2, the scope asked for.", group="Authentication"
+    )
+    token_property: str = key(
+        "oauth2.token.property",
+        default="access_token",
+        doc="With OAUTH2, where the token is in the answer.",
+        group="Authentication",
+    )
+    client_auth: str = key(
+        "oauth2.client.auth.mode",
+        default="header",
+        check=one_of("header", "url", ignore_case=True),
+        doc="With OAUTH2, whether id and secret are sent as basic authentication or in the form.",
+        group="Authentication",
+    )
+    https: dict[str, str] = family(
+        "https.",
+        doc="TLS of https addresses: ssl.truststore.location and others of Kafka's ssl.* keys; host.verifier.enabled.",
+    )
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """None for Python's own authorities. Raises ConfigError that names the key, without ``https.``."""
+        verifies = self.https.get("host.verifier.enabled", "true").lower() != "false"
+        given = {name: value for name, value in self.https.items() if name.startswith("ssl.")}
+        if given.pop("ssl.enabled", "true").lower() == "false":
+            given = {}
+        if not given and verifies:
+            return None
+        with ExitStack() as files:
+            for name in ("ssl.truststore", "ssl.keystore"):
+                content = given.pop(f"{name}file", None)
+                if content:
+                    given[f"{name}.location"] = str(files.enter_context(secret_file(_stored(f"{name}file", content))))
+            return client_context(parse(TlsKeys, given), check_host=verifies)
+
+    def access_problems(self) -> Iterable[Problem]:
+        """What is wrong with them."""
+        kind = self.auth.upper()
+        if kind == "OAUTH2" and not (self.token_url and self.client_id):
+            yield Problem(
+                "oauth2.token.url", "auth.type=OAUTH2 needs oauth2.token.url, oauth2.client.id and oauth2.client.secret"
+            )
+        if kind == "BASIC" and not self.user:
+            yield Problem("connection.user", "auth.type=BASIC needs connection.user and connection.password")
+        if kind == "BEARER" and not self.bearer:
+            yield Problem("bearer.token", "auth.type=BEARER needs bearer.token")
+        try:
+            _ = self.tls
+        except ConfigError as error:
+            yield from (Problem(f"https.{problem.key}", problem.message) for problem in error.problems)
+
+
+def _stored(name: str, content: str) -> bytes:
+    """What a ``data:`` URL holds, as Confluent's cloud has key stores in configurations."""
+    head, marked, data = content.partition(";base64,")
+    try:
+        if not head.startswith("data:") or not marked:
+            raise ValueError("it should be data:text/plain;base64,...")
+        return base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise ConfigError([Problem(name, f"Invalid value for configuration https.{name}: {error}")]) from error
+
+
+@config
+class HttpSinkConfig(HttpAccess):
     """Where records go, as what, and what becomes of those that the API refuses."""
 
     url: str = key(
@@ -119,53 +223,6 @@ class HttpSinkConfig:
         importance="high",
         group="Batching",
     )
-    auth: str = key(
-        "auth.type",
-        default="NONE",
-        check=one_of("NONE", "BASIC", "OAUTH2", "BEARER", ignore_case=True),
-        doc="How requests say who sends them.",
-        importance="high",
-        group="Authentication",
-    )
-    user: str = key(
-        "connection.user", default="", doc="With BASIC, the user.", importance="high", group="Authentication"
-    )
-    password: Password = key(
-        "connection.password", default="", doc="With BASIC, the password.", importance="high", group="Authentication"
-    )
-    bearer: Password = key(
-        "bearer.token", default="", doc="With BEARER, the token.", importance="high", group="Authentication"
-    )
-    token_url: str | None = key(
-        "oauth2.token.url",
-        default=None,
-        check=http_url,
-        doc="With OAUTH2, where tokens are fetched.",
-        importance="high",
-        group="Authentication",
-    )
-    client_id: str = key(
-        "oauth2.client.id", default="", doc="With OAUTH2, the client's id.", importance="high", group="Authentication"
-    )
-    client_secret: Password = key(
-        "oauth2.client.secret", default="", doc="With OAUTH2, its secret.", importance="high", group="Authentication"
-    )
-    scope: str = key(
-        "oauth2.client.scope", default="any", doc="With OAUTH2, the scope asked for.", group="Authentication"
-    )
-    token_property: str = key(
-        "oauth2.token.property",
-        default="access_token",
-        doc="With OAUTH2, where the token is in the answer.",
-        group="Authentication",
-    )
-    client_auth: str = key(
-        "oauth2.client.auth.mode",
-        default="header",
-        check=one_of("header", "url", ignore_case=True),
-        doc="With OAUTH2, whether id and secret are sent as basic authentication or in the form.",
-        group="Authentication",
-    )
     patterns: str = key(
         "regex.patterns",
         default="",
@@ -190,6 +247,13 @@ class HttpSinkConfig:
         type=KeyType.INT,
         check=at_least(0),
         doc="The pause before that, in milliseconds.",
+        group="Retries",
+    )
+    backoff_policy: str = key(
+        "retry.backoff.policy",
+        default="EXPONENTIAL_WITH_JITTER",
+        check=one_of("CONSTANT_VALUE", "EXPONENTIAL_WITH_JITTER", ignore_case=True),
+        doc="Whether that pause is always the same or about twice as long each time.",
         group="Retries",
     )
     retry_codes: str = key(
@@ -221,12 +285,12 @@ class HttpSinkConfig:
     )
     proxy_user: str = key("http.proxy.user", default="", doc="Its user.", group="Proxy")
     proxy_password: Password = key("http.proxy.password", default="", doc="That user's password.", group="Proxy")
-    https: dict[str, str] = family(
-        "https.",
-        doc="TLS of https addresses: ssl.truststore.location and others of Kafka's ssl.* keys; host.verifier.enabled.",
-    )
 
-    @property
+    def settings_of(self, topic: str) -> HttpSettings:
+        """Where records of a topic go: all to the same API."""
+        return self.settings
+
+    @cached_property
     def settings(self) -> HttpSettings:
         """Raises ConfigError where the TLS keys are not right."""
         json, array = self.body_format.lower() == "json", self.json_array
@@ -250,12 +314,17 @@ class HttpSinkConfig:
             replacements=[] if json else self._replacements,
             nulls=self.on_null.lower(),
             skips_errors=self.on_error.lower() != "fail",
-            retries=Retries(self.max_retries, self.backoff_ms / 1000, status_codes(self.retry_codes)),
+            retries=Retries(
+                self.max_retries,
+                self.backoff_ms / 1000,
+                status_codes(self.retry_codes),
+                doubles=self.backoff_policy.upper() != "CONSTANT_VALUE",
+            ),
             connect_timeout_s=self.connect_timeout_ms / 1000,
             timeout_s=self.timeout_ms / 1000,
             user=(self.user, self.password.reveal()) if kind == "BASIC" else None,
             oauth=self._oauth if kind == "OAUTH2" else None,
-            tls=self._tls,
+            tls=self.tls,
             proxy=self._proxy,
         )
 
@@ -269,15 +338,6 @@ class HttpSinkConfig:
             in_header=self.client_auth.lower() == "header",
             token_name=self.token_property,
         )
-
-    @property
-    def _tls(self) -> ssl.SSLContext | None:
-        """Python's own authorities unless keys say otherwise."""
-        verifies = self.https.get("host.verifier.enabled", "true").lower() != "false"
-        given = {name: value for name, value in self.https.items() if name.startswith("ssl.")}
-        if not given and verifies:
-            return None
-        return client_context(parse(TlsKeys, given), check_host=verifies)
 
     @property
     def _proxy(self) -> str | None:
@@ -298,15 +358,7 @@ class HttpSinkConfig:
         return list(zip(found, self.replacements.split(self.regex_separator), strict=True))
 
     def problems(self) -> Iterable[Problem]:
-        kind = self.auth.upper()
-        if kind == "OAUTH2" and not (self.token_url and self.client_id):
-            yield Problem(
-                "oauth2.token.url", "auth.type=OAUTH2 needs oauth2.token.url, oauth2.client.id and oauth2.client.secret"
-            )
-        if kind == "BASIC" and not self.user:
-            yield Problem("connection.user", "auth.type=BASIC needs connection.user and connection.password")
-        if kind == "BEARER" and not self.bearer:
-            yield Problem("bearer.token", "auth.type=BEARER needs bearer.token")
+        yield from self.access_problems()
         try:
             list(_pairs(self.header_text, self.header_separator))
         except ConnectError as error:
@@ -319,10 +371,6 @@ class HttpSinkConfig:
                 "regex.patterns",
                 f"as many regex.replacements as regex.patterns, which should be regular expressions: {error}",
             )
-        try:
-            _ = self._tls
-        except ConfigError as error:
-            yield from (Problem(f"https.{problem.key}", problem.message) for problem in error.problems)
 
 
 def _pairs(text: str, separator: str) -> Iterable[tuple[str, str]]:

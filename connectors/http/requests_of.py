@@ -26,19 +26,30 @@ class HttpRequest:
     url: str
     body: bytes | None
     records: Sequence[Record]
+    headers: Sequence[tuple[str, str]] | None = None
+    """Where they are not the same for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What records of one request have in common."""
+
+    url: str
+    group: str = ""
+    headers: tuple[tuple[str, str], ...] | None = None
 
 
 def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequest | tuple[Record, DataError]]:
     """The requests of a batch in its order; a record that none can be made of comes with the reason."""
     pending: list[tuple[Record, str]] = []
-    shared: tuple[str, str] | None = None
+    shared: _Place | None = None
     bodies = _bodies(batch, settings)
     for record, text in zip(batch.records(), bodies, strict=True):
         try:
             if text is None:
                 made = _of_null(record, settings)
             else:
-                place = filled(settings.url, record, quoted=True), filled(settings.group_by, record)
+                place = _place(record, settings, filled(settings.group_by, record))
                 made = None
         except DataError as error:
             yield record, error
@@ -58,12 +69,18 @@ def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequ
         yield _joined(pending, shared, settings)
 
 
-def _joined(
-    pending: Sequence[tuple[Record, str]], place: tuple[str, str] | None, settings: HttpSettings
-) -> HttpRequest:
+def _place(record: Record, settings: HttpSettings, group: str = "") -> _Place:
+    headers = None
+    if settings.fills_headers:
+        headers = tuple((name, filled(value, record)) for name, value in settings.headers)
+    return _Place(filled(settings.url, record, quoted=True), group, headers)
+
+
+def _joined(pending: Sequence[tuple[Record, str]], place: _Place | None, settings: HttpSettings) -> HttpRequest:
     assert place is not None
     body = settings.prefix + settings.separator.join(text for _, text in pending) + settings.suffix
-    return HttpRequest(settings.method, place[0], body.encode(), [record for record, _ in pending])
+    records = [record for record, _ in pending]
+    return HttpRequest(settings.method, place.url, body.encode(), records, place.headers)
 
 
 def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
@@ -76,10 +93,11 @@ def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
         return None
     if record.key is None:
         raise DataError(f"the record at offset {record.offset} of {record.topic} has neither value nor key to delete")
-    url = filled(settings.url, record, quoted=True)
+    place = _place(record, settings)
+    url = place.url
     if "${key" not in settings.url:
         url = f"{url.rstrip('/')}/{quote(_text(record.key), safe='')}"
-    return HttpRequest("DELETE", url, None, [record])
+    return HttpRequest("DELETE", url, None, [record], place.headers)
 
 
 def _bodies(batch: RecordBatch, settings: HttpSettings) -> list[str | None]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import ssl
 
 __all__ = ["HttpSettings", "OAuth", "Retries", "status_codes"]
+
+_LONGEST_PAUSE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,15 @@ class Retries:
     most: int
     pause_s: float
     codes: Sequence[range]
+    doubles: bool = False
+    """Whether the pause is about twice as long each time."""
+
+    def pause_before(self, attempt: int) -> float:
+        """In seconds, before the second attempt (1) and those after it."""
+        if not self.doubles:
+            return self.pause_s
+        longest = min(self.pause_s * float(2 ** min(attempt - 1, 16)), max(_LONGEST_PAUSE_S, self.pause_s))
+        return longest * random.uniform(0.5, 1)
 
     def again(self, status: int) -> bool:
         return any(status in codes for codes in self.codes)
@@ -45,6 +57,8 @@ class HttpSettings:
     url: str
     method: str = "POST"
     headers: Sequence[tuple[str, str]] = ()
+    fills_headers: bool = False
+    """Whether placeholders in their values are filled in too."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Added to the query of every address."""
     records: int = 1

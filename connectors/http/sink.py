@@ -7,47 +7,56 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from connect.api import DataError, OffsetChanges, Record, RecordBatch, SinkConnector, SinkTask
 from connectors.http.aiven_config import AivenHttpSinkConfig
+from connectors.http.cloud_config import HttpSinkV2Config
 from connectors.http.config import HttpSinkConfig
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
+    from connectors.http.client import HttpClient
     from connectors.http.requests_of import HttpRequest
+    from connectors.http.settings import HttpSettings
 
-__all__ = ["AivenHttpSinkConnector", "HttpSinkConnector", "HttpSinkTask"]
+__all__ = ["AivenHttpSinkConnector", "HttpSinkConnector", "HttpSinkTask", "HttpSinkV2Connector"]
 
 log = logger(__name__)
 
 
-class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig]):
+class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Config]):
     """Requests go one after the other in the records' order, and are answered before ``put`` returns: at least once."""
 
     def start(self) -> None:
+        self._clients: dict[int, HttpClient] = {}
+
+    def _client(self, settings: HttpSettings) -> HttpClient:
+        """The one of an API, whose settings are one object for as long as the task lives."""
         from connectors.http.client import HttpClient
 
-        self._settings = self.config.settings
-        self._client = HttpClient(self._settings, self.context.stopping)
+        if id(settings) not in self._clients:
+            self._clients[id(settings)] = HttpClient(settings, self.context.stopping)
+        return self._clients[id(settings)]
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         from connectors.http.requests_of import requests_of
 
         for batch in batches:
-            for made in requests_of(batch, self._settings):
+            settings = self.config.settings_of(batch.topic)
+            for made in requests_of(batch, settings):
                 if isinstance(made, tuple):
-                    self._refused([made[0]], made[1])
+                    self._refused([made[0]], made[1], settings)
                 else:
-                    self._send(made)
+                    self._send(made, settings)
 
-    def _send(self, request: HttpRequest) -> None:
+    def _send(self, request: HttpRequest, settings: HttpSettings) -> None:
         from connectors.http.client import Refused
 
         try:
-            self._client.send(request)
+            self._client(settings).send(request)
         except Refused as error:
-            self._refused(request.records, error)
+            self._refused(request.records, error, settings)
 
-    def _refused(self, records: Sequence[Record], error: Exception) -> None:
+    def _refused(self, records: Sequence[Record], error: Exception, settings: HttpSettings) -> None:
         """To ``errors.*``, which raises where they are not tolerated; or nothing but a line in the log."""
-        if self._settings.skips_errors:
+        if settings.skips_errors:
             log.error("records passed over", count=len(records), first_offset=records[0].offset, error=str(error))
             return
         for record in records:
@@ -56,16 +65,16 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig]):
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         from connectors.http.requests_of import requests_of
 
-        settings = self.config.settings
         for batch in batches:
-            for made in requests_of(batch, settings):
+            for made in requests_of(batch, self.config.settings_of(batch.topic)):
                 if isinstance(made, tuple):
                     yield f"error: {made[1]}"
                 else:
                     yield f"{made.method} {made.url} {(made.body or b'').decode()}".rstrip()
 
     def stop(self) -> None:
-        self._client.close()
+        for client in self._clients.values():
+            client.close()
 
 
 class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
@@ -77,6 +86,12 @@ class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
         return True
+
+
+class HttpSinkV2Connector(HttpSinkConnector):
+    """Confluent's second one, which is for several APIs."""
+
+    config_class = HttpSinkV2Config
 
 
 class AivenHttpSinkConnector(HttpSinkConnector):

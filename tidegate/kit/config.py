@@ -282,14 +282,19 @@ def families_of(cls: type) -> tuple[tuple[str, str], ...]:
 
 
 def validate(cls: type, given: Mapping[str, Any]) -> list[KeyValue]:
-    """Judge each key by itself and, if all are right, all together; never raises for what is in ``given``."""
+    """Judge each key by itself and, if all are right, all together; never raises for what is in ``given``.
+
+    A problem with a key that is not declared, such as one of a family, has an entry of its own at the end.
+    """
     results = [_judge(declared, given) for declared in keys_of(cls)]
     if any(result.errors for result in results):
         return results
     together: dict[str, list[str]] = {}
     for problem in _cross_check(_build(cls, results, given)):
         together.setdefault(problem.key, []).append(problem.message)
-    return [dataclasses.replace(result, errors=tuple(together.get(result.key.name, ()))) for result in results]
+    judged = [dataclasses.replace(result, errors=tuple(together.pop(result.key.name, ()))) for result in results]
+    undeclared = (Key(name, KeyType.STRING, None, "") for name in together)  # of a family; its value may be a secret
+    return judged + [KeyValue(one, None, tuple(together[one.name])) for one in undeclared]
 
 
 def parse(cls: type[C], given: Mapping[str, Any]) -> C:

@@ -17,10 +17,10 @@ import pytest
 
 from connect.api import ConnectError, Origin, Record, RecordBatch, RetriableConnectError, Schema, SchemaType
 from connect.testing import SinkSuite
-from connectors.http.sink import AivenHttpSinkConnector, HttpSinkConnector
+from connectors.http.sink import AivenHttpSinkConnector, HttpSinkConnector, HttpSinkV2Connector
 from tests.support.certificates import write_certificate
 from tests.support.connect import FakeContext, sink_task
-from tidegate.kit.config import validate
+from tidegate.kit.config import parse, validate
 
 TEXT = Schema(SchemaType.STRING, optional=True)
 ORDER = Schema.struct({"id": Schema(SchemaType.INT64), "city": Schema(SchemaType.STRING, optional=True)}, name="Order")
@@ -297,3 +297,65 @@ class TestSuite(SinkSuite):
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         return [int(line) for body in self.api.bodies for line in body.split(";")]
+
+
+def test_topics_have_apis_of_their_own(api: Api) -> None:
+    given = {
+        "http.api.base.url": f"{api.url}/v1/",
+        "apis.num": "2",
+        "api1.http.api.path": "/orders/${id}",
+        "api1.topics": "orders, others",
+        "api1.http.request.headers": "X-City: ${city}|X-Fixed: yes",
+        "api1.http.request.sensitive.headers": "X-Secret: s",
+        "api1.http.request.parameters": "from=${city}&all=true",
+        "api1.max.batch.size": "10",
+        "api2.http.api.path": "texts",
+        "api2.topics": "texts",
+        "api2.request.body.format": "STRING",
+        "api2.http.request.method": "PUT",
+        "auth.type": "API_KEY",
+        "api.key.name": "X-Key",
+        "api.key.value": "k",
+        "behavior.on.error": "FAIL",
+    }
+    task = sink_task(HttpSinkV2Connector, given)
+    task.put([batch([{"id": 1, "city": "Bonn"}, {"id": 1, "city": "Bonn"}, {"id": 1, "city": "Ulm"}], ORDER)])
+    task.put([batch(["a"]).replace(topic="texts")])
+    with pytest.raises(ConnectError, match="no API takes records of elsewhere"):
+        task.put([batch(["a"]).replace(topic="elsewhere")])
+    task.stop()
+    assert [(method, path, body) for method, path, _, body in api.got] == [
+        ("POST", "/v1/orders/1?from=Bonn&all=true", '{"id":1,"city":"Bonn"},{"id":1,"city":"Bonn"}'),
+        ("POST", "/v1/orders/1?from=Ulm&all=true", '{"id":1,"city":"Ulm"}'),
+        ("PUT", "/v1/texts", "a"),
+    ]
+    sent = api.got[0][2]
+    assert (sent["X-City"], sent["X-Fixed"], sent["X-Secret"], sent["X-Key"]) == ("Bonn", "yes", "s", "k")
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"api1.topics": ""}, "api1.topics"),
+        ({"apis.num": "2"}, "api2.http.api.path"),
+        ({"api1.max.retries": "many"}, "api1.max.retries"),
+        ({"api1.http.path.parameters": "a"}, "api1.http.path.parameters"),
+        ({"https.ssl.truststorefile": "data:text/plain;base64,?"}, "https.ssl.truststorefile"),
+        ({"auth.type": "API_KEY"}, "api.key.name"),
+        ({"apis.num": "16"}, "apis.num"),
+    ],
+)
+def test_validation_of_several_apis_names_the_key(change: dict[str, str], key: str) -> None:
+    given = {"http.api.base.url": "https://127.0.0.1", "api1.http.api.path": "/a", "api1.topics": "t", **change}
+    wrong = {one.key.name for one in validate(HttpSinkV2Connector.config_class, given) if one.errors}
+    assert key in wrong and wrong <= {key, "api2.topics"}
+
+
+def test_a_trust_store_within_the_configuration(tmp_path: Path) -> None:
+    pem = write_certificate(tmp_path / "server.pem").read_text()
+    trusted = "-----BEGIN CERTIFICATE" + pem.partition("-----BEGIN CERTIFICATE")[2]
+    content = base64.b64encode(trusted.encode()).decode()
+    given = {"http.api.url": "https://127.0.0.1", "https.ssl.truststorefile": f"data:text/plain;base64,{content}"}
+    config = parse(HttpSinkConnector.config_class, {**given, "https.ssl.truststore.type": "PEM"})
+    assert config.tls is not None and len(config.tls.get_ca_certs()) == 1
+    assert parse(HttpSinkConnector.config_class, {**given, "https.ssl.enabled": "false"}).tls is None

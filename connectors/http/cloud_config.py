@@ -1,0 +1,174 @@
+"""Keys of the HTTP sink that Confluent's second one has: up to fifteen APIs under one address, each for topics of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Final
+
+from connect.api import ConnectError, Password, Problem, between, config, family, key, one_of
+from connectors.http.config import HttpAccess, HttpSinkConfig, http_url
+from connectors.http.settings import HttpSettings
+from tidegate.kit.config import KeyType, keys_of, parse, validate
+
+__all__ = ["HttpSinkV2Config"]
+
+_MOST: Final = 15
+_KEYS: Final = {
+    "http.request.method": "request.method",
+    "http.request.headers": "headers",
+    "http.request.headers.separator": "header.separator",
+    "request.body.format": "request.body.format",
+    "behavior.on.null.values": "behavior.on.null.values",
+    "max.batch.size": "batch.max.size",
+    "batch.key.pattern": "batch.key.pattern",
+    "batch.prefix": "batch.prefix",
+    "batch.suffix": "batch.suffix",
+    "batch.separator": "batch.separator",
+    "batch.json.as.array": "batch.json.as.array",
+    "regex.patterns": "regex.patterns",
+    "regex.replacements": "regex.replacements",
+    "regex.separator": "regex.separator",
+    "max.retries": "max.retries",
+    "retry.backoff.policy": "retry.backoff.policy",
+    "retry.backoff.ms": "retry.backoff.ms",
+    "retry.on.status.codes": "retry.on.status.codes",
+    "http.connect.timeout.ms": "http.connect.timeout.ms",
+    "http.request.timeout.ms": "http.request.timeout.ms",
+}
+"""What an API's keys, behind apiN., are called in the first sink."""
+_BACK: Final = {first: own for own, first in _KEYS.items()} | {"http.api.url": "http.api.path"}
+_DEFAULTS: Final = {"request.body.format": "json", "max.retries": "5"}
+_NOT_DONE: Final = ("http.path.parameters", "http.request.body")
+
+
+@config
+class HttpSinkV2Config(HttpAccess):
+    """Where records go, by topic."""
+
+    base_url: str = key(
+        "http.api.base.url",
+        check=http_url,
+        doc="What the addresses of all APIs begin with.",
+        importance="high",
+        group="Connection",
+    )
+    count: int = key(
+        "apis.num",
+        default=1,
+        type=KeyType.INT,
+        check=between(1, _MOST),
+        doc="How many APIs there are; the keys of each begin with api1., api2. and so on: http.api.path and topics, "
+        "and those of the first sink as " + ", ".join(_KEYS) + ".",
+        importance="high",
+        group="Connection",
+    )
+    on_error: str = key(
+        "behavior.on.error",
+        default="IGNORE",
+        check=one_of("FAIL", "IGNORE", "LOG", ignore_case=True),
+        doc="Records that an API does not take: logged only, or given to errors.* (the task fails where they are not tolerated).",
+        importance="low",
+        group="Connection",
+    )
+    auth: str = key(
+        "auth.type",
+        default="NONE",
+        check=one_of("NONE", "BASIC", "OAUTH2", "BEARER", "API_KEY", ignore_case=True),
+        doc="How requests say who sends them.",
+        importance="high",
+        group="Authentication",
+    )
+    api_key_location: str = key(
+        "api.key.location",
+        default="HEADER",
+        check=one_of("HEADER", "QUERY", ignore_case=True),
+        doc="With auth.type=API_KEY, where the key is sent.",
+        group="Authentication",
+    )
+    api_key_name: str = key(
+        "api.key.name", default="", doc="The header's or the parameter's name.", group="Authentication"
+    )
+    api_key: Password = key("api.key.value", default="", doc="The key itself.", group="Authentication")
+    apis: dict[str, str] = family("api", doc="Keys of the APIs: api1.http.api.path, api1.topics ...")
+
+    def settings_of(self, topic: str) -> HttpSettings:
+        """Raises ConnectError for a topic that no API takes."""
+        found = self._by_topic.get(topic)
+        if found is None:
+            raise ConnectError(f"no API takes records of {topic}: name it in api1.topics or another one's")
+        return found
+
+    @cached_property
+    def _by_topic(self) -> Mapping[str, HttpSettings]:
+        """The last API that names a topic takes it."""
+        found: dict[str, HttpSettings] = {}
+        for number in range(1, self.count + 1):
+            own = self._own(number)
+            settings = self._with_api_key(
+                replace(parse(HttpSinkConfig, self._as_first(own)).settings, fills_headers=True)
+            )
+            found |= dict.fromkeys(_items(own.get("topics", "")), settings)
+        return found
+
+    def _with_api_key(self, settings: HttpSettings) -> HttpSettings:
+        if self.auth.upper() != "API_KEY":
+            return settings
+        name, value = self.api_key_name, self.api_key.reveal()
+        if self.api_key_location.upper() == "QUERY":
+            return replace(settings, parameters={**settings.parameters, name: value})
+        return replace(settings, headers=[*settings.headers, (name, value)])
+
+    def _own(self, number: int) -> dict[str, str]:
+        prefix = f"{number}."
+        return {name.removeprefix(prefix): value for name, value in self.apis.items() if name.startswith(prefix)}
+
+    def _as_first(self, own: Mapping[str, str]) -> dict[str, Any]:
+        """An API as a configuration of the first sink."""
+        given: dict[str, Any] = {one.name: getattr(self, one.attribute) for one in keys_of(HttpAccess)}
+        given = {name: value for name, value in given.items() if value is not None}
+        given |= {f"https.{name}": value for name, value in self.https.items()}
+        given |= _DEFAULTS | {_KEYS[name]: value for name, value in own.items() if name in _KEYS}
+        if self.auth.upper() == "API_KEY":
+            given["auth.type"] = "NONE"
+        separator = own.get("http.request.headers.separator") or "|"
+        headers = (own.get("http.request.headers", ""), own.get("http.request.sensitive.headers", ""))
+        given["headers"] = separator.join(filter(None, headers))
+        given["behavior.on.error"] = self.on_error
+        given["http.api.url"] = self._address(own)
+        return given
+
+    def _address(self, own: Mapping[str, str]) -> str:
+        url = f"{self.base_url.rstrip('/')}/{own.get('http.api.path', '').lstrip('/')}"
+        parameters = own.get("http.request.parameters", "")
+        separator = own.get("http.request.parameters.separator") or "&"
+        query = "&".join(part.strip() for part in parameters.split(separator) if part.strip())
+        return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+    def problems(self) -> Iterable[Problem]:
+        yield from self.access_problems()
+        if self.auth.upper() == "API_KEY" and not (self.api_key_name and self.api_key):
+            yield Problem("api.key.name", "auth.type=API_KEY needs api.key.name and api.key.value")
+        for number in range(1, self.count + 1):
+            own = self._own(number)
+            for name in ("http.api.path", "topics"):
+                if not own.get(name):
+                    missing = f'Missing required configuration "api{number}.{name}" which has no default value.'
+                    yield Problem(f"api{number}.{name}", missing)
+            for name in _NOT_DONE:
+                if own.get(name):
+                    text = "not supported: write ${field} into http.api.path, and bodies with a transformation"
+                    yield Problem(f"api{number}.{name}", f"api{number}.{name} is {text}")
+            yield from self._problems_of(number, own)
+
+    def _problems_of(self, number: int, own: Mapping[str, str]) -> Iterator[Problem]:
+        shared = {one.name for one in keys_of(HttpAccess)}
+        for one in validate(HttpSinkConfig, self._as_first(own)):
+            if one.key.name not in shared and not one.key.name.startswith("https."):
+                name = f"api{number}.{_BACK.get(one.key.name, one.key.name)}"
+                yield from (Problem(name, error.replace(one.key.name, name)) for error in one.errors)
+
+
+def _items(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
