@@ -6,11 +6,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from events.changes.fields import SYSTEM_FIELDS, ChangeField, Kind, shown
 from events.definitions import NAMESPACE, FieldType, field_id
 from events.errors import InvalidDefinition, UndecodablePayload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["HEADER", "STANDARD_CHANNEL", "ChangeEventSchema", "change_event_name", "is_change_event", "to_avro_text"]
 
@@ -109,6 +112,29 @@ class ChangeEventSchema:
             ]:
                 if kind.compared is not None:
                     found[name] = kind.compared
+        return found
+
+    def rows(self, found: Sequence[Mapping[str, Any]]) -> pa.StructArray:
+        """What a filter can compare, by column, as the struct column that it takes."""
+        import pyarrow as pa
+
+        types = {FieldType.CHECKBOX: pa.bool_(), FieldType.NUMBER: pa.float64()}
+        whole = {FieldType.DATE: pa.int64(), FieldType.DATE_TIME: pa.int64()}
+        columns = self.columns
+        arrays = [
+            pa.array([row.get(name) for row in found], types.get(kind) or whole.get(kind) or pa.string())
+            for name, kind in columns.items()
+        ]
+        return pa.StructArray.from_arrays(arrays, names=list(columns))
+
+    def comparable(self, payload: bytes) -> dict[str, Any]:
+        """What of an event a filter can compare, by column; a field that did not change has no value."""
+        values = self.decode(payload)
+        found = {f"{HEADER}.{name}": value for name, value in values[HEADER].items()}
+        for field in self.fields:
+            value = values[field.name]
+            parts = value or {} if field.parts else None
+            found |= {field.name: value} if parts is None else {f"{field.name}.{p}": v for p, v in parts.items()}
         return found
 
     def encode(self, values: Mapping[str, Any]) -> bytes:

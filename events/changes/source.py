@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from broker.client import FetchedBatches, KafkaRecord
 from events.catalog import Catalog
@@ -136,7 +136,7 @@ class ChangeSource:
         """A gap passes always: nothing is known of its row."""
         if version.filter is None or not made.row:
             return True
-        return bool(version.filter.mask(_rows(version.schema, [made.row]))[0].as_py())
+        return bool(version.filter.mask(version.schema.rows([made.row]))[0].as_py())
 
     async def _learn(self, record: KafkaRecord) -> None:
         """Have the schemas of a record at hand, or why there are none."""
@@ -173,19 +173,3 @@ async def _or_error(making: Awaitable[T]) -> T | TidegateError:
         return await making
     except (UndecodablePayload, NotThere, InvalidMetadata) as error:
         return error
-
-
-def _rows(schema: ChangeEventSchema, rows: Sequence[Mapping[str, Any]]) -> Any:
-    """The rows as a struct column of what a filter can compare."""
-    import pyarrow as pa
-
-    from events.definitions import FieldType
-
-    types = {FieldType.CHECKBOX: pa.bool_(), FieldType.NUMBER: pa.float64()}
-    whole = {FieldType.DATE: pa.int64(), FieldType.DATE_TIME: pa.int64()}
-    columns = schema.columns
-    arrays = [
-        pa.array([row.get(name) for row in rows], types.get(kind) or whole.get(kind) or pa.string())
-        for name, kind in columns.items()
-    ]
-    return pa.StructArray.from_arrays(arrays, names=list(columns))

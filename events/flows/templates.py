@@ -44,7 +44,7 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
         whole = f"{name}:{spec}" if spec else name
         if (
             conversion is not None
-            or not name.isidentifier()
+            or not all(part.isidentifier() for part in name.split("."))
             or (spec and name != "env")
             or (name == "env" and not spec)
         ):
@@ -75,10 +75,14 @@ def _value(name: str, event: TriggerEvent) -> Any:
         if found is None:
             raise FlowFailed(f"the environment has no variable {name[4:]}")
         return found
+    first, *parts = name.split(".")
     try:
-        return event[name]
-    except KeyError:
+        found = event[first]
+        for part in parts:  # of a change event's header or of a compound field, which may be null
+            found = found and found[part]
+    except (KeyError, TypeError):
         raise FlowFailed(f"{event.name} has no field {name}; it has {', '.join(event.fields)}") from None
+    return found
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import pluggy
 
+from events.changes.schemas import is_change_event
 from tidegate.kit.errors import UsageError
 
 __all__ = [
@@ -44,7 +45,10 @@ class InvalidReplayIdException(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class TriggerEvent:
-    """One event. ``fields`` are as CometD shows them: instants and dates as ISO 8601 text, absent values None."""
+    """One event. ``fields`` are as CometD shows them: instants and dates as ISO 8601 text, absent values None.
+
+    A change event has its ChangeEventHeader among them, and None for what did not change.
+    """
 
     name: str
     replay_id: int
@@ -137,8 +141,10 @@ class Trigger:
             raise UsageError(
                 f"trigger name {self.name!r} is not possible: a letter, then letters, digits, '_', '-' and '.', 100 at most"
             )
-        if not self.event.endswith("__e"):
-            raise UsageError(f"trigger {self.name} is for {self.event!r}, which is no event's name: those end in __e")
+        if not (self.event.endswith("__e") or is_change_event(self.event)):
+            raise UsageError(
+                f"trigger {self.name} is for {self.event!r}, which is no event's name: those end in __e or ChangeEvent"
+            )
         for what, value, most in (
             ("batch_size", self.batch_size, MAX_BATCH),
             ("partitions", self.partitions, MAX_PARTITIONS),

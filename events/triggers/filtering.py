@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from events.definitions import EventDefinition
-from events.filters import Filter
+from events.catalog import Catalog
+from events.changes.schemas import ChangeEventSchema, is_change_event
+from events.filters import Filter, Filterable
 from events.payloads import EventSchema
 from events.triggers.api import TriggerEvent
 
-__all__ = ["Passing"]
+__all__ = ["Passing", "filterable"]
+
+
+async def filterable(catalog: Catalog, event: str) -> Filterable | None:
+    """What a filter of an event may compare; None for the change event of a table of which nothing was seen yet."""
+    if is_change_event(event):
+        return await catalog.change_event(event)
+    return (await catalog.find(event)).definition
 
 
 class Passing:
@@ -17,24 +25,30 @@ class Passing:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found: list[tuple[EventSchema, bytes]] = []
+        self._found: list[tuple[EventSchema | ChangeEventSchema, bytes]] = []
 
-    def add(self, schema: EventSchema, payload: bytes) -> None:
+    def add(self, schema: EventSchema | ChangeEventSchema, payload: bytes) -> None:
         if self._text:
             self._found.append((schema, payload))
 
-    def of(self, events: Sequence[TriggerEvent], definition: EventDefinition) -> list[TriggerEvent]:
+    def of(self, events: Sequence[TriggerEvent], newest: Filterable | None) -> list[TriggerEvent]:
         """``events`` are those whose payloads were added; a field that an older one lacks is one without a value.
 
-        Raises InvalidFilter where the definition has no such field.
+        Raises InvalidFilter where the newest definition (of those collected, if there is no newer) has no such field.
         """
         import pyarrow as pa
 
-        mask = Filter(self._text, definition).mask
+        schemas = {schema.id: schema for schema, _ in self._found}
+        changes = [schema for schema in schemas.values() if isinstance(schema, ChangeEventSchema)]
+        mask = Filter(self._text, newest or max(changes, key=lambda schema: schema.id)).mask
         passes = [False] * len(events)
-        for schema in {schema.id: schema for schema, _ in self._found}.values():
+        for schema in schemas.values():
             places = [place for place, (of, _) in enumerate(self._found) if of.id == schema.id]
-            rows = pa.array([schema.decode(self._found[place][1]) for place in places])
+            payloads = [self._found[place][1] for place in places]
+            if isinstance(schema, ChangeEventSchema):
+                rows = schema.rows([schema.comparable(payload) for payload in payloads])
+            else:
+                rows = pa.array([schema.decode(payload) for payload in payloads])
             for place, passed in zip(places, mask(rows).to_pylist(), strict=True):
                 passes[place] = passed
         return [event for event, passed in zip(events, passes, strict=True) if passed]

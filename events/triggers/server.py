@@ -24,6 +24,7 @@ from events.registration import RegistrySchemas
 from events.state import EventState
 from events.triggers.api import EVENT_UUID, Trigger
 from events.triggers.config import TriggersConfig
+from events.triggers.filtering import filterable
 from events.triggers.project import Project, fingerprint, load
 from events.triggers.states import Status, SubscriptionState, TriggerStates
 from events.triggers.subscription import Subscription
@@ -186,8 +187,8 @@ class TriggersServer:
         Subscriptions that are new begin where the trigger begins; those of a trigger whose partitions have changed begin
         where the slowest of the former ones stood, so that nothing is lost and something may come twice.
         """
-        if trigger.filter:
-            Filter(trigger.filter, (await self._catalog.find(trigger.event)).definition)
+        if trigger.filter and (comparable := await filterable(self._catalog, trigger.event)) is not None:
+            Filter(trigger.filter, comparable)
         wanted = self._layout(trigger)
         held = await self._states.states()
         known = {s.group: s for s in held.values() if s.trigger == trigger.name}

@@ -17,13 +17,14 @@ from typing import Final
 
 from broker.client import BatchConsumer, ClientConfig, KafkaRecord, TopicPartition
 from events.catalog import Catalog
+from events.changes.schemas import ChangeEventSchema
 from events.errors import NotThere, UndecodablePayload
 from events.filters import InvalidFilter
 from events.payloads import unframe
 from events.triggers.api import EVENT_UUID, RetryableException, Trigger, TriggerContext, TriggerEvent
 from events.triggers.calls import Mark, call
 from events.triggers.config import TriggersConfig
-from events.triggers.filtering import Passing
+from events.triggers.filtering import Passing, filterable
 from events.triggers.outputs import Outputs
 from events.triggers.states import Status, SubscriptionState, TriggerStates
 from tidegate.kit.errors import TidegateError
@@ -185,8 +186,10 @@ class Subscription:
                 if record.value is None:
                     raise UndecodablePayload("The record has no value")
                 schema_id, payload = unframe(record.value)
-                schema = await self._catalog.schema(schema_id)
+                schema = await self._catalog.any_schema(schema_id)
                 fields = schema.to_json(payload, timestamp_ms=record.timestamp_ms)
+                if isinstance(schema, ChangeEventSchema):
+                    fields = dict.fromkeys(field.name for field in schema.fields) | fields
             except (UndecodablePayload, NotThere) as error:
                 log.warning(
                     "a record in an event topic is not an event",
@@ -196,13 +199,13 @@ class Subscription:
                 )
                 continue
             key = (record.key or b"").decode(errors="replace")
-            event = TriggerEvent(schema.definition.name, record.offset, key, fields)
+            event = TriggerEvent(schema.name, record.offset, key, fields)
             if self._is_ours(event):
                 found.append(event)
                 passing.add(schema, payload)
         if not found or not self._trigger.filter:
             return found
-        return passing.of(found, (await self._catalog.find(self._trigger.event)).definition)
+        return passing.of(found, await filterable(self._catalog, self._trigger.event))
 
     def _is_ours(self, event: TriggerEvent) -> bool:
         if self.state.parts == 1:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from events.proto import generate
+from events.proto import pubsub_api_pb2 as pb
 from tests.support.events import EventsThread
 
 TOPIC = "/event/Order_Shipped__e"
@@ -350,16 +351,43 @@ def test_many_subscribers_each_get_every_event(client: Client) -> None:
     assert got == [[f"m-{number}" for number in range(30)]] * 20
 
 
+TOPICS = st.sampled_from([TOPIC, TOPIC.upper(), "/event/", "/data/ChangeEvents"]) | st.text(max_size=8)
+IDS = st.binary(max_size=12) | st.integers(0, 1 << 63).map(lambda number: number.to_bytes(8) + b"\0\0")
+NUMBERS, SCHEMAS = st.integers(-(1 << 31), (1 << 31) - 1), st.sampled_from(["", "1", "2", "-1"]) | st.text(max_size=12)
+EVENTS = st.builds(pb.ProducerEvent, id=st.text(max_size=4), schema_id=SCHEMAS, payload=st.binary(max_size=40))
+PUBLISHED = st.builds(pb.PublishRequest, topic_name=TOPICS, events=st.lists(EVENTS, max_size=3))
+ASKED: dict[str, st.SearchStrategy[Any]] = {
+    "GetTopic": st.builds(pb.TopicRequest, topic_name=TOPICS),
+    "GetSchema": st.builds(pb.SchemaRequest, schema_id=SCHEMAS),
+    "Publish": PUBLISHED,
+    "PublishStream": PUBLISHED,
+    "Subscribe": st.builds(
+        pb.FetchRequest, topic_name=TOPICS, replay_preset=st.integers(0, 4), replay_id=IDS, num_requested=NUMBERS
+    ),
+    "ManagedSubscribe": st.builds(
+        pb.ManagedFetchRequest,
+        subscription_id=st.text(max_size=18),
+        developer_name=st.text(max_size=4),
+        num_requested=NUMBERS,
+        commit_replay_id_request=st.none() | st.builds(pb.CommitReplayRequest, replay_id=IDS),
+    ),
+}
+
+
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
-    body=st.binary(max_size=300),
-    method=st.sampled_from(["GetTopic", "GetSchema", "Publish", "PublishStream", "Subscribe", "ManagedSubscribe"]),
+    asked=st.sampled_from(list(ASKED)).flatmap(
+        lambda name: st.tuples(
+            st.just(name), st.binary(max_size=300) | ASKED[name].map(lambda message: bytes(message.SerializeToString()))
+        )
+    )
 )
-def test_random_bytes_end_in_a_status_and_nothing_dies(
-    service: EventsThread, client: Client, body: bytes, method: str
+def test_any_request_ends_in_an_answer_or_a_status_and_nothing_dies(
+    service: EventsThread, client: Client, asked: tuple[str, bytes]
 ) -> None:
+    method, body = asked
     path = f"/eventbus.v1.PubSub/{method}"
     try:
         if method in ("PublishStream", "Subscribe", "ManagedSubscribe"):

@@ -14,7 +14,8 @@ from events.flows.templates import FlowFailed, check, filled
 from events.triggers import TriggerContext, TriggerEvent
 from tidegate.kit.errors import UsageError
 
-EVENT = TriggerEvent("Order__e", 7, "u-7", {"A__c": "a", "N__c": 12.0, "X__c": None, "B__c": True})
+HEADER = {"kind": "CREATE", "ids": ["1"], "gone": None}
+EVENT = TriggerEvent("Order__e", 7, "u-7", {"A__c": "a", "N__c": 12.0, "X__c": None, "B__c": True, "Header": HEADER})
 HEAD = 'event = "Order__e"\n'
 
 
@@ -28,6 +29,8 @@ HEAD = 'event = "Order__e"\n'
         ("{{{A__c}}}", "{a}"),
         ("{EventUuid}/{ReplayId}", "u-7/7"),
         ({"k": ["{A__c}", 1]}, {"k": ["a", 1]}),
+        ("{Header.kind} {Header.gone.x}", "CREATE "),
+        ("{Header.ids}", ["1"]),
         (5, 5),
     ],
 )
@@ -36,7 +39,7 @@ def test_fields_take_their_places(template: Any, value: Any) -> None:
 
 
 def test_a_field_that_is_not_there_is_named() -> None:
-    with pytest.raises(FlowFailed, match="Order__e has no field Z__c; it has A__c, N__c, X__c, B__c"):
+    with pytest.raises(FlowFailed, match="Order__e has no field Z__c; it has A__c, N__c, X__c, B__c, Header"):
         filled("{Z__c}", EVENT)
     with pytest.raises(FlowFailed, match="the environment has no variable NO_SUCH_NAME"):
         filled("{env:NO_SUCH_NAME}", EVENT)
@@ -54,7 +57,7 @@ def test_a_field_that_is_not_there_is_named() -> None:
         (HEAD + "[[action]]\ncall = 'h'", "an address begins with http"),
         (HEAD + "[[action]]\ncall = 'http://h'\nmethod = 'LOOK'", "method is 'LOOK'"),
         (HEAD + "[[action]]\ncall = 'http://h'\ntimeout_s = true", "timeout_s is True"),
-        (HEAD + "[[action]]\nsend = 't'\nvalue = '{A__c.x}'", "cannot be read"),
+        (HEAD + "[[action]]\nsend = 't'\nvalue = '{A__c.}'", "cannot be read"),
         (HEAD + "[[action]]\npublish = 'Done'\nfields = {}", "which is no event's name"),
         (HEAD + "[[action]]\ncreate = 'Case'\nfields = {}", r"create needs a table \[org\]"),
         (HEAD + "batch_size = 'x'\n[[action]]\nsend = 't'", "batch_size is 'x'"),

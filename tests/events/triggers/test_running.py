@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 from simple_salesforce import Salesforce
 
+from broker.client import ClientConfig
+from broker.client.blocking import BatchProducer
 from events.client import EventsClient
+from registry.client import AvroSchema, RegistryClient
+from tests.support.changes import KEY, VALUE, record, source
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 
 
@@ -295,6 +299,47 @@ def test_a_flow_filters_publishes_and_sends_once(
     assert created == [8.0, 9.0, 10.0, 11.0, 12.0]
     problem = client.triggers()["problems"]["wrong"]
     assert "Flowing__e has no field Colour__c" in problem
+
+
+def test_change_events_call_triggers_and_flows(platform: RunningPlatform, client: EventsClient, folder: Path) -> None:
+    registry = RegistryClient(platform.addresses["registry"])
+    ids = {
+        part: registry.register(f"shop.rows-{part}", AvroSchema.parse(json.dumps(avro)))
+        for part, avro in (("key", KEY), ("value", VALUE))
+    }
+    registry.close()
+    body = {"entity": "Row__c", "topic": "shop.rows", "from": "earliest"}
+    client._call("POST", "/tidegate/v1/entities", json=body)
+    (folder / "changes.py").write_text(
+        "import json\nfrom pathlib import Path\nfrom events.triggers import trigger\n\n"
+        "@trigger('Row__ChangeEvent', replay='earliest', filter=\"ChangeEventHeader.changeType != 'DELETE'\")\n"
+        "def changed(events, context):\n"
+        "    with (Path(__file__).parent / 'changed.jsonl').open('a') as file:\n"
+        "        for event in events:\n"
+        "            header = event['ChangeEventHeader']\n"
+        "            said = [header['changeType'], header['recordIds'], event['name__c'], event['city__c']]\n"
+        "            file.write(json.dumps(said) + chr(10))\n"
+    )
+    (folder / "changes.toml").write_text(
+        'name = "moved"\nevent = "Row__ChangeEvent"\nreplay = "earliest"\nfilter = "city__c = \'Hull\'"\n'
+        '[[action]]\nsend = "moved"\nkey = "{ChangeEventHeader.changeType}"\nvalue = { name = "{name__c}" }\n'
+    )
+    row = {"id": 1, "name": "Ada", "city": "York"}
+    moved = row | {"city": "Hull"}
+    changes: list[dict[str, Any]] = [
+        {"op": "c", "after": row},
+        {"op": "u", "before": row, "after": moved},
+        {"op": "d", "before": moved},
+    ]
+    with BatchProducer(ClientConfig(platform.bootstrap_servers)) as producer:
+        for change in changes:
+            value = record(VALUE, ids["value"], {"source": source(), **change})
+            producer.send("shop.rows", record(KEY, ids["key"], {"id": 1}), value)
+    until(lambda: len(lines(folder, "changed")) >= 2, "the trigger's events")
+    assert lines(folder, "changed") == [["CREATE", ["1"], "Ada", "York"], ["UPDATE", ["1"], None, "Hull"]]
+    until(lambda: {"moved"} <= {one["Name"] for one in client.triggers()["subscribers"]}, "the flow")
+    until(lambda: state(client, "moved")["waiting"] == 0, "the flow's events")
+    assert [(one["key"], one["value"]) for one in platform.consume("moved")] == [("UPDATE", {"name": None})]
 
 
 def test_a_salesforce_client_queries_event_bus_subscribers(
