@@ -50,8 +50,9 @@ def require(name: str) -> Path:
 
 def fetch(name: str) -> Path:
     """Bring one server into its folder unless it is there; raises ServerMissing with the reason when that fails."""
-    if name not in _FETCHERS:
-        raise ServerMissing(f"no server is called {name!r}: there are {', '.join(NAMES)}")
+    fetcher = (_FETCHERS | _BY_NAME_ONLY).get(name)
+    if fetcher is None:
+        raise ServerMissing(f"no server is called {name!r}: there are {', '.join([*NAMES, *_BY_NAME_ONLY])}")
     if _is_current(name):
         return folder(name)
     target = folder(name)
@@ -59,7 +60,7 @@ def fetch(name: str) -> Path:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        _FETCHERS[name](temporary, pins()[name])
+        fetcher(temporary, pins()[name])
         (temporary / ".version").write_text(_version(name))
         shutil.rmtree(target, ignore_errors=True)
         temporary.rename(target)
@@ -89,6 +90,11 @@ def _kafka(target: Path, pin: dict[str, str]) -> None:
 
 def _kafka_streams(target: Path, pin: dict[str, str]) -> None:
     _maven("kafka-streams", target / "libs", pin, "kafka-streams")
+
+
+def _connect_mirror(target: Path, pin: dict[str, str]) -> None:
+    only = "-DincludeArtifactIds=connect-mirror,connect-mirror-client"
+    _maven("connect-mirror", target / "plugins" / "connect-mirror", pin, "connect-mirror", only)
 
 
 def _debezium(target: Path, pin: dict[str, str]) -> None:
@@ -198,6 +204,19 @@ def _mariadb(target: Path, pin: dict[str, str]) -> None:
         program.chmod(program.stat().st_mode | 0o555)
 
 
+def _mysql(target: Path, pin: dict[str, str]) -> None:
+    """MySQL's server from a zip, without what only others of its programs need."""
+    _maven("mysql", target / "zip", pin, "mysql")
+    for archive in (target / "zip").glob("*.zip"):
+        shutil.unpack_archive(archive, target / "unpacked", "zip")
+    for part in ("bin/mysqld", "share"):
+        (target / part).parent.mkdir(exist_ok=True)
+        shutil.move(target / "unpacked" / part, target / part)
+    (target / "bin" / "mysqld").chmod(0o755)
+    shutil.rmtree(target / "zip")
+    shutil.rmtree(target / "unpacked")
+
+
 def _node_clients(target: Path, pin: dict[str, str]) -> None:
     """Clients for Node, without the scripts that packages bring."""
     npm = shutil.which("npm")
@@ -229,6 +248,7 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
 _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "kafka": _kafka,
     "kafka-streams": _kafka_streams,
+    "connect-mirror": _connect_mirror,
     "postgres": _postgres,
     "mariadb": _mariadb,
     "s3": _s3,
@@ -246,3 +266,6 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "registry-node": _node_clients,
 }
 NAMES: Final = tuple(_FETCHERS)
+"""Fetched all together."""
+_BY_NAME_ONLY: Final = {"mysql": _mysql}
+"""Large, and needed by long proofs only."""
