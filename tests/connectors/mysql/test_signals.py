@@ -1,4 +1,4 @@
-"""Signals to the MariaDB source: incremental and blocking snapshots while it follows changes, and what it tells of them."""
+"""Signals to the MariaDB and MySQL sources: incremental and blocking snapshots while it follows changes, and what it tells of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 
 from connect.api import RecordBatch
 from connect.bench import Bench
-from connectors.mysql.source import MariaDbSource
+from connectors.mysql.source import MariaDbSource, MySqlSource
+from tests.servers.fixtures import or_skip
 from tests.servers.mariadb import MariaDbServer
+from tests.servers.mysql import MySqlServer
 from tests.support.debezium.replay_mariadb import settled
 from tests.support.debezium.signals import finished, told
 from tests.support.debezium.workload import rebuilt
@@ -25,15 +27,18 @@ _numbers = itertools.count(1)
 class Shop:
     """A database with 30 orders and a table of signals, and a connector that streams."""
 
-    def __init__(self, server: MariaDbServer, folder: Path) -> None:
+    def __init__(self, server: MariaDbServer | MySqlServer, folder: Path) -> None:
         self.server, self.number = server, next(_numbers)
+        self.source = MySqlSource if isinstance(server, MySqlServer) else MariaDbSource
         self.name, self.history = f"signals_{self.number}", folder / "history"
         self.connection = server.connect("")
         self.execute(f"CREATE DATABASE {self.name}")
         self.execute(f"USE {self.name}")
         self.execute("CREATE TABLE orders (id int PRIMARY KEY, word text, big bigint)")
         self.execute("CREATE TABLE signals (id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data text)")
-        self.execute("INSERT INTO orders SELECT seq, 'old', seq FROM seq_1_to_30")
+        self.execute("CREATE TABLE numbers (seq int PRIMARY KEY)")
+        self.execute("INSERT INTO numbers VALUES " + ", ".join(f"({number})" for number in range(1, 31)))
+        self.execute("INSERT INTO orders SELECT seq, 'old', seq FROM numbers")
 
     def execute(self, statement: str, *values: Any) -> list[Any]:
         with self.connection.cursor() as cursor:
@@ -47,6 +52,7 @@ class Shop:
             "database.user": self.server.user,
             "database.server.id": str(8000 + self.number),
             "database.include.list": self.name,
+            "table.include.list": f"{self.name}\\.(orders|keyed.*)",
             "topic.prefix": "t",
             "poll.interval.ms": "20",
             "snapshot.mode": "no_data",
@@ -57,7 +63,7 @@ class Shop:
             "incremental.snapshot.chunk.size": "8",
             "extended.headers.enabled": "false",
         }
-        return Bench(MariaDbSource, given | {name.replace("_", "."): value for name, value in more.items()})
+        return Bench(self.source, given | {name.replace("_", "."): value for name, value in more.items()})
 
     def signal(self, kind: str, *tables: str, **data: Any) -> None:
         data |= {"data-collections": [f"{self.name}.{table}" for table in tables]}
@@ -72,9 +78,20 @@ class Shop:
         self.connection.close()
 
 
+@pytest.fixture(scope="module", params=["mariadb", pytest.param("mysql", marks=[pytest.mark.proof, pytest.mark.long])])
+def server(request: pytest.FixtureRequest) -> Iterator[MariaDbServer | MySqlServer]:
+    if request.param == "mariadb":
+        yield request.getfixturevalue("mariadb_server")
+        return
+    made = or_skip(MySqlServer)
+    made.start()
+    yield made
+    made.stop()
+
+
 @pytest.fixture
-def shop(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[Shop]:
-    made = Shop(mariadb_server, tmp_path)
+def shop(server: MariaDbServer | MySqlServer, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(server, tmp_path)
     yield made
     made.close()
 
@@ -122,7 +139,7 @@ def test_keys_of_all_kinds_are_read_in_the_server_s_order_without_writing(shop: 
     tables = [f"keyed_{number}" for number in range(len(KEYS))]
     for table, (key, (columns, values)) in zip(tables, KEYS.items(), strict=True):
         shop.execute(f"CREATE TABLE {table} ({columns}, number int, PRIMARY KEY ({key}))")
-        shop.execute(f"INSERT INTO {table} SELECT {values}, seq FROM seq_1_to_30")
+        shop.execute(f"INSERT INTO {table} SELECT {values}, seq FROM numbers")
     bench = shop.bench(read_only="true")
     with bench.task() as running:
         bench.commit(settled(shop.server, running.task))
@@ -169,7 +186,6 @@ def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> 
 def test_snapshots_are_told_of_in_a_topic(shop: Shop) -> None:
     bench = shop.bench(
         snapshot_mode="initial",
-        table_include_list=f"{shop.name}.orders",
         notification_enabled_channels="sink,log",
         notification_sink_topic_name="told",
     )
