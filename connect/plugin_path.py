@@ -1,4 +1,4 @@
-"""Folders of Python connectors (``plugin.path``): which modules they have, and which of them were changed."""
+"""Folders of Python connectors (``plugin.path``): which modules they have, what these need, and which of them were changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from connect.plugins import PluginRegistry
 from tidegate.kit.logs import logger
 
-__all__ = ["hook_modules", "python_folders", "uses", "watch"]
+__all__ = ["ModuleGraph", "hook_modules", "python_folders", "watch"]
 
 log = logger(__name__)
 
@@ -48,16 +48,53 @@ def _has_hook(file: Path) -> bool:
     return any(isinstance(statement, ast.FunctionDef) and statement.name == _HOOK for statement in body)
 
 
-def uses(config: Mapping[str, str], folders: Sequence[Path], plugins: PluginRegistry) -> bool:
-    """Whether a connector's class, or one of its converters and transformations, comes from these folders."""
-    theirs = {name for folder in folders for name in _modules(folder)}
-    for name, value in config.items():
-        if name.endswith((".class", ".type", ".converter")):
-            plugin = plugins.find(value)
-            module = (plugin.path if plugin is not None else value).partition(":")[0]
-            if module.partition(".")[0] in theirs:
-                return True
-    return False
+class ModuleGraph:
+    """The top modules of folders, and which of them each imports, as their files say now; none of them is run."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._imports: dict[str, set[str]] = {}
+        self.broken: dict[str, str] = {}
+        """Modules that cannot be read, with why."""
+        for folder in folders:
+            for name, file in _modules(folder).items():
+                parts = file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
+                self._imports[name] = {found for part in parts for found in self._imported(name, part)}
+
+    def _imported(self, name: str, file: Path) -> set[str]:
+        try:
+            tree = ast.parse(file.read_bytes(), str(file))
+        except (OSError, SyntaxError, ValueError) as error:
+            self.broken[name] = f"{file}: {type(error).__name__}: {error}"
+            return set()
+        found: set[str] = set()
+        for statement in ast.walk(tree):
+            if isinstance(statement, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in statement.names}
+            elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+                found.add(statement.module.partition(".")[0])
+        return found
+
+    def of_files(self, files: Iterable[str]) -> set[str]:
+        """The modules that files belong to, those that are gone too."""
+        paths = [Path(file) for file in files]
+        inside = [path.relative_to(folder) for folder in self._folders for path in paths if path.is_relative_to(folder)]
+        return {path.parts[0].removesuffix(".py") for path in inside}
+
+    def needed(self, config: Mapping[str, str], plugins: PluginRegistry) -> set[str]:
+        """The modules that a connector's class, its converters and transformations are in, and those they need."""
+        left = set()
+        for name, value in config.items():
+            if name.endswith((".class", ".type", ".converter")):
+                plugin = plugins.find(value)
+                module = (plugin.path if plugin is not None else value).partition(":")[0]
+                left.add(module.partition(".")[0])
+        found: set[str] = set()
+        while left:
+            name = left.pop()
+            found.add(name)
+            left |= self._imports.get(name, set()) - found
+        return found
 
 
 def _stamps(folders: Sequence[Path]) -> Stamps:

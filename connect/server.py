@@ -29,7 +29,7 @@ from connect.metrics.worker import WorkerCollector, connectors_here
 from connect.operations.loggers import Loggers
 from connect.operations.operations import Operations
 from connect.operations.positions import Positions
-from connect.plugin_path import hook_modules, python_folders, uses, watch
+from connect.plugin_path import ModuleGraph, hook_modules, python_folders, watch
 from connect.plugins import PluginRegistry, load_plugins
 from connect.routes import admin_routes, all_routes
 from connect.routes.connectors import ConnectorRoutes
@@ -288,13 +288,29 @@ class ConnectServer:
 
 
 async def _reload(herder: Herder, plugins: PluginRegistry, folders: Sequence[Path]) -> None:
+    """Start what needs changed modules again; what needs one that cannot even be read goes on as it runs."""
+
     async def on_change(files: list[str]) -> None:
+        modules = ModuleGraph(folders)
+        changed, kept = modules.of_files(files), list[str]()
+
+        def concerns(config: Mapping[str, str]) -> bool:
+            needed = modules.needed(config, plugins)
+            if not needed & changed:
+                return False
+            if needed & modules.broken.keys():
+                kept.append(config["name"])
+                return False
+            return True
+
         try:
-            connectors = await herder.reload(lambda config: uses(config, folders, plugins))
+            connectors = await herder.reload(concerns)
         except TidegateError as error:
             log.error("not everything could be started again with its new code", files=files, error=str(error))  # noqa: TRY400
         else:
             log.info("code has changed; started again", files=files, connectors=connectors)
+        for why in (why for name, why in modules.broken.items() if name in changed):
+            log.error("code that cannot be read; the old one goes on", error=why, connectors=kept)
 
     await watch(folders, on_change)
 

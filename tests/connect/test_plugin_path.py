@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from connect.plugin_path import hook_modules, python_folders, uses
+from connect.plugin_path import ModuleGraph, hook_modules, python_folders
 from connect.plugins import PluginRegistry
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
@@ -67,9 +67,12 @@ def position(worker, name):
     return found[0]["offset"] if found else {"n": 0, "version": 0}
 
 
+def told(worker):
+    return [json.loads(line) for line in worker.process.log.read_text().splitlines() if line.startswith("{")]
+
+
 def pid_of_task_hosts(worker):
-    lines = [json.loads(line) for line in worker.process.log.read_text().splitlines() if line.startswith("{")]
-    return [line["pid"] for line in lines if line["event"] == "task host started"]
+    return [line["pid"] for line in told(worker) if line["event"] == "task host started"]
 
 
 @pytest.mark.proof
@@ -87,16 +90,24 @@ def test_tasks_are_started_again_with_new_code_where_the_old_ones_stopped(worker
     assert len(pid_of_task_hosts(worker)) > before
 
     (folder / "mine.py").write_text("def broken(:\n")
+    wait_until(lambda: any("cannot be read" in line["event"] for line in told(worker)), "unreadable code")
+    (said,) = [line for line in told(worker) if "cannot be read" in line["event"]]
+    assert said["connectors"] == ["mine"] and "mine.py: SyntaxError" in said["error"] and "line 1" in said["error"]
+    at = position(worker, "mine")["n"]
+    wait_until(lambda: position(worker, "mine")["n"] > at, "rows of the second code, still")
+    assert position(worker, "mine")["version"] == 2
+
+    (folder / "mine.py").write_text("import nowhere\n")
     wait_until(lambda: worker.state("mine").get("connector") == "FAILED", "broken code")
     trace = worker.ask("GET", "/connectors/mine/status")["connector"]["trace"]
-    assert "mine:Source" in trace and "SyntaxError" in trace
+    assert "mine:Source" in trace and "No module named 'nowhere'" in trace
     assert worker.state("other") == {"connector": "RUNNING", 0: "RUNNING"}
 
     (folder / "mine.py").write_text(SOURCE.format(3))
     wait_until(lambda: position(worker, "mine")["version"] == 3, "repaired code")
     worker.wait_for("mine", connector="RUNNING", task0="RUNNING")
 
-    lines = [json.loads(line) for line in worker.process.log.read_text().splitlines() if line.startswith("{")]
+    lines = told(worker)
     said = [line for line in lines if str(line["event"]).startswith("VERSION")]
     assert [line["event"] for line in said] == ["VERSION is 1", "VERSION is 2", "VERSION is 3"]
     assert all((line["connector"], line["task"], line["logger"]) == ("mine", 0, "my.library") for line in said)
@@ -116,7 +127,18 @@ def test_folders_are_searched_without_running_anything(tmp_path):
     folders = python_folders([str(tmp_path), str(tmp_path / "jars"), "/no/such/folder"])
     assert folders == [tmp_path]
     assert hook_modules(folders) == ["package"]
-    plugins = PluginRegistry([])
-    assert uses({"connector.class": "single:Source"}, folders, plugins)
-    assert uses({"transforms.a.type": "package.part:Transform"}, folders, plugins)
-    assert not uses({"connector.class": "org.toys.X", "topic": "single"}, folders, plugins)
+
+
+def test_a_connector_needs_the_modules_that_its_own_import(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("from . import part\n")
+    (tmp_path / "package" / "part.py").write_text("def later():\n    import tools.text\n")
+    (tmp_path / "tools.py").write_text("import json, package\n")
+    (tmp_path / "broken.py").write_text("import tools\ndef (")
+    (tmp_path / "apart.py").write_text("")
+    modules, plugins = ModuleGraph([tmp_path]), PluginRegistry([])
+    assert modules.needed({"connector.class": "package:Source"}, plugins) >= {"package", "tools"}
+    assert modules.needed({"transforms.a.type": "apart:Transform", "topic": "tools"}, plugins) == {"apart"}
+    assert modules.broken.keys() == {"broken"} and "line 2" in modules.broken["broken"]
+    files = [str(tmp_path / "package" / "part.py"), str(tmp_path / "gone.py"), "/elsewhere/tools.py"]
+    assert modules.of_files(files) == {"package", "gone"}
