@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,11 @@ async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
             await together.publish(JsonEvent(TOPIC, BODY, "undone"))
             raise RuntimeError
     assert await service.publish("undone") == [Published("undone", 1)]
+
+
+async def test_an_event_without_an_id_gets_a_random_uuid(service: Service) -> None:
+    await service.publish(*[""] * 50)
+    made = [uuid.UUID(text) for text in service.stored]
+    assert len(set(made)) == 50
+    assert {(each.version, each.variant) for each in made} == {(4, uuid.RFC_4122)}
+    assert [str(each) for each in made] == service.stored
