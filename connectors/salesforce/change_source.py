@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from connect.api import (
     ConnectError,
-    DataError,
     Problem,
     Record,
-    RecordBatch,
     RetriableConnectError,
     Schema,
     SchemaType,
     SourceConnector,
-    SourceTask,
 )
+from connectors.salesforce.channel_task import ChannelTask
 from connectors.salesforce.client import SalesforceClient
-from connectors.salesforce.following import OFFSET, START, Follower, Placed, batches_of
-from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, change_schema, python_value
+from connectors.salesforce.following import OFFSET, START, Placed
+from connectors.salesforce.schemas import EVENT_TYPE, EVENT_TYPES, OBJECT_TYPE, change_schema, python_value
 from connectors.salesforce.streaming_config import ChangeSourceConfig
 
 __all__ = ["ChangeSource", "ChangeSourceTask", "Changes"]
 
 _HEADER: Final = "ChangeEventHeader"
 _KEY: Final = Schema(SchemaType.STRING)
-_EVENT_TYPES: Final = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted", "UNDELETE": "undeleted"}
 
 
 class Changes:
@@ -36,7 +33,7 @@ class Changes:
         self._client = client
         self._schemas: dict[str, tuple[str, Schema]] = {}
 
-    def records(self, event: Mapping[str, Any], config: ChangeSourceConfig) -> Iterator[Record]:
+    def records(self, event: Mapping[str, Any], topic_of: Callable[[Mapping[str, Any]], str]) -> Iterator[Record]:
         payload = event["payload"]
         header = payload[_HEADER]
         name, schema = self._schema(str(event["schema"]))
@@ -45,11 +42,11 @@ class Changes:
         value |= {
             "ReplayId": str(event["event"]["replayId"]),
             OBJECT_TYPE: name,
-            EVENT_TYPE: _EVENT_TYPES.get(kind, kind.lower()),
+            EVENT_TYPE: EVENT_TYPES.get(kind, kind.lower()),
         }
         for id_ in header.get("recordIds") or [""]:
             yield Record(
-                config.topic_of(value),
+                topic_of(value),
                 value | {"Id": id_},
                 schema,
                 key=id_,
@@ -68,39 +65,23 @@ class Changes:
         return self._schemas[schema_id]
 
 
-class ChangeSourceTask(SourceTask[ChangeSourceConfig]):
+class ChangeSourceTask(ChannelTask[ChangeSourceConfig]):
     """Follows one channel through the Streaming API."""
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
         self._changes = Changes(client)
-        self._partition = {"channel": self.config.path}
         self._wanted = {_entity(name) for name in self.config.entities}
-        position = self.context.offset(self._partition)
+        partition = {"channel": self.config.path}
+        position = self.context.offset(partition)
         self._last = int(position[OFFSET]) if position else START["all"]
-        self._follower = Follower(self.context, client, self.config, self.config.path, self._batches)
-        self._follower.start(position)
+        self.follow(client, self.config.path, partition)
 
-    def poll(self) -> Sequence[RecordBatch]:
-        return self._follower.next_batches()
-
-    def stop(self) -> None:
-        self._follower.stop()
-
-    def _batches(self, events: Sequence[Mapping[str, Any]]) -> Sequence[RecordBatch]:
-        rows: list[Placed] = []
-        for event in events:
-            try:
-                rows += self._placed(event)
-            except (KeyError, TypeError, AttributeError) as error:
-                raise DataError(f"an event of {self.config.path} has no form that is known: {error!r}") from error
-        return list(batches_of(self._partition, rows))
-
-    def _placed(self, event: Mapping[str, Any]) -> Iterator[Placed]:
+    def read(self, event: Mapping[str, Any]) -> Iterator[Placed]:
         if self._wanted and _entity(event["payload"][_HEADER]["entityName"]) not in self._wanted:
             return
         replay_id = int(event["event"]["replayId"])
-        records = list(self._changes.records(event, self.config))
+        records = list(self._changes.records(event, self.config.topic_of))
         # Only the last record of an event of several is past it: from those before it, the whole event is read again.
         for record in records[:-1]:
             yield Placed(record, {OFFSET: self._last})

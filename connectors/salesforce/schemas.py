@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from connect.api import DATE, TIME, TIMESTAMP, DataError, Field, Schema, SchemaType
 
-__all__ = ["EVENT_TYPE", "OBJECT_TYPE", "change_schema", "event_schema", "object_schema", "python_value"]
+__all__ = ["EVENT_TYPE", "EVENT_TYPES", "OBJECT_TYPE", "change_schema", "event_schema", "object_schema", "python_value"]
 
 OBJECT_TYPE: Final = "_ObjectType"
 EVENT_TYPE: Final = "_EventType"
+EVENT_TYPES: Final = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted", "UNDELETE": "undeleted"}
+"""What ``_EventType`` is for a change event's type."""
 _TEXT: Final = Schema(SchemaType.STRING, optional=True)
 _DOUBLE: Final = Schema(SchemaType.FLOAT64, optional=True)
 _LONG: Final = Schema(SchemaType.INT64, optional=True)

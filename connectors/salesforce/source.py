@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from connect.api import Problem, Record, RecordBatch, SourceConnector, SourceTask
+from connect.api import Problem, Record, SourceConnector
+from connectors.salesforce.channel_task import ChannelTask
 from connectors.salesforce.client import SalesforceClient
-from connectors.salesforce.following import OFFSET, Follower, Placed, batches_of
+from connectors.salesforce.following import OFFSET, Placed
 from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, event_schema, python_value
 from connectors.salesforce.sink import check_login
 from connectors.salesforce.streaming_config import EventSourceConfig
@@ -16,25 +17,16 @@ from connectors.salesforce.streaming_config import EventSourceConfig
 __all__ = ["EventSource", "EventSourceTask"]
 
 
-class EventSourceTask(SourceTask[EventSourceConfig]):
+class EventSourceTask(ChannelTask[EventSourceConfig]):
     """Follows one event through the Streaming API."""
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
         self._schema = event_schema(client.describe(self.config.event))
-        self._partition = {"event": self.config.event}
-        self._follower = Follower(self.context, client, self.config, f"/event/{self.config.event}", self._batches)
-        self._follower.start(self.context.offset(self._partition))
+        self.follow(client, f"/event/{self.config.event}", {"event": self.config.event})
 
-    def poll(self) -> Sequence[RecordBatch]:
-        return self._follower.next_batches()
-
-    def stop(self) -> None:
-        self._follower.stop()
-
-    def _batches(self, events: Sequence[Mapping[str, Any]]) -> Sequence[RecordBatch]:
-        rows = [Placed(self._record(event), {OFFSET: int(event["event"]["replayId"])}) for event in events]
-        return list(batches_of(self._partition, rows))
+    def read(self, event: Mapping[str, Any]) -> Iterable[Placed]:
+        yield Placed(self._record(event), {OFFSET: int(event["event"]["replayId"])})
 
     def _record(self, event: Mapping[str, Any]) -> Record:
         payload, about = event.get("payload", {}), event["event"]

@@ -129,7 +129,7 @@ class Schemas:
 
 def records_of(given: Mapping[str, Any]) -> list[Record]:
     config = parse(ChangeSourceConfig, {"kafka.topic": "t", "salesforce.cdc.name": "ChangeEvents", **USER_ONLY})
-    return list(Changes(Schemas()).records(given, config))  # type: ignore[arg-type]
+    return list(Changes(Schemas()).records(given, config.topic_of))  # type: ignore[arg-type]
 
 
 USER_ONLY = {"salesforce.username": "u", "salesforce.password": "p"}
@@ -161,7 +161,7 @@ def test_a_schema_that_is_no_change_events_is_said() -> None:
         avro: Mapping[str, Any] = {"type": "string"}
 
     with pytest.raises(ConnectError, match="s1"):
-        list(Changes(Wrong()).records(event({}), None))  # type: ignore[arg-type]
+        list(Changes(Wrong()).records(event({}), str))  # type: ignore[arg-type]
 
 
 def test_the_schema_of_a_change_has_the_types_of_its_docs() -> None:

@@ -1,0 +1,66 @@
+"""The Bulk API 2.0 source: an object's records and then what changes, by queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from connect.api import ConnectError, Problem, RecordBatch, RetriableConnectError, SourceConnector, SourceTask
+from connectors.salesforce.bulk import BulkClient
+from connectors.salesforce.bulk_config import BulkSourceConfig
+from connectors.salesforce.bulk_query import ObjectReader
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.feeding import Feeder
+
+__all__ = ["BulkSource", "BulkSourceTask"]
+
+
+class BulkSourceTask(SourceTask[BulkSourceConfig]):
+    """One object, read by a thread of its own: a query job takes as long as Salesforce likes."""
+
+    def start(self) -> None:
+        self._client = SalesforceClient(self.config)
+        partition = {"object": self.config.object_name}
+        reader = ObjectReader(
+            BulkClient(self._client),
+            self.config.wanted(),
+            self._client.describe(self.config.object_name),
+            partition=partition,
+            position=self.context.offset(partition),
+            stopping=self.context.stopping,
+        )
+        self._feeder = Feeder(self.context)
+        self._feeder.start(self.config.object_name, lambda: reader.polling(self.config.poll_interval_ms))
+
+    def poll(self) -> Sequence[RecordBatch]:
+        return self._feeder.next_batches()
+
+    def stop(self) -> None:
+        self._client.close()
+
+
+class BulkSource(SourceConnector[BulkSourceConfig]):
+    """An object onto a topic; one task, at least once."""
+
+    config_class = BulkSourceConfig
+    task_class = BulkSourceTask
+
+    @classmethod
+    def check(cls, config: BulkSourceConfig) -> Iterable[Problem]:
+        """Log in, and look for the object and its fields."""
+        from threading import Event
+
+        client = SalesforceClient(config)
+        try:
+            client.log_in()
+            found = client.describe(config.object_name)
+            ObjectReader(
+                BulkClient(client), config.wanted(), found, partition={}, position=None, stopping=Event()
+            ).soql()
+        except ConnectError as error:
+            yield Problem(
+                "salesforce.instance" if "logging in" in error.message else "salesforce.object", error.message
+            )
+        except RetriableConnectError as error:
+            yield Problem("salesforce.instance", error.message)
+        finally:
+            client.close()

@@ -1,0 +1,60 @@
+"""What the tasks share that write the events of one channel of the Streaming API."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from connect.api import DataError, RecordBatch, SourceTask
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.feeding import Feeder
+from connectors.salesforce.following import Follower, Placed, batches_of
+from connectors.salesforce.streaming_config import StreamingConfig
+
+__all__ = ["ChannelTask"]
+
+ConfigT = TypeVar("ConfigT", bound=StreamingConfig)
+
+
+class ChannelTask(SourceTask[ConfigT]):
+    """Hands out what a thread receives, since a connect holds for as long as the server likes.
+
+    ``start`` has to call ``follow``. ``read`` runs in that thread.
+    """
+
+    @abstractmethod
+    def read(self, event: Mapping[str, Any]) -> Iterable[Placed]:
+        """The records of one event, which may be none."""
+
+    def follow(self, client: SalesforceClient, channel: str, partition: Mapping[str, str]) -> None:
+        """Begin to receive, after the committed position."""
+        self._channel, self._partition = channel, partition
+        self._follower = Follower(
+            client,
+            self.config.api_version,
+            channel,
+            self._batches,
+            position=self.context.offset(partition),
+            start=self.config.initial_start,
+            when_gone=self.config.invalid_replay_id,
+        )
+        self._feeder = Feeder(self.context)
+        self._feeder.start(channel, self._follower.feed)
+
+    def poll(self) -> Sequence[RecordBatch]:
+        return self._feeder.next_batches()
+
+    def stop(self) -> None:
+        if hasattr(self, "_follower"):
+            self._follower.close()
+
+    def _batches(self, events: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
+        rows: list[Placed] = []
+        for event in events:
+            try:
+                rows += self.read(event)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise DataError(f"an event of {self._channel} has no form that is known: {error!r}") from error
+        for batch in batches_of(self._partition, rows):
+            yield [batch]

@@ -1,0 +1,72 @@
+"""Threads that wait for Salesforce in a source task's stead, and the queue between them and ``poll``."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from connect.api import RecordBatch, RetriableConnectError, SourceTaskContext
+from tidegate.kit.logs import logger
+
+__all__ = ["Feed", "Feeder"]
+
+log = logger(__name__)
+
+Feed = Callable[[], Iterable[Sequence[RecordBatch]]]
+"""Yields what has come, nothing now and then as a sign of life. It is called anew, to go on where it was, after a
+RetriableConnectError; what else it raises fails the task."""
+_LONGEST_S: Final = 30.0
+_WAITING: Final = 16
+"""How many pieces wait for ``poll`` before the threads stand still: what bounds the memory."""
+
+
+class Feeder:
+    """A thread for each feed, and what they have brought, in each feed's order."""
+
+    def __init__(self, context: SourceTaskContext) -> None:
+        self._context = context
+        self._arrived: queue.Queue[Sequence[RecordBatch] | Exception] = queue.Queue(maxsize=_WAITING)
+
+    def start(self, name: str, feed: Feed) -> None:
+        threading.Thread(target=self._run, args=(name, feed), name=f"follow {name}", daemon=True).start()
+
+    def next_batches(self) -> Sequence[RecordBatch]:
+        """What has come; waits for half a second. Raises what ended a feed."""
+        try:
+            arrived = self._arrived.get(timeout=0.5)
+        except queue.Empty:
+            return []
+        if isinstance(arrived, Exception):
+            raise arrived
+        return arrived
+
+    def _run(self, name: str, feed: Feed) -> None:
+        wait_s = 0.5
+        stopping = self._context.stopping
+        while not stopping.is_set():
+            try:
+                for batches in feed():
+                    wait_s = 0.5
+                    if batches:
+                        self._hand_over(batches)
+                    if stopping.is_set():
+                        return
+                return
+            except RetriableConnectError as error:
+                if not stopping.is_set():
+                    log.info("trying again", connector=self._context.connector, feed=name, error=str(error))
+                stopping.wait(wait_s)
+                wait_s = min(wait_s * 2, _LONGEST_S)
+            except Exception as error:  # noqa: BLE001 - the task's thread raises it
+                self._hand_over(error)
+                return
+
+    def _hand_over(self, what: Sequence[RecordBatch] | Exception) -> None:
+        while not self._context.stopping.is_set():
+            try:
+                self._arrived.put(what, timeout=0.5)
+            except queue.Full:
+                continue
+            return

@@ -1,0 +1,254 @@
+"""The source of whole objects: a snapshot by queries, then changes as events or by further queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from threading import Event
+from typing import Any, Final
+
+from connect.api import (
+    ConnectError,
+    DataError,
+    Problem,
+    RecordBatch,
+    RetriableConnectError,
+    SourceConnector,
+    SourceTask,
+)
+from connectors.salesforce.bulk import BulkClient
+from connectors.salesforce.bulk_config import ObjectSourceConfig
+from connectors.salesforce.bulk_query import ObjectReader, instant
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.errors import ReplayIdGone
+from connectors.salesforce.feeding import Feeder
+from connectors.salesforce.following import OFFSET, START, Follower, Placed, batches_of
+from connectors.salesforce.object_events import ObjectEvents
+from tidegate.kit.logs import logger
+
+__all__ = ["ObjectSource", "ObjectSourceTask"]
+
+log = logger(__name__)
+
+_SNAPSHOT: Final = "Historical Snapshot"
+_STREAMING: Final = "Event-Driven Sync"
+_HEADER: Final = "ChangeEventHeader"
+
+
+def change_channel(name: str) -> str:
+    """``/data/LeadChangeEvent`` of Lead, ``/data/Order__ChangeEvent`` of Order__c."""
+    return f"/data/{name.removesuffix('c') if name.endswith('__c') else name}ChangeEvent"
+
+
+class _Object:
+    """One object of a task: its snapshot, then its changes. All of it runs in one thread.
+
+    A position has what an ``ObjectReader`` says, and once changes are followed as events the ``mode`` says so, ``replayId``
+    is that of the last one, and ``time`` is up to when changes are known.
+    """
+
+    def __init__(
+        self, config: ObjectSourceConfig, name: str, position: Mapping[str, Any] | None, stopping: Event
+    ) -> None:
+        """Raises ConnectError where the object cannot be read as wanted."""
+        self._config, self._name = config, name
+        self.partition = {"object": name}
+        self._client = SalesforceClient(config)
+        self._position = dict(position or {})
+        given = {
+            key: value for key, value in self._position.items() if key in ("time", "until", "jobId", "locator", "rows")
+        }
+        found = self._client.describe(name)
+        self._reader = ObjectReader(
+            BulkClient(self._client),
+            config.wanted(name),
+            found,
+            partition=self.partition,
+            position=given,
+            stopping=stopping,
+        )
+        topic = config.topic_of(name)
+        self._events = ObjectEvents(name, topic, self._reader.schema, found["fields"], config.tombstones)
+        if not config.snapshot and not given and not config.streams:
+            self._reader.position["time"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}Z"
+        self._last = int(self._position.get(OFFSET, START["all" if config.snapshot else config.start]))
+        self._follower = Follower(
+            self._client,
+            config.api_version,
+            change_channel(name),
+            self._read,
+            position={OFFSET: self._last},
+            start=config.start,
+            when_gone=None,
+        )
+
+    def check(self) -> None:
+        """Raises ConnectError where the query or the channel of changes cannot be."""
+        self._reader.soql()
+        if self._config.streams:
+            self._client.event_schema_of(change_channel(self._name).removeprefix("/data/"))
+
+    def close(self) -> None:
+        self._follower.close()
+
+    def feed(self) -> Iterator[Sequence[RecordBatch]]:
+        if not self._config.streams:
+            yield from self._reader.polling(self._config.poll_interval_ms)
+            return
+        if self._config.snapshot and self._position.get("mode") != _STREAMING:
+            if not self._is_snapshot_done():
+                yield from self._reader.window(lambda position: {"mode": _SNAPSHOT, **position})
+            if not self._is_snapshot_done():
+                return
+            self._position = {"mode": _STREAMING, "time": self._reader.position["time"]}
+        try:
+            yield from self._follower.feed()
+        except ReplayIdGone as error:
+            yield from self._after_loss(error)
+            yield from self._follower.feed()
+
+    def _is_snapshot_done(self) -> bool:
+        return "time" in self._reader.position and "jobId" not in self._reader.position
+
+    def _read(self, events: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
+        rows: list[Placed] = []
+        for event in events:
+            try:
+                kind = str(event["payload"][_HEADER].get("changeType", ""))
+                if not kind.startswith("GAP_"):
+                    rows += self._placed(event)
+                    continue
+            except (KeyError, TypeError, AttributeError) as error:
+                raise DataError(f"an event of {self._name} has no form that is known: {error!r}") from error
+            yield list(batches_of(self.partition, rows))
+            rows = []
+            yield from self._after_gap(event, kind)
+        yield list(batches_of(self.partition, rows))
+
+    def _placed(self, event: Mapping[str, Any]) -> Iterator[Placed]:
+        """Records of an event; none of what the snapshot has."""
+        committed = event["payload"][_HEADER].get("commitTimestamp")
+        replay_id = int(event["event"]["replayId"])
+        if self._is_in_snapshot(committed):
+            return
+        before, self._last = self._offset(self._last), replay_id
+        if committed is not None:
+            self._position["time"] = _text(committed)
+        self._position[OFFSET] = replay_id
+        records = list(self._events.records(event))
+        # Only the last record of an event of several is past it: from those before it, the whole event is read again.
+        for record in records[:-1]:
+            yield Placed(record, before)
+        yield Placed(records[-1], self._offset(replay_id))
+
+    def _is_in_snapshot(self, committed: int | None) -> bool:
+        """Until the first event is past the snapshot, those before it are left out."""
+        if OFFSET in self._position or committed is None or "time" not in self._position:
+            return False
+        border = instant(self._position["time"]).timestamp() * 1000 - self._config.overlap_ms
+        return committed < border
+
+    def _offset(self, replay_id: int) -> dict[str, Any]:
+        offset: dict[str, Any] = {"mode": _STREAMING}
+        if "time" in self._position:
+            offset["time"] = self._position["time"]
+        if replay_id >= 0 or "time" not in self._position:
+            offset[OFFSET] = replay_id if replay_id >= 0 else START["all"]
+        return offset
+
+    def _after_gap(self, event: Mapping[str, Any], kind: str) -> Iterator[Sequence[RecordBatch]]:
+        """Salesforce could not tell some changes: what changed since the last one is read by a query."""
+        recovery, replay_id = self._config.when_gap.lower(), int(event["event"]["replayId"])
+        if self._is_in_snapshot(event["payload"][_HEADER].get("commitTimestamp")):
+            return
+        if recovery == "fail":
+            raise ConnectError(
+                f"{self._name} has an event {kind} at replay id {replay_id}, and gap.event.recovery is fail"
+            )
+        log.warning("changes are missing from the channel", object=self._name, kind=kind, recovery=recovery)
+        before = self._last
+        if recovery == "resync":
+            yield from self._resync(before)
+        self._last = replay_id
+        self._position[OFFSET] = replay_id
+
+    def _after_loss(self, error: ReplayIdGone) -> Iterator[Sequence[RecordBatch]]:
+        """The org does not keep the position any more: as after a gap, and then all events that it keeps from there on."""
+        recovery = self._config.when_gap.lower()
+        if recovery == "fail":
+            raise error
+        log.warning("the position is not kept any more", object=self._name, recovery=recovery, error=str(error))
+        if recovery == "latest":
+            self._follower.go_to("latest")
+            return
+        yield from self._resync(self._last)
+        self._position.pop(OFFSET, None)
+        self._last = START["all"]
+        self._follower.go_to("all")
+
+    def _resync(self, before: int) -> Iterator[Sequence[RecordBatch]]:
+        """Until it is done, the position stays before the gap, which is then met again after a break."""
+        if "jobId" not in self._reader.position:
+            self._reader.position = {"time": self._position["time"]} if "time" in self._position else {}
+        at = self._offset(before)
+        yield from self._reader.window(lambda _: at)
+        if "time" in self._reader.position:
+            self._position["time"] = self._reader.position["time"]
+
+
+def _text(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class ObjectSourceTask(SourceTask[ObjectSourceConfig]):
+    """Some of the objects, each with a thread of its own, so that none waits for another."""
+
+    def start(self) -> None:
+        self._objects: list[_Object] = []
+        self._feeder = Feeder(self.context)
+        for name in self.config.names:
+            made = _Object(self.config, name, self.context.offset({"object": name}), self.context.stopping)
+            self._objects.append(made)
+        for name, made in zip(self.config.names, self._objects, strict=True):
+            self._feeder.start(name, made.feed)
+
+    def poll(self) -> Sequence[RecordBatch]:
+        return self._feeder.next_batches()
+
+    def stop(self) -> None:
+        for made in self._objects:
+            made.close()
+
+
+class ObjectSource(SourceConnector[ObjectSourceConfig]):
+    """Objects onto a topic each; at least once. Objects are dealt out over the tasks."""
+
+    config_class = ObjectSourceConfig
+    task_class = ObjectSourceTask
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        names = list(dict.fromkeys(self.config.names))
+        count = min(max_tasks, len(names))
+        return [{**self.properties, "sobject.names": ",".join(names[n::count])} for n in range(count)]
+
+    @classmethod
+    def check(cls, config: ObjectSourceConfig) -> Iterable[Problem]:
+        """Log in, and look for each object and its channel."""
+        for name in config.names:
+            try:
+                made = _Object(config, name, None, Event())
+            except ConnectError as error:
+                login = "logging in" in error.message
+                yield Problem("salesforce.instance" if login else "sobject.names", error.message)
+                if login:
+                    return
+                continue
+            except RetriableConnectError as error:
+                yield Problem("salesforce.instance", error.message)
+                return
+            try:
+                made.check()
+            except (ConnectError, RetriableConnectError) as error:
+                yield Problem("sobject.names", error.message)
+            finally:
+                made.close()
