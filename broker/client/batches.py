@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import crc32c
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -23,6 +23,7 @@ __all__ = [
     "EncodedBatch",
     "FetchedBatches",
     "KafkaRecord",
+    "Piece",
     "TopicPartition",
     "codec_of",
     "encode_records",
@@ -33,6 +34,9 @@ _PRODUCER: Final = struct.Struct(">qhi")
 _PRODUCER_AT: Final = 43
 _CRC_AT: Final = 17
 _TRANSACTIONAL: Final = 0x10
+
+Piece: TypeAlias = bytes | bytearray | memoryview
+"""A part of what is sent."""
 
 
 class TopicPartition(NamedTuple):
@@ -70,27 +74,33 @@ class KafkaRecord(NamedTuple):
 class EncodedBatch:
     """A finished record batch v2 but for the producer's id, epoch and sequence, which are stamped when it is sent.
 
-    ``data`` has the whole header; base offset 0, no producer. It must not change once handed to a producer.
+    ``data`` has the whole header; base offset 0, no producer. What stands behind it is in ``records``, so that rows which
+    are many bytes need not be copied. Neither must change once handed to a producer.
     """
 
-    __slots__ = ("count", "data")
+    __slots__ = ("count", "data", "records")
 
-    def __init__(self, data: bytearray, count: int) -> None:
-        self.data, self.count = data, count
+    def __init__(self, data: bytearray, count: int, records: bytes | memoryview = b"") -> None:
+        self.data, self.count, self.records = data, count, records
 
     def __len__(self) -> int:
-        return len(self.data)
+        return len(self.data) + len(self.records)
 
     def stamp(self, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> bytes:
         """The bytes to send: the producer filled in and the CRC computed."""
+        return b"".join(self.pieces(producer_id, epoch, sequence, transactional=transactional))
+
+    def pieces(self, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> tuple[Piece, ...]:
+        """The same in parts, none of them copied."""
         data = self.data
         _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, epoch, sequence)
         (attributes,) = struct.unpack_from(">h", data, ATTRIBUTES_AT)
         attributes = attributes | _TRANSACTIONAL if transactional else attributes & ~_TRANSACTIONAL
         struct.pack_into(">h", data, ATTRIBUTES_AT, attributes)
         with memoryview(data) as view, view[ATTRIBUTES_AT:] as checked:
-            struct.pack_into(">I", data, _CRC_AT, crc32c.crc32c(checked))
-        return bytes(data)
+            crc = crc32c.crc32c(checked)
+        struct.pack_into(">I", data, _CRC_AT, crc32c.crc32c(self.records, crc))
+        return data, self.records
 
 
 def codec_of(name: str) -> Codec:

@@ -228,11 +228,10 @@ def _repeats(column: pa.Array, rows: int) -> bool:
 
 def _finish(records: memoryview, count: int, first_ms: int, newest_ms: int, codec: Codec) -> EncodedBatch:
     payload = records if codec is Codec.NONE else compress(codec, bytes(records))
-    data = bytearray(HEADER_SIZE + len(payload))
-    length = len(data) - LOG_OVERHEAD
+    data = bytearray(HEADER_SIZE)
+    length = HEADER_SIZE + len(payload) - LOG_OVERHEAD
     HEADER.pack_into(data, 0, 0, length, -1, MAGIC, 0, int(codec), count - 1, first_ms, newest_ms, -1, -1, -1, count)
-    data[HEADER_SIZE:] = payload
-    return EncodedBatch(data, count)
+    return EncodedBatch(data, count, payload)
 
 
 def decode_batches(fetched: FetchedBatches) -> Columns:

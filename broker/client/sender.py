@@ -1,14 +1,14 @@
-"""Finished batches through aiokafka's producer: the hooks into its private parts, all of them, in this one file.
+"""Finished batches through aiokafka's producer: the hooks into its private parts, all but those of ``produce_requests``.
 
-aiokafka's accumulator takes a ``BatchBuilder``, asks it for its size and count, stamps producer id, epoch and sequence
-when it drains it, and sends the bytes that ``_build`` gives. tests/broker/client/test_sender.py is the contract with
+aiokafka's accumulator takes a ``BatchBuilder``, asks it for its size and count, and stamps producer id, epoch and sequence
+when it drains it; ``pieces`` is what is then sent. tests/broker/client/test_sender.py is the contract with
 these names: when an upgrade of aiokafka breaks it, this file is what has to change.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
@@ -17,8 +17,9 @@ from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.structs import TopicPartition
 
-from broker.client.batches import EncodedBatch
+from broker.client.batches import EncodedBatch, Piece
 from broker.client.errors import ClientTimeout
+from broker.client.produce_requests import PiecewiseClient, PiecewiseRequest
 from broker.errors import (
     DuplicateSequence,
     InvalidProducerEpoch,
@@ -40,7 +41,7 @@ class FinishedBatch(BatchBuilder):  # type: ignore[misc]
     def __init__(self, batch: EncodedBatch, *, transactional: bool) -> None:
         self._batch, self._transactional = batch, transactional
         self._state = (-1, -1, -1)
-        self._built: bytes | None = None
+        self._pieces: Sequence[Piece] = ()
 
     def append(self, **_: Any) -> None:
         return None
@@ -60,10 +61,11 @@ class FinishedBatch(BatchBuilder):  # type: ignore[misc]
     def _set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
         self._state = (producer_id, producer_epoch, base_sequence)
 
-    def _build(self) -> bytes:
-        if self._built is None:
-            self._built = self._batch.stamp(*self._state, transactional=self._transactional)
-        return self._built
+    def pieces(self) -> Sequence[Piece]:
+        """What is sent, and sent again."""
+        if not self._pieces:
+            self._pieces = self._batch.pieces(*self._state, transactional=self._transactional)
+        return self._pieces
 
 
 class SequenceNumbers(TransactionManager):  # type: ignore[misc]
@@ -136,6 +138,17 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
 
     def __init__(self, sender: Sender, batches: Mapping[TopicPartition, MessageBatch]) -> None:
         super().__init__(sender, dict(batches))  # a copy: the sender unmutes by its own
+        self._client = PiecewiseClient(sender.client)
+
+    def create_request(self) -> PiecewiseRequest:
+        topics: dict[str, list[tuple[int, Sequence[Piece]]]] = {}
+        for tp, batch in self._batches.items():
+            builder = batch._builder
+            pieces = builder.pieces() if isinstance(builder, FinishedBatch) else [builder._build()]
+            topics.setdefault(tp.topic, []).append((tp.partition, pieces))
+        sender = self._sender
+        name = None if sender._txn_manager is None else sender._txn_manager.transactional_id
+        return PiecewiseRequest(name, sender._acks, sender._request_timeout_ms, list(topics.items()))
 
     def handle_response(self, response: Any) -> None:
         for topic, partitions in response.topics:

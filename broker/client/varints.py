@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Varints", "read"]
 
-_THRESHOLDS: Final = np.array([1 << (7 * count) for count in range(1, 10)], dtype=np.uint64)
-"""From this value on one more byte is needed."""
 _LONGEST: Final = 10
 
 
@@ -33,11 +31,20 @@ class Varints:
         """Zigzag and encode 64-bit numbers."""
         wide = np.asarray(values, dtype=np.int64)
         zigzag = ((wide << 1) ^ (wide >> 63)).view(np.uint64)
-        lengths = np.searchsorted(_THRESHOLDS, zigzag, side="right").astype(np.int64) + 1
-        columns = np.arange(int(lengths.max(initial=1)), dtype=np.uint64)
-        sevens = (zigzag[:, None] >> (columns * np.uint64(7))) & np.uint64(0x7F)
-        more = columns.astype(np.int64) < lengths[:, None] - 1
-        return cls((sevens | (more.astype(np.uint64) << np.uint64(7))).astype(np.uint8), lengths)
+        width = max(1, -(-int(zigzag.max(initial=0)).bit_length() // 7))
+        if width <= 4:
+            zigzag = zigzag.astype(np.uint32)  # half as many bytes to go through
+        number = zigzag.dtype.type
+        matrix = np.empty((len(wide), width), np.uint8)
+        lengths = np.ones(len(wide), np.int64)
+        for column in range(width):
+            byte = ((zigzag >> number(7 * column)) & number(0x7F)).astype(np.uint8)
+            if column < width - 1:
+                more = (zigzag >> number(7 * (column + 1))) != 0
+                lengths += more
+                byte |= more.view(np.uint8) << np.uint8(7)
+            matrix[:, column] = byte
+        return cls(matrix, lengths)
 
     @classmethod
     def zeros(cls, rows: int) -> Varints:

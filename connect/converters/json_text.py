@@ -147,8 +147,11 @@ def _to_escape(values: pa.Array) -> list[str]:
     if data is None:
         return []
     first, stop = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
+    used = np.frombuffer(data, np.uint8)[first:stop]
+    if len(used) and int(used.min()) >= 32:  # most texts have no control characters: few passes, each a fast one
+        return [character for character in '\\"' if (used == ord(character)).any()]
     there = np.zeros(256, np.bool_)
-    there[np.frombuffer(data, np.uint8)[first:stop]] = True
+    there[used] = True
     return [chr(code) for code in (92, 34, *range(32)) if there[code]]
 
 

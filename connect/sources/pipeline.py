@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["InFlight", "Sender", "SourcePipeline"]
 
 
-_PORTION_BYTES: Final = 16 * 1024 * 1024
+_PORTION_BYTES: Final = 8 * 1024 * 1024
 """Of the log's bytes, that are made at once."""
 
 

@@ -81,12 +81,12 @@ def test_a_finished_batch_is_stamped() -> None:
     (encoded,) = encode_batches(None, pa.array([b"v", b"w"]))
     builder = FinishedBatch(encoded, transactional=True)
     builder._set_producer_state(11, 3, 2**31 - 1)
-    data = builder._build()
+    data = b"".join(builder.pieces())
     header = BatchHeader.parse(data)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (11, 3, 2**31 - 1)
     assert header.is_transactional
     assert crc_is_right(memoryview(data), 0, header)
-    assert builder._build() is data
+    assert b"".join(builder.pieces()) == data
     assert (builder.record_count(), builder.size(), builder.closed()) == (2, len(data), True)
 
 
