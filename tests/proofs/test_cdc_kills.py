@@ -26,12 +26,14 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.proofs import effort, run_seeds, seeds
+from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
 from tests.servers.mariadb import MariaDbServer
+from tests.servers.mysql import MySqlServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
-from tests.support.debezium.workload import MariaDbWorkload, Workload
+from tests.support.debezium.workload import MariaDbWorkload, MySqlWorkload, Workload
 from tests.support.worker import ConnectWorker
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers]
@@ -55,6 +57,8 @@ class Database:
     rows: str
 
 
+_KEPT: Final = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--innodb-lock-wait-timeout=2")
+"""What is committed must be in the files before it is in the binary log, or a kill would part the two."""
 DATABASES: Final = {
     "postgresql": Database(
         PostgresServer,
@@ -68,14 +72,23 @@ DATABASES: Final = {
         "SELECT row_to_json(t)::text FROM (SELECT * FROM {table}) t",
     ),
     "mariadb": Database(
-        # what is committed must be in the files before it is in the binary log, or a kill would part the two
-        partial(MariaDbServer, "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--innodb-lock-wait-timeout=2"),
+        partial(MariaDbServer, *_KEPT),
         MariaDbWorkload,
         {
             "connector_class": "io.debezium.connector.mariadb.MariaDbConnector",
             "database_include_list": MariaDbServer.database,
         },
         f"k.{MariaDbServer.database}",
+        "SELECT * FROM {table}",
+    ),
+    "mysql": Database(
+        partial(MySqlServer, *_KEPT),
+        MySqlWorkload,
+        {
+            "connector_class": "io.debezium.connector.mysql.MySqlConnector",
+            "database_include_list": MySqlServer.database,
+        },
+        f"k.{MySqlServer.database}",
         "SELECT * FROM {table}",
     ),
 }
@@ -187,7 +200,7 @@ class Scene:
         self.folder, self.seed = folder, seed
         name, broker = kind.split("-")
         self.database = DATABASES[name]
-        self.server = self.database.make()
+        self.server = or_skip(self.database.make)
         self.broker = BROKERS[broker](folder / "broker")
         self.worker = ConnectWorker(folder / "worker", self.broker.bootstrap_servers)
         self.killed: Counter[str] = Counter()
@@ -292,7 +305,7 @@ KINDS = [
     "postgresql-tidegate",
     *(
         pytest.param(kind, marks=pytest.mark.long)
-        for kind in ("mariadb-tidegate", "postgresql-apache", "mariadb-apache")
+        for kind in ("mariadb-tidegate", "postgresql-apache", "mariadb-apache", "mysql-tidegate")
     ),
 ]
 

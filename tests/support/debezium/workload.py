@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from connect.api import RecordBatch
 
-__all__ = ["MariaDbWorkload", "Workload", "rebuilt"]
+__all__ = ["MariaDbWorkload", "MySqlWorkload", "Workload", "rebuilt"]
 
 _TABLES: Final = ("accounts", "notes")
 
@@ -141,6 +141,20 @@ class MariaDbWorkload(Workload):
             if statement == "BEGIN":  # without locks of gaps, in which one transaction here would wait for the other
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             return int(cursor.execute(statement, values or None))
+
+
+class MySqlWorkload(MariaDbWorkload):
+    """The same in what MySQL has of that."""
+
+    statements = MariaDbWorkload.statements | {
+        "alter": "ALTER TABLE {table} ADD COLUMN {column} int DEFAULT {number} FIRST",
+        "widen": "ALTER TABLE {table} MODIFY COLUMN {column} bigint DEFAULT 7",
+        "narrow": "ALTER TABLE {table} DROP COLUMN {column}",
+    }
+    tables = (
+        *MariaDbWorkload.tables[:2],
+        "INSERT INTO accounts VALUES " + ", ".join(f"({n}, 'old {n}', {n / 4}, '2024-01-01')" for n in range(1, 51)),
+    )
 
 
 def rebuilt(batches: Iterable[RecordBatch]) -> dict[str, dict[Any, Any]]:
