@@ -169,6 +169,13 @@ CONNECTORS: Final = (
         extra="salesforce",
         short_names=("SalesforceSourceV2",),
     ),
+    _source(
+        "connectors.salesforce.push_topic_source:PushTopicSource",
+        ("io.confluent.salesforce.SalesforcePushTopicSourceConnector",),
+        needs=("simple_salesforce",),
+        extra="salesforce",
+        short_names=("SalesforcePushTopicSource",),
+    ),
     _sink(
         "connectors.salesforce.sink:EventSink",
         ("io.confluent.salesforce.SalesforcePlatformEventSinkConnector",),

@@ -104,6 +104,11 @@ class SalesforceClient:
         )
         return found
 
+    def query(self, soql: str) -> list[dict[str, Any]]:
+        """The first records, up to 2000, that a SOQL query finds."""
+        found: dict[str, Any] = self._call(f"asking {soql}", lambda sf: sf.restful("query", params={"q": soql}))
+        return list(found["records"])
+
     def call(
         self,
         method: str,

@@ -15,7 +15,6 @@ from tidegate.cli.connectors import read_connector
 
 FILES = sorted((Path(__file__).parent / "public_configs").glob("*.json"))
 NOT_HERE = {
-    "SalesforcePushTopicSource",
 }
 """Classes that nothing here implements: refused by name, as a Kafka Connect without these plugins does."""
 WRONG = {
@@ -36,6 +35,7 @@ WRONG = {
     "139.json": {"salesforce.instance"},
     "184.json": {"https.ssl.truststorefile"},  # a placeholder of a shell stands there
     "142.json": {"salesforce.instance"},
+    "145.json": {"salesforce.instance"},
     "148.json": {"salesforce.instance"},
     "151.json": {"salesforce.instance", "salesforce.since"},
     "154.json": {"salesforce.instance", "since"},

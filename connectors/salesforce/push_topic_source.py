@@ -1,0 +1,124 @@
+"""The PushTopic source: an object's changes, as a push topic of the org tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Final
+
+from connect.api import ConnectError, Problem, Record, RetriableConnectError, Schema, SchemaType, SourceConnector
+from connectors.salesforce.channel_task import ChannelTask
+from connectors.salesforce.client import SalesforceClient
+from connectors.salesforce.following import OFFSET, Placed
+from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, object_schema, python_value
+from connectors.salesforce.streaming_config import PushTopicSourceConfig
+from tidegate.kit.logs import logger
+
+__all__ = ["PushTopicSource", "PushTopicSourceTask", "query_of"]
+
+log = logger(__name__)
+
+_KEY: Final = Schema(SchemaType.STRING)
+_NOT_IN_QUERY: Final = frozenset({"address", "location", "base64", "complexvalue", "encryptedstring", "textarea"})
+"""Types that the query of a push topic may not name."""
+_LONGEST: Final = 1300
+"""Characters of a push topic's query. Source: Streaming API Developer Guide, "PushTopic Queries"."""
+
+
+def query_of(config: PushTopicSourceConfig, description: Mapping[str, Any]) -> str:
+    """A query of all fields that a push topic can tell; raises ConnectError where that is too long for one."""
+    fields = [field["name"] for field in description["fields"] if field["type"] not in _NOT_IN_QUERY]
+    soql = f"SELECT {', '.join(fields)} FROM {config.object_name}"
+    if len(soql) > _LONGEST:
+        raise ConnectError(
+            f"a push topic with all fields of {config.object_name} needs a query of {len(soql)} characters, and Salesforce "
+            f"allows {_LONGEST}: create the push topic {config.push_topic} in Salesforce with the fields that you need"
+        )
+    return soql
+
+
+def find(config: PushTopicSourceConfig, client: SalesforceClient) -> bool:
+    """Whether there is the push topic; raises ConnectError where it is of another object, or is not to be created."""
+    name = config.push_topic.replace("\\", "\\\\").replace("'", "\\'")
+    found = client.query(f"SELECT Id, Query FROM PushTopic WHERE Name = '{name}'")
+    if not found and not config.create:
+        raise ConnectError(f"there is no push topic {config.push_topic}, and salesforce.push.topic.create is false")
+    if not found:
+        return False
+    words = str(found[0].get("Query", "")).split()
+    of = next((after for word, after in pairwise(words) if word.upper() == "FROM"), "")
+    if of.lower() != config.object_name.lower():
+        raise ConnectError(f"the push topic {config.push_topic} is of {of}, not of {config.object_name}")
+    return True
+
+
+def create(config: PushTopicSourceConfig, client: SalesforceClient, description: Mapping[str, Any]) -> None:
+    """Make the push topic; raises ConnectError with Salesforce's words."""
+    log.info("creating a push topic", name=config.push_topic, object=config.object_name)
+    client.call_json(
+        "POST",
+        "sobjects/PushTopic",
+        {
+            "Name": config.push_topic,
+            "Query": query_of(config, description),
+            "ApiVersion": float(config.api_version),
+            "NotifyForFields": "All",
+            "NotifyForOperationCreate": config.notify_create,
+            "NotifyForOperationUpdate": config.notify_update,
+            "NotifyForOperationDelete": config.notify_delete,
+            "NotifyForOperationUndelete": config.notify_undelete,
+        },
+    )
+
+
+class PushTopicSourceTask(ChannelTask[PushTopicSourceConfig]):
+    """Follows one push topic through the Streaming API."""
+
+    def start(self) -> None:
+        client = SalesforceClient(self.config)
+        description = client.describe(self.config.object_name)
+        if not find(self.config, client):
+            create(self.config, client, description)
+        self._schema = object_schema(self.config.object_name, description["fields"])
+        self.follow(client, f"/topic/{self.config.push_topic}", {"pushTopic": self.config.push_topic})
+
+    def read(self, event: Mapping[str, Any]) -> Iterable[Placed]:
+        about, given = event["event"], event["sobject"]
+        value = {field.name: python_value(given.get(field.name), field.schema) for field in self._schema.fields}
+        value |= {OBJECT_TYPE: self.config.object_name, EVENT_TYPE: about["type"]}
+        at = datetime.fromisoformat(about["createdDate"]) if about.get("createdDate") else None
+        record = Record(
+            self.config.topic_of(value),
+            value,
+            self._schema,
+            key=given["Id"],
+            key_schema=_KEY,
+            timestamp_ms=None if at is None else int(at.timestamp() * 1000),
+        )
+        yield Placed(record, {OFFSET: int(about["replayId"])})
+
+
+class PushTopicSource(SourceConnector[PushTopicSourceConfig]):
+    """What a push topic tells onto topics; one task, at least once."""
+
+    config_class = PushTopicSourceConfig
+    task_class = PushTopicSourceTask
+
+    @classmethod
+    def check(cls, config: PushTopicSourceConfig) -> Iterable[Problem]:
+        """Log in, and look for the object and the push topic, which is created by the start only."""
+        client = SalesforceClient(config)
+        try:
+            description = client.describe(config.object_name)
+            found = find(config, client)
+            if not found and config.create:
+                query_of(config, description)
+        except ConnectError as error:
+            yield Problem(
+                "salesforce.instance" if "logging in" in error.message else "salesforce.object", error.message
+            )
+        except RetriableConnectError as error:
+            yield Problem("salesforce.instance", error.message)
+        finally:
+            client.close()
