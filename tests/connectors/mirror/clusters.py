@@ -25,8 +25,8 @@ MIRROR = "org.apache.kafka.connect.mirror."
 class Cluster:
     """One of them, by its clients."""
 
-    def __init__(self, directory: Path) -> None:
-        self._broker = BrokerThread(settings(directory))
+    def __init__(self, directory: Path, **given: str) -> None:
+        self._broker = BrokerThread(settings(directory, **given))
         self.admin: Admin
 
     def __enter__(self) -> Cluster:
