@@ -103,6 +103,11 @@ class Clients:
         for thread in (*self._publishers, *self._subscribers):
             thread.start()
 
+    @property
+    def count(self) -> int:
+        """Events acknowledged so far."""
+        return sum(map(len, self.acknowledged.values()))
+
     def stop_publishing(self) -> None:
         self.publishing = False
         for thread in self._publishers:
@@ -254,7 +259,9 @@ def run(seed: int, folder: Path) -> str:
             try:
                 clients = Clients(service)
                 for _ in range(KILLS):
-                    time.sleep(chance.uniform(0.2, 1.5))
+                    before = clients.count
+                    wait_until(lambda before=before: clients.count >= before + 10, "acknowledged between kills")  # type: ignore[misc]
+                    time.sleep(chance.uniform(0, 1))
                     what = chance.choice(["server", "broker"])
                     victim: Any = service.server if what == "server" else broker
                     victim.kill()
@@ -277,7 +284,7 @@ def run(seed: int, folder: Path) -> str:
     finally:
         broker.stop()
     twice = judge(clients)
-    return f"{sum(map(len, clients.acknowledged.values()))} acknowledged, {twice} twice, {dict(killed)}"
+    return f"{clients.count} acknowledged, {twice} twice, {dict(killed)}"
 
 
 def judge(clients: Clients) -> int:
