@@ -14,6 +14,7 @@ from aiokafka.protocol.api import Request
 
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse, NotReachable, translated
+from broker.client.network import ClientKind, measured
 from broker.client.reach import first_connection
 from broker.errors import NONE, UnknownTopicOrPartition, error_for
 from tidegate.kit.errors import TidegateError
@@ -36,8 +37,8 @@ def check(code: int, about: str, message: str | None = None) -> None:
 class Cluster:
     """Sends single requests. As a context manager it starts and stops itself; use from one event loop."""
 
-    def __init__(self, config: ClientConfig) -> None:
-        self._config = config
+    def __init__(self, config: ClientConfig, *, kind: ClientKind = "admin") -> None:
+        self._config, self._kind = config, kind
         self._settings = config.connection()
         self._client: AIOKafkaClient | None = None
 
@@ -53,6 +54,7 @@ class Cluster:
         """Connect. Raises NotReachable."""
         arguments = self._config.library_arguments(self._settings)
         client = AIOKafkaClient(**arguments)
+        measured(client, self._kind)
         try:
             await first_connection(client.bootstrap(), arguments)
         except BaseException:

@@ -20,6 +20,7 @@ from broker.client.batches import FetchedBatches, TopicPartition
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse, border
 from broker.client.fetcher import BatchingConsumer
+from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -73,6 +74,7 @@ class BatchConsumer:
         self._settings = config.consumer()
         self._assignors = _assignors(self._settings.partition_assignment_strategy)
         self._consumer: BatchingConsumer | None = None
+        self._measures: ClientMeasures | None = None
         self._awaiting: asyncio.Task[None] | None = None
 
     async def start(self) -> Self:
@@ -99,6 +101,7 @@ class BatchConsumer:
             partition_assignment_strategy=self._assignors,
             client_rack=settings.client_rack,
         )
+        self._measures = measured(consumer._client, "consumer")
         try:
             await first_connection(consumer.start(), arguments)
         except BaseException:
@@ -192,7 +195,11 @@ class BatchConsumer:
                 if not entries:
                     return fetched
                 fetched += entries
-                size += sum(entry.size for entry in entries)
+                got_bytes = sum(entry.size for entry in entries)
+                size += got_bytes
+                if self._measures is not None:
+                    records = sum(batch.header.record_count for entry in entries for batch in entry.batches)
+                    self._measures.handed_out(records, got_bytes)
                 if max_bytes is not None and size >= max_bytes:
                     return fetched
 

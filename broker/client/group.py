@@ -90,7 +90,7 @@ class GroupMember:
         instance_id: str | None = None,
     ) -> None:
         patient = {"request.timeout.ms": str(rebalance_timeout_ms + _GRACE_MS)}
-        self._cluster = Cluster(config.with_properties(patient))
+        self._cluster = Cluster(config.with_properties(patient), kind="member")
         self._retry_s = config.connection().retry_backoff_ms / 1000
         self._group_id, self._protocol_type, self._behaviour = group_id, protocol_type, behaviour
         self._session_timeout_ms, self._rebalance_timeout_ms = session_timeout_ms, rebalance_timeout_ms
@@ -133,7 +133,7 @@ class GroupMember:
                 await self._task
         if self._member_id and (self._instance_id is None if leave is None else leave):
             about = f"leaving group {self._group_id}"
-            with contextlib.suppress(TidegateError):
+            with contextlib.suppress(TidegateError, TimeoutError):
                 request = LeaveGroupRequest(self._group_id, self._member_id)
                 async with asyncio.timeout(self._heartbeat_s):
                     await self._cluster.ask_coordinator(self._group_id, request, about=about)

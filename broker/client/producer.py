@@ -14,6 +14,7 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 from broker.client.batches import Ack, EncodedBatch, TopicPartition
 from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout, IllegalUse, border, translated
+from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from broker.client.sender import BatchingProducer, FinishedBatch
 from broker.errors import MessageTooLarge, UnknownTopicOrPartition
@@ -38,6 +39,7 @@ class BatchProducer:
         self._settings = config.producer()
         self._config = config
         self._producer: BatchingProducer | None = None
+        self._measures: ClientMeasures | None = None
         self._failure: BaseException | None = None
 
     async def start(self) -> Self:
@@ -58,6 +60,7 @@ class BatchProducer:
             max_batch_size=settings.batch_size,
             max_request_size=settings.max_request_size,
         )
+        self._measures = measured(producer.client, "producer")
         try:
             await first_connection(producer.start(), arguments)
         except BaseException:
@@ -111,7 +114,7 @@ class BatchProducer:
             future = await producer._message_accumulator.add_batch(
                 builder, LibraryPartition(topic, partition), self._settings.delivery_timeout_ms / 1000
             )
-        return self._acked(future, topic, partition)
+        return self._acked(future, topic, partition, batch.count)
 
     async def send(
         self,
@@ -162,7 +165,7 @@ class BatchProducer:
                 timestamp_ms=timestamp_ms,
                 headers=given,
             )
-        return self._acked(future, topic, partition)
+        return self._acked(future, topic, partition, 1)
 
     async def partitions(self, topic: str) -> frozenset[int]:
         """The partitions of a topic, as the metadata at hand has them."""
@@ -185,12 +188,14 @@ class BatchProducer:
             if partition not in await self.partitions(topic):
                 raise UnknownTopicOrPartition(f"topic {topic} has no partition {partition}")
 
-    def _acked(self, future: asyncio.Future[Any], topic: str, partition: int) -> asyncio.Future[Ack]:
+    def _acked(self, future: asyncio.Future[Any], topic: str, partition: int, records: int) -> asyncio.Future[Ack]:
         """The same future with our Ack and our errors in it; the first error of a transaction is kept for its commit."""
         ours: asyncio.Future[Ack] = future.get_loop().create_future()
 
         def done(theirs: asyncio.Future[Any]) -> None:
             error = None if theirs.cancelled() else theirs.exception()
+            if self._measures is not None:
+                self._measures.answered_records(records, refused=error is not None)
             if error is not None:
                 error = translated(error, f"{topic}-{partition}")
                 self._failure = self._failure or error

@@ -311,6 +311,11 @@ class Worker:
         return {host.process.number: host.process.memory_bytes for host in self._hosts}
 
     @property
+    def clients(self) -> list[list[Any]]:
+        """What the Kafka clients of all task hosts count (``connect.metrics.clients``)."""
+        return [client for host in self._hosts for client in host.process.clients]
+
+    @property
     def connector_count(self) -> int:
         return sum(len(host.connectors) for host in self._hosts)
 

@@ -7,7 +7,8 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 from connect.api import Connector, PluginType
 from connect.config import WorkerConfig
@@ -16,6 +17,7 @@ from connect.hosts.connectors import HostedConnector
 from connect.hosts.link import ThreadedLink
 from connect.hosts.memory import resident_bytes
 from connect.hosts.tasks import HostedTask, TaskSetup
+from connect.metrics.clients import clients_of_process
 from connect.operations.loggers import set_level
 from connect.operations.unknown_keys import unknown_keys
 from connect.operations.validation import key_infos, validate_connector
@@ -28,6 +30,9 @@ from tidegate.kit.logs import logger
 __all__ = ["TaskHost"]
 
 log = logger(__name__)
+
+_CLIENTS_EVERY: Final = 5
+"""Seconds between what Kafka clients have counted: a sink's are never at rest."""
 
 
 class TaskHost:
@@ -183,8 +188,10 @@ class TaskHost:
         """Once a second: that this process lives, what it takes, what has changed, and who hangs."""
         told: dict[tuple[str, int], Mapping[str, Any]] = {}
         pause = threading.Event()
-        while not pause.wait(1):
-            self._link.event("alive", memory_bytes=resident_bytes())
+        for second in count():
+            pause.wait(1)
+            clients = {"clients": clients_of_process()} if second % _CLIENTS_EVERY == 0 else {}
+            self._link.event("alive", memory_bytes=resident_bytes(), **clients)
             for key, hosted in list(self._tasks.items()):
                 hosted.watch()
                 now = hosted.statistics()

@@ -53,6 +53,8 @@ class HostProcess:
         self._heard_at = time.monotonic()
         self.memory_bytes = 0
         """What the process takes, as it last said."""
+        self.clients: list[list[Any]] = []
+        """What Kafka clients there count, as it last said (``connect.metrics.clients``)."""
 
     @property
     def silent_s(self) -> float:
@@ -152,6 +154,7 @@ class HostProcess:
     def _take(self, message: dict[str, Any]) -> None:
         if message.get("event") == "alive":
             self.memory_bytes = message["with"]["memory_bytes"]
+            self.clients = message["with"].get("clients", self.clients)
         elif "event" in message:
             self._on_event(message["event"], message["with"])
         elif "call" in message:

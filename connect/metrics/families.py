@@ -5,7 +5,9 @@
 | ``source-task-metrics`` | ``kafka_connect_source_task_…`` | ``kafka_connect_source_task_metrics_…`` |
 | ``connect-worker-metrics`` | ``kafka_connect_worker_…`` | ``kafka_connect_connect_worker_metrics_…`` |
 
-Dashboards made for either work, and so do both at once.
+The groups of Kafka's clients (``producer-metrics``) are ``kafka_producer_…`` by Strimzi's rules and
+``kafka_producer_producer_metrics_…`` by Confluent's. Dashboards made for either work, and so do both at once. Strimzi's reporter uses Confluent's names; where an attribute is
+text it adds ``_info``.
 """
 
 from __future__ import annotations
@@ -49,12 +51,28 @@ class Families:
         for name, value in values.items():
             self.attribute(group, name, value, labels, confluent=confluent)
 
+    def client(
+        self, domain: str, group: str, values: Mapping[str, float], client_id: str, node_id: str | None = None
+    ) -> None:
+        """Numbers of a Kafka client's group (``producer-node``). Strimzi's rules spell the labels without underscores."""
+        strimzi, confluent = {"clientid": client_id}, {"client_id": client_id}
+        if domain != "connect":
+            confluent["client_type"] = domain.replace("-", "_")
+        if node_id is not None:
+            strimzi["nodeid"] = confluent["node_id"] = node_id
+        for name, value in values.items():
+            self.sample(f"kafka_{group}_{name}", value, strimzi)
+            self.sample(f"kafka_{domain}_{group}_metrics_{name}", value, confluent)
+            if name.endswith("-total"):
+                # Newer exporters leave it away from what is no counter to them, and newer dashboards ask so.
+                self.sample(f"kafka_{domain}_{group}_metrics_{name.removesuffix('-total')}", value, confluent)
+
     def sample(self, name: str, value: float, labels: Mapping[str, str], doc: str = "") -> None:
         """A number under this name alone; one that ends in "total" is a counter."""
         name = name.replace("-", "_")
         family = self._families.get(name)
         if family is None:
-            doc = doc or f"Kafka Connect's {name.removeprefix('kafka_connect_').replace('_', ' ')}."
+            doc = doc or f"Kafka Connect's {name.removeprefix('kafka_').removeprefix('connect_').replace('_', ' ')}."
             if name.endswith("_total"):
                 family = CounterMetricFamily(name.removesuffix("_total"), doc)
             else:

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from connect.herder.herder import Herder
 from connect.herder.worker import Startups, TaskId, Worker
+from connect.metrics.clients import add_clients, clients_of_process
 from connect.metrics.families import Families
 from connect.plugins import CONNECTORS, PluginRegistry
 
@@ -71,6 +72,7 @@ class WorkerCollector(Collector):
         _add_worker(families, self._worker)
         for task, groups in dict(self._worker.statistics).items():
             _add_task(families, task, groups)
+        add_clients(families, [*clients_of_process(), *self._worker.clients], self._about()["version"])
         yield from families.all()
         memory = GaugeMetricFamily(
             "tidegate_connect_task_host_memory_bytes", "Resident memory of each task host.", labels=["host"]
@@ -100,10 +102,12 @@ def _add_connector(families: Families, facts: ConnectorFacts) -> None:
         }
         for attribute, text in shown.items():
             labels = name | {attribute.replace("-", "_"): text}
-            families.sample(f"kafka_connect_connector_{attribute}", 1, labels)
-            families.sample("kafka_connect_connector_metrics", 1, labels)
+            for family in (f"connector_{attribute}", f"connector_metrics_{attribute}_info", "connector_metrics"):
+                families.sample(f"kafka_connect_{family}", 1, labels)
     for number, state in facts.tasks.items():
-        families.sample("kafka_connect_connector_task_status", 1, {**name, "task": str(number), "status": state})
+        for family in ("task_status", "task_metrics_status_info"):
+            labels = name | {"task": str(number), "status": state}
+            families.sample(f"kafka_connect_connector_{family}", 1, labels)
     counts = Counter(facts.tasks.values())
     numbers = {f"connector-{state}-task-count": counts[state] for state in _TASK_STATES}
     numbers["connector-total-task-count"] = len(facts.tasks)
@@ -133,9 +137,10 @@ def _add_task(families: Families, task: TaskId, groups: Mapping[str, Any]) -> No
     for group, values in groups.items():
         if group == "lags":
             for topic, partition, lag in values:
-                where = {"client_id": f"connector-consumer-{task[0]}-{task[1]}", "topic": topic}
-                where["partition"] = str(partition)
-                families.sample("kafka_consumer_fetch_manager_records_lag", lag, where, _LAG)
-                families.sample("kafka_consumer_consumer_fetch_manager_metrics_records_lag", lag, where, _LAG)
+                client = f"connector-consumer-{task[0]}-{task[1]}"
+                where = {"topic": topic, "partition": str(partition)}
+                families.sample("kafka_consumer_fetch_manager_records_lag", lag, {"clientid": client} | where, _LAG)
+                name = "kafka_consumer_consumer_fetch_manager_metrics_records_lag"
+                families.sample(name, lag, {"client_id": client} | where, _LAG)
         else:
             families.attributes(group, values, labels)

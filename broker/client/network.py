@@ -1,0 +1,323 @@
+"""What clients do on the network: the numbers behind Kafka's client metrics, taken where aiokafka writes and reads.
+
+aiokafka makes its clients and connections itself, without a hook: ``measured`` gives both our classes afterwards.
+tests/broker/client/test_network.py is the contract with the private names: when an upgrade of aiokafka breaks it, this
+file is what has to change.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import deque
+from typing import Any, Final, Literal
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+
+from tidegate.kit.windowed import Windowed
+
+__all__ = ["ClientKind", "ClientMeasures", "client_measures", "measured"]
+
+ClientKind = Literal["admin", "consumer", "member", "producer"]
+"""What a client is for; a member only keeps a place in a group (``GroupMember``)."""
+
+Attributes = dict[str, float]
+
+_PRODUCE, _FETCH, _COMMIT, _JOIN, _HEARTBEAT, _SYNC = 0, 1, 8, 11, 12, 14
+_FRAME_BYTES: Final = 4
+"""The length in front of each answer."""
+_DIGITS: Final = 3
+
+_living: weakref.WeakSet[ClientMeasures] = weakref.WeakSet()
+_living_lock = threading.Lock()
+
+
+class _Requests:
+    """Requests of one kind: how long their answers took and how long these are."""
+
+    __slots__ = ("latency_ms", "size")
+
+    def __init__(self) -> None:
+        self.latency_ms, self.size = Windowed(), Windowed()
+
+
+class _Node:
+    """What went to one broker and came from it, in bytes a request or answer."""
+
+    __slots__ = ("received", "sent")
+
+    def __init__(self) -> None:
+        self.sent, self.received = Windowed(), Windowed()
+
+
+class ClientMeasures:
+    """Of one client, from its start to its end. Told on its event loop, asked by any thread.
+
+    A connection's handshake, and the first one, which only asks where the brokers are, are not counted.
+    """
+
+    def __init__(self, kind: ClientKind, client: AIOKafkaClient) -> None:
+        self.kind, self.client_id = kind, str(client._client_id)
+        self._client = weakref.ref(client)
+        self._checked = client._security_protocol != "PLAINTEXT"
+        self._opened, self._closed, self._refused = Windowed(), Windowed(), Windowed()
+        self._busy_us = Windowed()
+        self._nodes: dict[int | str, _Node] = {}
+        self._requests: dict[int, _Requests] = {}
+        self._records, self._record_bytes, self._record_errors = Windowed(), Windowed(), Windowed()
+
+    # -- Told by the client ----------------------------------------------------------------------------------------
+
+    def opened(self) -> None:
+        self._opened.record(1)
+
+    def closed(self) -> None:
+        self._closed.record(1)
+
+    def refused(self) -> None:
+        """A broker did not believe who the client is."""
+        self._refused.record(1)
+
+    def node(self, node_id: int | str) -> _Node:
+        found = self._nodes.get(node_id)
+        if found is None:
+            found = self._nodes[node_id] = _Node()
+        return found
+
+    def worked(self, began: float) -> None:
+        self._busy_us.record((time.perf_counter() - began) * 1e6)
+
+    def answered(self, api_key: int, latency_s: float, size: int) -> None:
+        found = self._requests.get(api_key)
+        if found is None:
+            found = self._requests[api_key] = _Requests()
+        found.latency_ms.record(latency_s * 1000)
+        found.size.record(size)
+
+    def answered_records(self, count: int, *, refused: bool) -> None:
+        """A producer's records are acknowledged, or will never be."""
+        (self._record_errors if refused else self._records).record(count)
+
+    def handed_out(self, count: int, size: int) -> None:
+        """A consumer's fetch is given to whoever asked for it."""
+        self._records.record(count)
+        self._record_bytes.record(size)
+
+    # -- Asked -----------------------------------------------------------------------------------------------------
+
+    def network(self) -> Attributes:
+        """The attributes that Kafka's clients of all kinds have (``producer-metrics`` and the like)."""
+        nodes = list(self._nodes.values())
+        sent, received = [node.sent for node in nodes], [node.received for node in nodes]
+        requests = sum(one.count for one in sent)
+        answers = sum(one.count for one in received)
+        rates = (
+            round(sum(one.count_rate for one in sent), _DIGITS),
+            round(sum(one.count_rate for one in received), _DIGITS),
+        )
+        sizes = _joined(sent)
+        accepted = self._opened if self._checked else Windowed()
+        return {
+            "connection-count": self._connection_count,
+            "connection-creation-total": self._opened.count,
+            "connection-creation-rate": self._opened.rate,
+            "connection-close-total": self._closed.count,
+            "connection-close-rate": self._closed.rate,
+            "successful-authentication-total": accepted.count,
+            "successful-authentication-rate": accepted.rate,
+            "failed-authentication-total": self._refused.count,
+            "failed-authentication-rate": self._refused.rate,
+            "request-total": requests,
+            "request-rate": rates[0],
+            "request-size-avg": sizes[0],
+            "request-size-max": sizes[1],
+            "response-total": answers,
+            "response-rate": rates[1],
+            "outgoing-byte-total": sum(one.total for one in sent),
+            "outgoing-byte-rate": round(sum(one.rate for one in sent), _DIGITS),
+            "incoming-byte-total": sum(one.total for one in received),
+            "incoming-byte-rate": round(sum(one.rate for one in received), _DIGITS),
+            "network-io-total": requests + answers,
+            "network-io-rate": round(sum(rates), _DIGITS),
+            "io-ratio": round(self._busy_us.rate / 1e6, 6),
+        }
+
+    def nodes(self) -> dict[str, Attributes]:
+        """The same by broker (``producer-node-metrics``), for as much as is counted by broker."""
+        return {
+            f"node-{node_id}": {
+                "request-total": node.sent.count,
+                "request-rate": node.sent.count_rate,
+                "response-total": node.received.count,
+                "response-rate": node.received.count_rate,
+                "outgoing-byte-total": node.sent.total,
+                "outgoing-byte-rate": node.sent.rate,
+                "incoming-byte-total": node.received.total,
+                "incoming-byte-rate": node.received.rate,
+            }
+            for node_id, node in list(self._nodes.items())
+        }
+
+    def sending(self) -> Attributes:
+        """A producer's own attributes of ``producer-metrics``."""
+        produced = self._of(_PRODUCE).latency_ms
+        return {
+            "request-latency-avg": produced.average,
+            "request-latency-max": produced.most,
+            "record-send-total": self._records.total,
+            "record-send-rate": self._records.rate,
+            "record-error-total": self._record_errors.total,
+            "record-error-rate": self._record_errors.rate,
+        }
+
+    def fetching(self) -> Attributes:
+        """``consumer-fetch-manager-metrics``."""
+        fetched = self._of(_FETCH)
+        return {
+            "fetch-total": fetched.size.count,
+            "fetch-rate": fetched.size.count_rate,
+            "fetch-latency-avg": fetched.latency_ms.average,
+            "fetch-latency-max": fetched.latency_ms.most,
+            "fetch-size-avg": fetched.size.average,
+            "fetch-size-max": fetched.size.most,
+            "records-consumed-total": self._records.total,
+            "records-consumed-rate": self._records.rate,
+            "bytes-consumed-total": self._record_bytes.total,
+            "bytes-consumed-rate": self._record_bytes.rate,
+        }
+
+    def coordinating(self) -> Attributes:
+        """``consumer-coordinator-metrics``: what a client and its group's coordinator have to do with each other."""
+        found: Attributes = {}
+        for name, api_key in (("commit", _COMMIT), ("join", _JOIN), ("heartbeat", _HEARTBEAT), ("sync", _SYNC)):
+            latency = self._of(api_key).latency_ms
+            found |= {f"{name}-total": latency.count, f"{name}-rate": latency.count_rate}
+            if name == "heartbeat":
+                found["heartbeat-response-time-max"] = latency.most
+            else:
+                word = "latency" if name == "commit" else "time"
+                found |= {f"{name}-{word}-avg": latency.average, f"{name}-{word}-max": latency.most}
+        return found
+
+    def _of(self, api_key: int) -> _Requests:
+        return self._requests.get(api_key) or _Requests()
+
+    @property
+    def _connection_count(self) -> int:
+        client = self._client()
+        return 0 if client is None else sum(one.connected() for one in list(client._conns.values()))
+
+
+def _joined(seen: list[Windowed]) -> tuple[float, float]:
+    """The average and the greatest of several."""
+    rates = [one.count_rate for one in seen]
+    whole = sum(rates)
+    average = sum(one.average * rate for one, rate in zip(seen, rates, strict=True)) / whole if whole else 0.0
+    return round(average, _DIGITS), max((one.most for one in seen), default=0.0)
+
+
+def client_measures() -> list[ClientMeasures]:
+    """Of all clients of this process that are connected, as JMX lists a JVM's; safe from any thread."""
+    with _living_lock:
+        return sorted(_living, key=lambda one: (one.kind, one.client_id))
+
+
+def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
+    """Count what a client does from now on; to be called before it connects."""
+    client.__class__ = _Client
+    measures: ClientMeasures = ClientMeasures(kind, client)
+    client.measures = measures
+    with _living_lock:
+        _living.add(measures)
+    return measures
+
+
+class _Client(AIOKafkaClient):  # type: ignore[misc]
+    measures: ClientMeasures
+
+    async def close(self) -> None:
+        with _living_lock:
+            _living.discard(self.measures)
+        await super().close()
+
+    async def _get_conn(
+        self, node_id: int, *, group: int = ConnectionGroup.DEFAULT, no_hint: bool = False
+    ) -> AIOKafkaConnection | None:
+        connection = await super()._get_conn(node_id, group=group, no_hint=no_hint)
+        if type(connection) is AIOKafkaConnection:
+            _count(connection, self.measures, node_id)
+        return connection
+
+    def _on_connection_closed(self, connection: AIOKafkaConnection, reason: CloseReason | None) -> None:
+        if type(connection) is _Connection:
+            self.measures.closed()
+        elif reason is CloseReason.AUTH_FAILURE:
+            self.measures.refused()
+        super()._on_connection_closed(connection, reason)
+
+
+def _count(connection: AIOKafkaConnection, measures: ClientMeasures, node_id: int | str) -> None:
+    connection.__class__ = _Connection
+    connection.measures, connection.node = measures, measures.node(node_id)
+    measures.opened()
+    if connection._writer is not None:
+        connection._writer = _Writer(connection._writer, connection.node.sent, measures)
+        connection._requests = _Waiting(connection._writer)
+
+
+class _Writer:
+    """A stream's writer that counts. A request is what is written up to ``sent``; one without an answer is drained."""
+
+    __slots__ = ("_measures", "_sent", "_writer", "_written")
+
+    def __init__(self, writer: Any, sent: Windowed, measures: ClientMeasures) -> None:
+        self._writer, self._sent, self._measures = writer, sent, measures
+        self._written = 0
+
+    def write(self, data: Any) -> None:
+        began = time.perf_counter()
+        self._writer.write(data)
+        self._written += len(data)
+        self._measures.worked(began)
+
+    def sent(self) -> None:
+        """What was written since the last time was one request."""
+        self._sent.record(self._written)
+        self._written = 0
+
+    def drain(self) -> Any:
+        self.sent()
+        return self._writer.drain()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+
+class _Waiting(deque[Any]):
+    """aiokafka's requests that wait for an answer, which comes in their order, and when they were sent."""
+
+    def __init__(self, writer: _Writer) -> None:
+        super().__init__()
+        self._writer = writer
+        self.asked_at: deque[float] = deque()
+
+    def append(self, request: Any) -> None:
+        self._writer.sent()
+        self.asked_at.append(time.perf_counter())
+        super().append(request)
+
+
+class _Connection(AIOKafkaConnection):  # type: ignore[misc]
+    measures: ClientMeasures
+    node: _Node
+
+    def _handle_frame(self, answer: bytes) -> None:
+        began, waiting = time.perf_counter(), self._requests
+        size = len(answer) + _FRAME_BYTES
+        self.node.received.record(size)
+        if isinstance(waiting, _Waiting) and waiting:
+            self.measures.answered(waiting[0][1].API_KEY, began - waiting.asked_at.popleft(), size)
+        super()._handle_frame(answer)
+        self.measures.worked(began)

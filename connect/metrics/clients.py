@@ -1,0 +1,60 @@
+"""Kafka's clients of a process under the names that exporters give their JMX groups: network, fetches, groups' coordinators."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from connect.metrics.families import Families
+
+__all__ = ["add_clients", "clients_of_process"]
+
+_DOMAINS: Final = {"admin": "admin-client", "consumer": "consumer", "member": "connect", "producer": "producer"}
+"""The JMX domain of a client, which is what its groups' names begin with too. Members keep workers in their group."""
+
+Group = tuple[str, str | None, Mapping[str, float]]
+"""A JMX group without ``-metrics``, the broker it is about if it is about one, and its attributes."""
+
+
+def clients_of_process() -> list[list[Any]]:
+    """What every client of this process counts, as JSON: kind, client id, groups."""
+    network_of_clients = sys.modules.get("broker.client.network")
+    if network_of_clients is None:  # nobody has needed a client, so none shall be loaded for this
+        return []
+    found: list[list[Any]] = []
+    for client in network_of_clients.client_measures():
+        domain = _DOMAINS[client.kind]
+        network = client.network() | (client.sending() if client.kind == "producer" else {})
+        groups: list[Group] = [(domain, None, network)]
+        groups += [(f"{domain}-node", node, values) for node, values in client.nodes().items()]
+        if client.kind == "consumer":
+            groups += [(f"{domain}-fetch-manager", None, client.fetching())]
+        if client.kind in ("consumer", "member"):
+            groups += [(f"{domain}-coordinator", None, client.coordinating())]
+        found.append([client.kind, client.client_id, groups])
+    return found
+
+
+def add_clients(families: Families, clients: Iterable[Sequence[Any]], version: str) -> None:
+    """Show clients as ``clients_of_process`` gave them. Those of one kind with the same id are shown as one, as their sum."""
+    merged: dict[tuple[str, str, str, str | None], dict[str, float]] = {}
+    for kind, client_id, groups in clients:
+        for group, node, values in groups:
+            seen = merged.setdefault((kind, client_id, group, node), {})
+            for name, value in values.items():
+                seen[name] = _together(name, seen.get(name), value)
+    for kind, client_id in {key[:2]: None for key in merged}:
+        domain = _DOMAINS[kind].replace("-", "_")
+        about = {"client_id": client_id, "client_type": domain, "version": version}
+        if kind != "member":  # the worker itself says this of its own
+            for family in ("app_info", "app"):  # newer exporters keep "info" for themselves
+                families.sample(f"kafka_{domain}_{family}", 1, about)
+    for (kind, client_id, group, node), values in merged.items():
+        families.client(_DOMAINS[kind], group, values, client_id, node)
+
+
+def _together(name: str, one: float | None, other: float) -> float:
+    if one is None or name.endswith(("-max", "-avg")):
+        return max(one or 0.0, other)
+    return one + other
