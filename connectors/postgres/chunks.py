@@ -17,7 +17,7 @@ from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
 from connectors.debezium.events import ContextHeaders, constant
 from connectors.debezium.incremental.javaobjects import JavaInt
 from connectors.debezium.incremental.progress import TablePart
-from connectors.debezium.incremental.snapshots import Chunk
+from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import ArrowConnection, connect, database_errors, lsn_number

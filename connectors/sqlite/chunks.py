@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connect.api import DataError, RecordBatch
 from connectors.debezium.incremental.progress import TablePart
-from connectors.debezium.incremental.snapshots import Chunk
+from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.sqlite.batches import Events
 from connectors.sqlite.changelog import ChangeLog

@@ -10,46 +10,24 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from connect.api import ConnectError, DataError, RecordBatch
 from connectors.debezium.events import bounded
 from connectors.debezium.incremental.progress import Progress, TablePart, without_members
+from connectors.debezium.incremental.windows import Behind, Chunk, Window
 from connectors.debezium.notifications import Notifications
 from connectors.debezium.signals.channels import Channel
 from connectors.debezium.signals.signal import Signal, SnapshotRequest, signal_of_row, stop_patterns
 from tidegate.kit.logs import logger
 
-__all__ = ["Chunk", "Chunks", "IncrementalSnapshots"]
+__all__ = ["Chunks", "IncrementalSnapshots"]
 
 log = logger(__name__)
 _OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
-
-
-def _always() -> bool:
-    return True
-
-
-class Chunk(NamedTuple):
-    """Rows of one table (``op`` r, ``snapshot`` incremental; no positions), in order of the key they were read by; ``last`` is
-    the last one's. The window is over once the stream has passed ``reached``; None: once the mark of its end comes by.
-
-    ``stands`` is asked then: whether the stream saw no alteration of the table; else the chunk is read again.
-    """
-
-    batch: RecordBatch
-    last: tuple[Any, ...]
-    reached: int | None
-    stands: Callable[[], bool] = _always
-
-
-class _Behind(NamedTuple):
-    """In place of a chunk that could not be read: it is tried again once the stream is where the log ended then."""
-
-    reached: int | None
 
 
 class Chunks(Protocol):
@@ -85,40 +63,6 @@ class Chunks(Protocol):
     def close(self) -> None: ...
 
 
-class _Window:
-    """A chunk that waits; rows are dropped from it by their keys."""
-
-    def __init__(self, chunk_id: str, chunk: Chunk | _Behind) -> None:
-        self.id, self._chunk, self.reached = chunk_id, chunk, chunk.reached
-        keys = chunk.batch.keys if isinstance(chunk, Chunk) else None
-        rows = [] if keys is None else keys.to_pylist()
-        self._rows = {tuple(key.values()): at for at, key in enumerate(rows)}
-        self._gone: set[int] = set()
-
-    def drop(self, batches: Sequence[RecordBatch]) -> None:
-        if not self._rows or not isinstance(self._chunk, Chunk):
-            return
-        for batch in batches:
-            if batch.topic != self._chunk.batch.topic or batch.keys is None:
-                continue
-            for key in batch.keys.to_pylist():
-                if key is None:  # the table was truncated
-                    self._gone.update(self._rows.values())
-                    self._rows.clear()
-                elif (at := self._rows.pop(tuple(key.values()), None)) is not None:
-                    self._gone.add(at)
-
-    def ended(self) -> Chunk | None:
-        """The chunk with the rows that are left; None where it is to be read again."""
-        chunk = self._chunk
-        if isinstance(chunk, _Behind) or not chunk.stands():
-            return None
-        if not self._gone:
-            return chunk
-        left = pa.array([at not in self._gone for at in range(len(chunk.batch))], pa.bool_())
-        return chunk._replace(batch=chunk.batch.filter(left))
-
-
 class IncrementalSnapshots:
     """What signals ask for, done between the polls of one task."""
 
@@ -142,7 +86,7 @@ class IncrementalSnapshots:
         self._progress = Progress()
         self._rows = 0
         """Read of the table in hand by this task."""
-        self._window: _Window | None = None
+        self._window: Window | None = None
         self._paused = False
         self._blocking: list[tuple[SnapshotRequest, list[str]]] = []
         self._pieces: Iterator[list[RecordBatch]] | None = None
@@ -368,9 +312,9 @@ class IncrementalSnapshots:
             progress.sent = progress.maximum = None
             return
         if chunk is not None:
-            self._window = _Window(chunk_id, chunk)
+            self._window = Window(chunk_id, chunk)
 
-    def _chunk(self) -> Chunk | _Behind | None:
+    def _chunk(self) -> Chunk | Behind | None:
         """The next of the first table; None where it is done, and gone from the list."""
         progress = self._progress
         part = progress.parts[0]
@@ -384,7 +328,7 @@ class IncrementalSnapshots:
                 status = "EMPTY"
         except (ConnectError, DataError) as error:
             if (later := self._chunks.behind(part)) is not None:
-                return _Behind(*later)
+                return Behind(*later)
             log.warning(
                 "a table cannot be read by an incremental snapshot, it is passed over",
                 table=part.table,

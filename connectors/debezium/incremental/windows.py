@@ -1,0 +1,69 @@
+"""Chunks of tables, and the windows in which they wait until the stream has passed the time of their reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from connect.api import RecordBatch
+
+__all__ = ["Behind", "Chunk", "Window"]
+
+
+def _always() -> bool:
+    return True
+
+
+class Chunk(NamedTuple):
+    """Rows of one table (``op`` r, ``snapshot`` incremental; no positions), in order of the key they were read by; ``last`` is
+    the last one's. The window is over once the stream has passed ``reached``; None: once the mark of its end comes by.
+
+    ``stands`` is asked then: whether the stream saw no alteration of the table; else the chunk is read again.
+    """
+
+    batch: RecordBatch
+    last: tuple[Any, ...]
+    reached: int | None
+    stands: Callable[[], bool] = _always
+
+
+class Behind(NamedTuple):
+    """In place of a chunk that could not be read: it is tried again once the stream is where the log ended then."""
+
+    reached: int | None
+
+
+class Window:
+    """A chunk that waits; rows are dropped from it by their keys."""
+
+    def __init__(self, chunk_id: str, chunk: Chunk | Behind) -> None:
+        self.id, self._chunk, self.reached = chunk_id, chunk, chunk.reached
+        keys = chunk.batch.keys if isinstance(chunk, Chunk) else None
+        rows = [] if keys is None else keys.to_pylist()
+        self._rows = {tuple(key.values()): at for at, key in enumerate(rows)}
+        self._gone: set[int] = set()
+
+    def drop(self, batches: Sequence[RecordBatch]) -> None:
+        if not self._rows or not isinstance(self._chunk, Chunk):
+            return
+        for batch in batches:
+            if batch.topic != self._chunk.batch.topic or batch.keys is None:
+                continue
+            for key in batch.keys.to_pylist():
+                if key is None:  # the table was truncated
+                    self._gone.update(self._rows.values())
+                    self._rows.clear()
+                elif (at := self._rows.pop(tuple(key.values()), None)) is not None:
+                    self._gone.add(at)
+
+    def ended(self) -> Chunk | None:
+        """The chunk with the rows that are left; None where it is to be read again."""
+        chunk = self._chunk
+        if isinstance(chunk, Behind) or not chunk.stands():
+            return None
+        if not self._gone:
+            return chunk
+        left = pa.array([at not in self._gone for at in range(len(chunk.batch))], pa.bool_())
+        return chunk._replace(batch=chunk.batch.filter(left))
