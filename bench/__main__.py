@@ -20,6 +20,7 @@ BENCHES = (
     "broker.durable",
     "connect",
     "connect_idle",
+    "connect_mirror",
     "connect_groups",
     "connect_transforms",
     "recovery",

@@ -117,8 +117,8 @@ def our_worker(folder: Path, bootstrap: str, *, registry: bool = True) -> Iterat
 
 
 @contextlib.contextmanager
-def kafka_worker(folder: Path, bootstrap: str) -> Iterator[Worker]:
-    worker = KafkaConnect(folder, bootstrap, heap="2G", jvm=FOR_SPEED)
+def kafka_worker(folder: Path, bootstrap: str, settings: dict[str, str] | None = None) -> Iterator[Worker]:
+    worker = KafkaConnect(folder, bootstrap, settings, heap="2G", jvm=FOR_SPEED)
     worker.process.start()
     try:
         yield Worker(worker.url, worker.process.pid, bootstrap)

@@ -21,7 +21,7 @@ def unknown_keys(infos: ConfigInfos, given: Iterable[str]) -> Mapping[str, str |
     names = list(known)
     found: dict[str, str | None] = {}
     for name in given:
-        if name not in known:
+        if name not in known and not name.startswith(tuple(infos.families)):
             near = difflib.get_close_matches(name, names, 1, _LIKENESS)
             found[name] = near[0] if near else None
     return found

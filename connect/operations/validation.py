@@ -25,7 +25,7 @@ from connect.connector_config import (
 from connect.errors import BadRequest
 from connect.plugins import PluginRegistry
 from connect.sources.exactly_once import enabled_in, preflight_problems
-from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, key, keys_of, parse, validate
+from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, families_of, key, keys_of, parse, validate
 from tidegate.kit.errors import Problem, TidegateError
 
 __all__ = ["CHECK_TIMEOUT_S", "ConfigInfos", "key_infos", "validate_connector"]
@@ -56,6 +56,8 @@ class ConfigInfos:
     name: str
     type: PluginType
     entries: dict[str, _Entry] = field(default_factory=dict)
+    families: list[str] = field(default_factory=list)
+    """What keys that the connector takes without declaring each of them begin with."""
     groups: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -151,6 +153,7 @@ def validate_connector(
     connector = _load(plugin, infos)
     if connector is not None:
         infos.add(validate(connector.config_class, properties))
+        infos.families += [prefix for prefix, _ in families_of(connector.config_class)]
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
     _add_overrides(infos, given)

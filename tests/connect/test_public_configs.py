@@ -91,3 +91,17 @@ def test_keys_that_nobody_reads_are_named_with_the_nearest(plugins):
         "transforms.key.includes": "transforms.key.include",
         "zebra": None,
     }
+
+
+def test_keys_of_a_family_are_read(plugins):
+    given = {
+        "name": "x",
+        "connector.class": "MirrorHeartbeatConnector",
+        "source.cluster.alias": "a",
+        "target.cluster.bootstrap.servers": "127.0.0.1:1",
+        "target.cluster.security.protocol": "PLAINTEXT",
+        "target.admin.request.timeout.ms": "1000",
+        "targets.admin.x": "1",
+    }
+    judged = validate_connector(plugins, given, check=False)
+    assert judged.errors == [] and dict(unknown_keys(judged, given)) == {"targets.admin.x": None}
