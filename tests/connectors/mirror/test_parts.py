@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -141,6 +145,20 @@ def test_a_position_is_never_told_too_high(steps, data):
         assert syncs[0].downstream <= answer <= near[1] + (position > near[0])
     store.add(OffsetSync(PLACE, 0, downstream + 5))
     assert store.downstream(PLACE, upstream) == downstream + 6, "a source that began anew"
+
+
+def test_positions_are_told_as_the_original_tells_them():
+    """Recorded by java/Translations.java."""
+    with gzip.open(Path(__file__).with_name("translations.jsonl.gz"), "rt") as lines:
+        recorded = [json.loads(line) for line in lines]
+    for one in recorded:
+        store = OffsetSyncStore(only_latest=False)
+        store.read([])
+        for upstream, downstream in one["syncs"]:
+            store.add(OffsetSync(PLACE, upstream, downstream))
+        told = [[position, store.downstream(PLACE, position)] for position, _ in one["told"]]
+        assert [[position, -1 if found is None else found] for position, found in told] == one["told"]
+    assert len(recorded) == 40
 
 
 def test_validation_names_the_key():
