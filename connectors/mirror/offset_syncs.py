@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +26,8 @@ log = logger(__name__)
 
 _MOST_OUTSTANDING: Final = 10
 _LAST_WORDS_S: Final = 2.0
+_PAUSE_S: Final = 5.0
+"""How long nothing is tried in the place of what could not be written."""
 
 
 class PartitionState:
@@ -85,7 +89,8 @@ class OffsetSyncWriter:
         self._newest: dict[TopicPartition, OffsetSync] = {}
         self._pending: dict[TopicPartition, OffsetSync] = {}
         self._delayed: dict[TopicPartition, OffsetSync] = {}
-        self._outstanding = 0
+        self._outstanding: list[Future[None]] = []
+        self._failed: deque[OffsetSync] = deque()
         self._turn = asyncio.Lock()
 
     def acknowledged(self, rows: Acknowledged) -> None:
@@ -94,7 +99,7 @@ class OffsetSyncWriter:
         place = TopicPartition(source["topic"], source["partition"])
         upstream = rows.offsets.to_numpy()
         state = self._states.setdefault(place, PartitionState(self._max_lag))
-        room = max(1, _MOST_OUTSTANDING - self._outstanding)
+        room = max(1, self._room())
         last = len(upstream) - 1
         row = -1
         for row in state.wanted(upstream, rows.first_offset, room):
@@ -115,14 +120,16 @@ class OffsetSyncWriter:
         """Send what waits, as far as there is room."""
         from broker.client.blocking import submit
 
-        while self._pending and self._outstanding < _MOST_OUTSTANDING:
-            place = next(iter(self._pending))
-            sync = self._pending.pop(place)
-            self._outstanding += 1
-            submit(self._sent(sync)).add_done_callback(lambda _: self._answered())
+        while self._failed:
+            sync = self._failed.popleft()
+            if self._newest.get(sync.place) is sync:
+                self._pending[sync.place] = sync
+        while self._pending and self._room() > 0:
+            self._outstanding.append(submit(self._sent(self._pending.pop(next(iter(self._pending))))))
 
-    def _answered(self) -> None:
-        self._outstanding -= 1
+    def _room(self) -> int:
+        self._outstanding = [one for one in self._outstanding if not one.done()]
+        return _MOST_OUTSTANDING - len(self._outstanding)
 
     async def _sent(self, sync: OffsetSync) -> None:
         from broker.client import BatchProducer
@@ -139,8 +146,8 @@ class OffsetSyncWriter:
             log.warning(
                 "an offset sync could not be written", topic=self._topic, place=str(sync.place), error=str(error)
             )
-            if self._newest.get(sync.place) is sync:
-                self._delayed.setdefault(sync.place, sync)
+            self._failed.append(sync)
+            await asyncio.sleep(_PAUSE_S)  # it holds its place meanwhile
 
     def close(self) -> None:
         """Wait a moment for what is on its way."""
