@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from connect.operations.unknown_keys import unknown_keys
+from connect.operations.validation import validate_connector
+from connect.plugins import load_plugins
 from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 
@@ -169,8 +172,8 @@ def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
         entry["value"]["name"]: entry["value"]["errors"] for entry in answer["configs"] if entry["value"]["errors"]
     }
     assert (answer["error_count"], wrong) == (0, {})
-    known = {entry["definition"]["name"] for entry in answer["configs"]}
-    assert set(config) - known == set(), "keys that this connector does not have"
+    judged = validate_connector(load_plugins(), config, check=False)
+    assert dict(unknown_keys(judged, config)) == {}, "keys that this connector does not have"
 
 
 def test_every_page_that_shows_commands_is_followed():
