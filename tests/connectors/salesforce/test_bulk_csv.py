@@ -54,7 +54,7 @@ values = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(values, min_size=1, max_size=5))
 def test_what_is_written_is_read_again(rows):
     batch = RecordBatch.from_records([Record("t", row, SCHEMA) for row in rows])
@@ -98,7 +98,7 @@ def test_json_records_need_no_schema_and_may_lack_fields():
         text_columns(RecordBatch.from_records([Record("t", [1])]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.binary(max_size=80) | st.text('Id,Name"\n\r;#N/A', max_size=60).map(lambda text: b"Id,Name\n" + text.encode())
 )

@@ -24,6 +24,7 @@ from connect.api import (
 from connect.testing import SinkSuite
 from connectors.salesforce.bulk_config import BulkSinkConfig
 from connectors.salesforce.bulk_sink import BulkSink
+from events.log import LogRecord
 from events.payloads import unframe
 from tests.support.bulk_org import LOGIN, BulkOrg, field
 from tests.support.connect import FakeContext, sink_task
@@ -240,7 +241,13 @@ class TestAgainstTheEventsService(SinkSuite):
         return [int(number) for number in self._published(self.service)[self.first :]]
 
     def _published(self, service: EventsThread) -> list[str]:
-        found = service.run(service.server.log.read("Order_Shipped__e", 0, 10**7)).records
+        bounds = service.run(service.server.log.bounds("Order_Shipped__e"))
+        found: list[LogRecord] = []
+        offset = bounds.start
+        while offset < bounds.end:
+            part = service.run(service.server.log.read("Order_Shipped__e", offset, 10**7))
+            found += part.records
+            offset = part.next_offset
         numbers = []
         for record in found:
             schema_id, payload = unframe(record.value or b"")
