@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from tidegate.kit.config import parse
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR = "org.apache.kafka.connect.mirror."
+OFFSETS = "worker-offsets"
 
 
 class Cluster:
@@ -62,7 +64,7 @@ class Cluster:
             return []
         end = self.admin.end_offsets([place])[place]
         found: list[KafkaRecord] = []
-        with BatchConsumer(self.config) as consumer:
+        with BatchConsumer(self.config.with_properties({"isolation.level": "read_committed"})) as consumer:
             consumer.assign([place])
             consumer.seek_to_beginning(place)
             while consumer.position(place) < end:
@@ -79,7 +81,9 @@ class Cluster:
 class Mirrored:
     """A connector with its tasks over two clusters; positions outlive a stop."""
 
-    def __init__(self, source: Cluster, target: Cluster, connector: str, **given: str) -> None:
+    def __init__(
+        self, source: Cluster, target: Cluster, connector: str, *, exactly_once: bool = False, **given: str
+    ) -> None:
         self._plugins: PluginRegistry = load_plugins(["connectors"], entry_points=False)
         self._plugin = self._plugins.connector(MIRROR + connector)
         self.properties = {
@@ -106,6 +110,11 @@ class Mirrored:
             "key.converter": BYTES,
             "value.converter": BYTES,
         }
+        self._target, self._exactly_once = target, exactly_once
+        if exactly_once:
+            del self.worker["offset.storage.file.filename"]
+            self.worker |= {"exactly.once.source.support": "enabled", "group.id": "w", "offset.storage.topic": OFFSETS}
+            target.create(OFFSETS)
         self.positions: dict[bytes, Mapping[str, Any]] = {}
         self.context = FakeContext(self.properties)
         self.context.name = "mirror"
@@ -132,8 +141,10 @@ class Mirrored:
             self._tasks.append((control, thread))
 
     def _run(self, number: int, properties: Mapping[str, str], control: TaskControl) -> None:
-        import json
-
+        if self._exactly_once:
+            self.positions = {
+                one.key: json.loads(one.value) for one in self._target.records(OFFSETS) if one.key and one.value
+            }
         loaded = self._plugin.load()
         known = {canonical(json.loads(key)[1]): (key, offset) for key, offset in self.positions.items()}
         entries = [

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from broker.client import TopicPartition
+from broker.client.blocking import BatchProducer
 from connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
-from tests.connectors.mirror.clusters import Cluster, Mirrored
+from tests.connectors.mirror.clusters import OFFSETS, Cluster, Mirrored
 
 SYNCS = "mm2-offset-syncs.east.internal"
 
@@ -129,3 +130,34 @@ def test_heartbeats_tell_the_ways_there_are(clusters):
     heartbeat = Heartbeat.read(first.key, first.value)
     assert (heartbeat.source, heartbeat.target, heartbeat.timestamp_ms) == ("west", "east", first.timestamp_ms)
     assert mirror.positions == {b'["mirror",{"sourceClusterAlias":"west","targetClusterAlias":"east"}]': {"offset": 0}}
+
+
+def test_what_is_committed_is_mirrored_once(clusters):
+    """A transaction that was aborted in the source is not; positions are committed with the records."""
+    west, east = clusters
+    west.create("moved")
+
+    def write(first, *, commit=True):
+        with BatchProducer(west.config.with_properties({"transactional.id": "writer"})) as producer:
+            producer.begin_transaction()
+            for n in range(first, first + 20):
+                producer.enqueue("moved", None, f"{n}".encode(), partition=0)
+            producer.commit_transaction() if commit else producer.abort_transaction()
+
+    write(0)
+    write(100, commit=False)
+    write(20)
+    given = {"topics": "moved", "source_consumer_isolation_level": "read_committed"}
+    mirror = Mirrored(west, east, "MirrorSourceConnector", exactly_once=True, **given)
+    for wanted in (40, 60):
+        with mirror:
+            mirror.until(lambda w=wanted: len(east.records("west.moved")) >= w, f"{wanted} records")
+            last = (0, west.records("moved")[-1].offset, east.records("west.moved")[-1].offset)
+            mirror.until(lambda expected=last: expected in syncs(west, "moved"), "the last sync")
+        if wanted == 40:
+            write(40)
+    assert [int(record.value) for record in east.records("west.moved")] == list(range(60))
+    position = east.records(OFFSETS)[-1]
+    assert position.key == b'["mirror",{"cluster":"west","partition":0,"topic":"moved"}]'
+    assert position.value == f'{{"offset":{last[1]}}}'.encode()
+    assert mirror.connector.exactly_once(mirror.connector.config)

@@ -44,13 +44,13 @@ def test_records_lie_in_the_original_s_bytes():
     assert (heartbeat.key, heartbeat.value) == (b"\0\1a\0\1b", b"\0\0" + long + b"\5")
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(RECORDS)
 def test_records_are_read_as_they_were_written(record):
     assert type(record).read(record.key, record.value) == record
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.sampled_from([OffsetSync, Checkpoint, Heartbeat]), st.binary(max_size=30), st.binary(max_size=30) | st.none())
 def test_anything_else_is_refused_in_words(kind, key, value):
     try:
@@ -97,7 +97,7 @@ def naive(rows, max_lag):
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(
@@ -123,7 +123,7 @@ def test_syncs_are_those_that_the_original_writes(runs, max_lag):
     assert found == naive(rows, max_lag)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 400), st.integers(0, 400)), min_size=1, max_size=60), st.data())
 def test_a_position_is_never_told_too_high(steps, data):
     """Of each step so many records are dropped on the way."""
