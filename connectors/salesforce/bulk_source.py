@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from threading import Event
 
-from connect.api import ConnectError, Problem, RecordBatch, RetriableConnectError, SourceConnector, SourceTask
+from connect.api import Problem, RecordBatch, SourceConnector, SourceTask
 from connectors.salesforce.bulk import BulkClient
 from connectors.salesforce.bulk_config import BulkSourceConfig
 from connectors.salesforce.bulk_query import ObjectReader
+from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.feeding import Feeder
 
@@ -47,20 +49,9 @@ class BulkSource(SourceConnector[BulkSourceConfig]):
     @classmethod
     def check(cls, config: BulkSourceConfig) -> Iterable[Problem]:
         """Log in, and look for the object and its fields."""
-        from threading import Event
 
-        client = SalesforceClient(config)
-        try:
-            client.log_in()
+        def look(client: SalesforceClient) -> None:
             found = client.describe(config.object_name)
-            ObjectReader(
-                BulkClient(client), config.wanted(), found, partition={}, position=None, stopping=Event()
-            ).soql()
-        except ConnectError as error:
-            yield Problem(
-                "salesforce.instance" if "logging in" in error.message else "salesforce.object", error.message
-            )
-        except RetriableConnectError as error:
-            yield Problem("salesforce.instance", error.message)
-        finally:
-            client.close()
+            ObjectReader(BulkClient(client), config.wanted(), found, partition={}, position=None, stopping=Event())
+
+        return problems_of(config, "salesforce.object", look)

@@ -9,12 +9,12 @@ from connect.api import (
     ConnectError,
     Problem,
     Record,
-    RetriableConnectError,
     Schema,
     SchemaType,
     SourceConnector,
 )
 from connectors.salesforce.channel_task import ChannelTask
+from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.following import OFFSET, START, Placed
 from connectors.salesforce.schemas import EVENT_TYPE, EVENT_TYPES, OBJECT_TYPE, change_schema, python_value
@@ -98,19 +98,10 @@ class ChangeSource(SourceConnector[ChangeSourceConfig]):
     @classmethod
     def check(cls, config: ChangeSourceConfig) -> Iterable[Problem]:
         """Log in, and look for the event of a channel of one entity: other channels show only when they are subscribed to."""
-        client = SalesforceClient(config)
-        try:
-            if config.event is None:
-                client.log_in()
-            else:
-                client.event_schema_of(config.event)
-        except ConnectError as error:
-            key = "salesforce.instance" if "logging in" in error.message else "salesforce.cdc.channel"
-            yield Problem(key, error.message)
-        except RetriableConnectError as error:
-            yield Problem("salesforce.instance", error.message)
-        finally:
-            client.close()
+        event = config.event
+        if event is None:
+            return problems_of(config, "salesforce.cdc.channel", SalesforceClient.log_in)
+        return problems_of(config, "salesforce.cdc.channel", lambda client: client.event_schema_of(event))
 
 
 def _entity(name: str) -> str:

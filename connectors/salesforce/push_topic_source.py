@@ -7,8 +7,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
-from connect.api import ConnectError, Problem, Record, RetriableConnectError, Schema, SchemaType, SourceConnector
+from connect.api import ConnectError, Problem, Record, Schema, SchemaType, SourceConnector
 from connectors.salesforce.channel_task import ChannelTask
+from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.following import OFFSET, Placed
 from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, object_schema, python_value
@@ -108,17 +109,10 @@ class PushTopicSource(SourceConnector[PushTopicSourceConfig]):
     @classmethod
     def check(cls, config: PushTopicSourceConfig) -> Iterable[Problem]:
         """Log in, and look for the object and the push topic, which is created by the start only."""
-        client = SalesforceClient(config)
-        try:
+
+        def look(client: SalesforceClient) -> None:
             description = client.describe(config.object_name)
-            found = find(config, client)
-            if not found and config.create:
+            if not find(config, client):
                 query_of(config, description)
-        except ConnectError as error:
-            yield Problem(
-                "salesforce.instance" if "logging in" in error.message else "salesforce.object", error.message
-            )
-        except RetriableConnectError as error:
-            yield Problem("salesforce.instance", error.message)
-        finally:
-            client.close()
+
+        return problems_of(config, "salesforce.object", look)

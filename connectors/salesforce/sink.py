@@ -19,6 +19,7 @@ from connect.api import (
     SinkConnector,
     SinkTask,
 )
+from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.config import EventSinkConfig, ObjectSinkConfig, SalesforceConfig
 from connectors.salesforce.errors import RETRIABLE_CODES
@@ -43,16 +44,8 @@ Writer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
 def check_login(config: SalesforceConfig, wanted: str, key: str) -> Iterable[Problem]:
-    """Log in and look for an object; at validation, so that a wrong password is known before anything runs."""
-    client = SalesforceClient(config)
-    try:
-        client.describe(wanted)
-    except ConnectError as error:
-        yield Problem("salesforce.instance" if "logging in" in error.message else key, error.message)
-    except RetriableConnectError as error:
-        yield Problem("salesforce.instance", error.message)
-    finally:
-        client.close()
+    """Log in and look for an object."""
+    return problems_of(config, key, lambda client: client.describe(wanted))
 
 
 class _SalesforceSinkTask(SinkTask[Any]):
