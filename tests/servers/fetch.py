@@ -50,9 +50,9 @@ def require(name: str) -> Path:
 
 def fetch(name: str) -> Path:
     """Bring one server into its folder unless it is there; raises ServerMissing with the reason when that fails."""
-    fetcher = (_FETCHERS | _BY_NAME_ONLY).get(name)
+    fetcher = (_FETCHERS | BY_NAME_ONLY).get(name)
     if fetcher is None:
-        raise ServerMissing(f"no server is called {name!r}: there are {', '.join([*NAMES, *_BY_NAME_ONLY])}")
+        raise ServerMissing(f"no server is called {name!r}: there are {', '.join([*NAMES, *BY_NAME_ONLY])}")
     if _is_current(name):
         return folder(name)
     target = folder(name)
@@ -267,5 +267,5 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
 }
 NAMES: Final = tuple(_FETCHERS)
 """Fetched all together."""
-_BY_NAME_ONLY: Final = {"mysql": _mysql}
+BY_NAME_ONLY: Final = {"mysql": _mysql}
 """Large, and needed by long proofs only."""

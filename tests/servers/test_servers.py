@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.fetch import NAMES, ServerMissing, fetch, pins, require
+from tests.servers.fetch import BY_NAME_ONLY, NAMES, ServerMissing, fetch, pins, require
 from tests.servers.kafka import KafkaBroker
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
@@ -19,7 +19,7 @@ from tests.servers.s3 import S3Server
 
 
 def test_every_server_is_pinned() -> None:
-    assert set(NAMES) == set(pins())
+    assert {*NAMES, *BY_NAME_ONLY} == set(pins())
 
 
 def test_an_unknown_server_is_refused_by_name() -> None:

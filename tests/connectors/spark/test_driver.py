@@ -17,7 +17,7 @@ from connectors.spark.client import SparkDriver
 from connectors.spark.driver import Input, Job
 from tests.support.platform import until
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.proof]  # half a minute to start; every day a page runs a job of Spark
 
 OLD = {"type": "record", "name": "Flight", "fields": [{"name": "id", "type": "long"}, {"name": "month", "type": "int"}]}
 NEW = OLD | {"fields": [*OLD["fields"], {"name": "carrier", "type": ["null", "string"], "default": None}]}
@@ -88,7 +88,6 @@ def flights(apache_kafka):
     )
 
 
-@pytest.mark.proof
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
     driver, apache_kafka, flights, tmp_path
 ):
@@ -126,7 +125,6 @@ def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-@pytest.mark.proof
 def test_a_driver_ends_when_it_is_idle(apache_kafka, flights, tmp_path):
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
     run(driver, make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"))
