@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NAMES", "ServerMissing", "fetch", "folder", "home", "pins", "require"]
+__all__ = ["BY_NAME_ONLY", "NAMES", "ServerMissing", "fetch", "folder", "home", "pins", "require"]
 
 _HERE: Final = Path(__file__).parent
 
