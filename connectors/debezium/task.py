@@ -189,6 +189,10 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         if self._signals is not None:
             self._signals.close()
 
+    def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        if self._signals is not None:
+            self._signals.committed([offset for _, offset in offsets])
+
     def stop(self) -> None:
         """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
         if not self._busy.acquire(timeout=_STOP_S):

@@ -253,6 +253,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         return self._flushed
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        super().committed(offsets)
         for _, offset in offsets:
             if not snapshot_pending(offset):
                 self._flushed = int(offset.get("lsn_commit") or offset.get("lsn") or 0) or self._flushed

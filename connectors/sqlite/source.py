@@ -201,6 +201,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
             self._next_prune = time.monotonic() + _PRUNE_S
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        super().committed(offsets)
         for _, offset in offsets:
             if offset.get("log") == self._log_id and not snapshot_pending(offset):
                 self._done = int(offset["seq"])

@@ -82,7 +82,9 @@ class IncrementalSnapshots:
         self._partition, self._topic = dict(partition), signal_topic
         self._size, self._interval_s = chunk_size, channel_interval_s
         self._next_look = 0.0
-        self._unsettled = False
+        self._handed: list[Mapping[str, Any]] | None = None
+        """Positions handed out since signals were acted upon; None: they need no more."""
+        self._safe: list[Mapping[str, Any]] | None = None
         self._progress = Progress()
         self._rows = 0
         """Read of the table in hand by this task."""
@@ -120,8 +122,8 @@ class IncrementalSnapshots:
     ) -> list[RecordBatch]:
         """What a poll of the stream brought, with what comes in between; ``offset`` and ``position`` are the stream's after it,
         ``now`` the monotonic clock."""
-        if self._unsettled:  # the position that says so was handed out with the last poll
-            self._unsettled = False
+        if self._handed is None or self._safe is self._handed:
+            self._handed = self._safe = None
             for channel in self._channels:
                 channel.done()
         told = self._progress.members()
@@ -147,7 +149,15 @@ class IncrementalSnapshots:
             self._next_chunk()
             if not self.running:
                 made.append(self._nothing(offset))
+        if self._handed is not None:
+            self._handed += [batch.source_offset for batch in made if batch.source_offset is not None]
         return made
+
+    def committed(self, offsets: Sequence[Mapping[str, Any]]) -> None:
+        """These positions outlive a crash, and with them what signals asked for before. From any thread."""
+        handed = self._handed
+        if handed is not None and any(offset in handed for offset in offsets):
+            self._safe = handed
 
     def _delivered(self, chunk: Chunk, offset: Mapping[str, Any]) -> list[RecordBatch]:
         before = {**offset, **self._progress.members()}
@@ -198,7 +208,8 @@ class IncrementalSnapshots:
                 self._act(signal)
             except DataError as error:
                 log.warning("a signal cannot be acted upon", id=signal.id, type=signal.type, problem=str(error))
-        self._unsettled = True
+        if found:
+            self._handed = []
         return bool(found)
 
     def _act(self, signal: Signal) -> None:
