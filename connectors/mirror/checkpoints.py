@@ -38,7 +38,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
 
     def start(self) -> None:
         config, calls = self.config, Calls(self.context.stopping)
-        label = f"{config.source}->{config.target}|{self.context.connector}-{self.context.task}"
+        label = self._label = config.label(f"{self.context.connector}-{self.context.task}")
         self._calls, self._groups = calls, config.task_groups or []
         self._source = client_config(config, "source", "admin", f"{label}|checkpoint-source-admin")
         self._target = client_config(config, "target", "admin", f"{label}|checkpoint-target-admin")
@@ -78,8 +78,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
         """The checkpoints written before this task started and since."""
         if self._written is None:
             config = self.config
-            label = f"{config.source}->{config.target}|{self.context.connector}-{self.context.task}"
-            consumer = client_config(config, "target", "consumer", f"{label}|checkpoints-target-consumer")
+            consumer = client_config(config, "target", "consumer", f"{self._label}|checkpoints-target-consumer")
             reader = TopicReader(self._calls, consumer, self._target, config.checkpoints_topic)
             readable = True
             found: dict[str, dict[TopicPartition, Checkpoint]] = {}
@@ -192,7 +191,7 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
         self._schedule: Schedule | None = None
         if not config.enabled:
             return
-        label = f"{config.source}->{config.target}|{self.context.name}"
+        label = config.label(self.context.name)
         self._source = client_config(config, "source", "admin", f"{label}|checkpoint-source-admin")
         self._target = client_config(config, "target", "admin", f"{label}|checkpoint-target-admin")
         self._schedule = Schedule(self._stopping, self._load, label)

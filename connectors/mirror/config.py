@@ -127,6 +127,10 @@ class MirrorConfig:
         internal = self.separator if self.internal_separator else "."
         return POLICIES[self.policy_class](separator=self.separator, internal_separator=internal, source=self.source)
 
+    def label(self, name: str) -> str:
+        """How clients and threads of a connector or a task are called, as the original calls them."""
+        return f"{self.source}->{self.target}|{name}"
+
     def problems(self) -> Iterable[Problem]:
         for name, servers in self._needed_servers:
             if not servers:

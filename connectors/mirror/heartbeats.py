@@ -45,7 +45,7 @@ class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
     def start(self) -> None:
         config = self.config
         self._stopping = threading.Event()
-        label = f"{config.source}->{config.target}|{self.context.name}"
+        label = config.label(self.context.name)
         target = client_config(config, "target", "admin", f"{label}|heartbeats-target-admin")
 
         def create() -> None:

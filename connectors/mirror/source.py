@@ -50,7 +50,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
     def start(self) -> None:
         config = self.config
         self._calls = Calls(self.context.stopping)
-        self._label = f"{config.source}->{config.target}|{self.context.connector}-{self.context.task}"
+        self._label = config.label(f"{self.context.connector}-{self.context.task}")
         self._places = [_place(text) for text in config.task_partitions or ()]
         self._positions: dict[TopicPartition, int] = {}
         self._consumer: BatchConsumer | None = None
@@ -186,7 +186,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         self._schedule: Schedule | None = None
         if not config.enabled:
             return
-        label = f"{config.source}->{config.target}|{self.context.name}"
+        label = config.label(self.context.name)
         self._source = client_config(config, "source", "admin", f"{label}|replication-source-admin")
         self._target = client_config(config, "target", "admin", f"{label}|replication-target-admin")
         schedule = self._schedule = Schedule(self._stopping, self._load, label)

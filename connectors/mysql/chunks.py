@@ -116,9 +116,7 @@ class MySqlChunks:
         if shape is None:
             raise DataError(f"table {part.table} is not there, or not captured")
         table = shape.table
-        names = [part.surrogate] if part.surrogate else list(table.key_columns)
-        if not names:
-            raise DataError(f"table {part.table} has no primary key: name a column in surrogate-key")
+        names = part.read_by(table.key_columns)
         columns = [table.column(name) for name in names]
         if missing := [name for name, column in zip(names, columns, strict=True) if column is None]:
             raise DataError(f"table {part.table} has no column {missing[0]!r} to be read by")

@@ -66,9 +66,7 @@ class PostgresChunks:
         tables = Catalog(self._connection()).tables([oid]) if oid is not None else []
         if not tables:
             raise DataError(f"table {part.table} is not there, or not captured")
-        keys = [part.surrogate] if part.surrogate else list(tables[0].key)
-        if not keys:
-            raise DataError(f"table {part.table} has no primary key: name a column in surrogate-key")
+        keys = part.read_by(tables[0].key)
         if missing := [key for key in keys if key not in {column.name for column in tables[0].columns}]:
             raise DataError(f"table {part.table} has no column {missing[0]!r} to be read by")
         return self._shapes.of(tables[0]), keys

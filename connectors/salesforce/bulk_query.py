@@ -19,7 +19,7 @@ from tidegate.kit.logs import logger
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ObjectReader", "Wanted", "instant"]
+__all__ = ["ObjectReader", "Wanted", "instant", "time_text"]
 
 log = logger(__name__)
 
@@ -57,8 +57,8 @@ def instant(text: str) -> datetime:
         raise ConnectError(f"{text!r:.50} is no time: {error}") from error
 
 
-def _literal(at: datetime) -> str:
-    """As SOQL takes it."""
+def time_text(at: datetime) -> str:
+    """In UTC, to the millisecond, as SOQL takes it and positions have it."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
 
@@ -115,7 +115,7 @@ class ObjectReader:
         """The query of the next window."""
         wanted = self._wanted
         if begin := self._begin():
-            condition = f"{wanted.offset_field} >= {_literal(begin)}"
+            condition = f"{wanted.offset_field} >= {time_text(begin)}"
         else:
             since = wanted.since or datetime.now(UTC).date().isoformat()
             first = "CreatedDate" if "CreatedDate" in self._names else wanted.offset_field
@@ -131,7 +131,7 @@ class ObjectReader:
 
     def _open(self) -> None:
         job = self._bulk.open_query(self.soql(), deleted_too=self._wanted.deleted_too)
-        until = _literal(instant(str(job["createdDate"])))
+        until = time_text(instant(str(job["createdDate"])))
         self._fresh = {}
         self.position |= {"until": until, "jobId": str(job["id"]), "locator": None, "rows": 0}
 

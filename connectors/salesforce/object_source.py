@@ -18,7 +18,7 @@ from connect.api import (
 )
 from connectors.salesforce.bulk import BulkClient
 from connectors.salesforce.bulk_config import ObjectSourceConfig
-from connectors.salesforce.bulk_query import ObjectReader, instant
+from connectors.salesforce.bulk_query import ObjectReader, instant, time_text
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.errors import ReplayIdGone
 from connectors.salesforce.feeding import Feeder
@@ -133,7 +133,7 @@ class _Object:
             return
         before, self._last = self._offset(self._last), replay_id
         if committed is not None:
-            self._position["time"] = _text(committed)
+            self._position["time"] = time_text(datetime.fromtimestamp(committed / 1000, UTC))
         self._position[OFFSET] = replay_id
         records = list(self._events.records(event))
         # Only the last record of an event of several is past it: from those before it, the whole event is read again.
@@ -194,10 +194,6 @@ class _Object:
         yield from self._reader.window(lambda _: at)
         if "time" in self._reader.position:
             self._position["time"] = self._reader.position["time"]
-
-
-def _text(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class ObjectSourceTask(SourceTask[ObjectSourceConfig]):

@@ -47,9 +47,7 @@ class SqliteChunks:
         if shape is None:
             raise DataError(f"table {part.table} is not there, or not captured")
         columns = {column.name for column in shape.table.columns}
-        keys = [part.surrogate] if part.surrogate else list(shape.table.key)
-        if not keys:
-            raise DataError(f"table {part.table} has no primary key: name a column in surrogate-key")
+        keys = part.read_by(shape.table.key)
         if missing := [key for key in keys if key not in columns]:
             raise DataError(f"table {part.table} has no captured column {missing[0]!r} to be read by")
         return shape, keys

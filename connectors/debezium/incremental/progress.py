@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +25,13 @@ class TablePart(NamedTuple):
     condition: str = ""
     surrogate: str = ""
     correlation: str = ""
+
+    def read_by(self, primary: Iterable[str]) -> list[str]:
+        """The columns to read by, of a table with this primary key; raises DataError where there are none."""
+        names = [self.surrogate] if self.surrogate else list(primary)
+        if not names:
+            raise DataError(f"table {self.table} has no primary key: name a column in surrogate-key")
+        return names
 
 
 def without_members(offset: Mapping[str, Any]) -> dict[str, Any]:
