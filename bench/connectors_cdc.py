@@ -21,12 +21,13 @@ import psutil
 import requests
 from rich.console import Console
 
+from bench.broker.sides import apache_broker, our_broker
 from bench.connect import JSON, Worker, our_worker
 from bench.paired import Case, Measured, measure, show
 from broker.client import ClientConfig, TopicPartition
 from broker.client.blocking import Admin
 from tests.servers.fetch import require
-from tests.servers.kafka import FOR_SPEED, KafkaBroker, KafkaConnect
+from tests.servers.kafka import FOR_SPEED, KafkaConnect
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
 
@@ -191,18 +192,20 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3, help="pairs of runs; the median of their ratios counts")
     parser.add_argument("--only", default="", help="part of the names of the cases to run")
+    parser.add_argument("--log", choices=("apache", "ours"), default="apache", help="the broker that both write to")
     parser.add_argument("--ours", action="store_true", help="without Debezium: each figure stands on both sides")
     arguments = parser.parse_args()
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {arguments.rows:,} rows")
     with contextlib.ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-bench-")))
-        server, broker = PostgresServer(), KafkaBroker(folder / "kafka", heap="1G", jvm=FOR_SPEED)
-        for one in (server, broker):
-            one.start()
-            running.callback(one.stop)
-        place = Place(server, broker.bootstrap_servers, arguments.rows)
-        ours = running.enter_context(our_worker(folder / "ours", broker.bootstrap_servers))
+        server = PostgresServer()
+        server.start()
+        running.callback(server.stop)
+        log = our_broker if arguments.log == "ours" else apache_broker
+        bootstrap = running.enter_context(log(folder / "log")).bootstrap
+        place = Place(server, bootstrap, arguments.rows)
+        ours = running.enter_context(our_worker(folder / "ours", bootstrap))
         theirs = None if arguments.ours else running.enter_context(debezium_worker(folder / "theirs", ours.bootstrap))
         for what, run in (("snapshot", place.snapshot), ("stream", place.stream)):
             for name, (mine, other) in CONVERTERS.items():
