@@ -139,6 +139,7 @@ class Topics:
         given = {key: value for key, value in (configs or {}).items() if value is not None}
         if validate_only:
             self._metadata.check_new_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
+            self._logs.place(count)
             # Kafka draws an id here too, which nobody will see again.
             return Topic(name, uuid.uuid4(), count, given)
         return self._metadata.create_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
@@ -176,6 +177,7 @@ class Topics:
                     f"{len(assignment)} replica assignments were given for {count - topic.partitions} new partitions."
                 )
             self._check_replicas(assignment)
+        self._logs.place(count - topic.partitions)
         if not validate_only:
             self._metadata.create_partitions(name, count)
 

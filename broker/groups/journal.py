@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 from broker.errors import (
     BrokerError,
     CoordinatorNotAvailable,
+    InvalidReplicationFactor,
     KafkaStorageError,
     MessageTooLarge,
     NotCoordinator,
@@ -80,6 +81,7 @@ def partition_for(group_id: str, partitions: int) -> int:
 _ANSWERS: Final[Sequence[tuple[type[BrokerError], type[BrokerError]]]] = (
     (UnknownTopicOrPartition, CoordinatorNotAvailable),
     (NotEnoughReplicas, CoordinatorNotAvailable),
+    (InvalidReplicationFactor, CoordinatorNotAvailable),
     (RequestTimedOut, CoordinatorNotAvailable),
     (NotLeaderOrFollower, NotCoordinator),
     (KafkaStorageError, NotCoordinator),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from broker.errors import BrokerError, KafkaStorageError
+from broker.errors import BrokerError, InvalidReplicaAssignment, KafkaStorageError
 from broker.handlers.routes import Context, Routes
 from broker.log.disk import Disk
 from broker.protocol.api import ApiKey
@@ -53,6 +53,8 @@ def _move(context: Context, path: str, topic: str, index: int) -> int:
     try:
         context.require(Operation.ALTER, ResourceType.CLUSTER)
         target = broker.logs.disk(path)
+        if target.is_cordoned:
+            raise InvalidReplicaAssignment(f"{path} takes no partitions: it is in cordoned.log.dirs.")
         broker.replica_moves.move(broker.partitions.find(topic, index), target)
     except BrokerError as error:
         return error.code
@@ -75,7 +77,7 @@ def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> Desc
 def _described(context: Context, disk: Disk, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
     path = str(disk.path.absolute())
     if disk.failure is not None:
-        return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path)
+        return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path, is_cordoned=disk.is_cordoned)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     known = context.broker.metadata.topics
     for log in disk.all():
@@ -103,4 +105,5 @@ def _described(context: Context, disk: Disk, wanted: set[tuple[str, int]] | None
         topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=volume.f_blocks * volume.f_frsize,
         usable_bytes=volume.f_bavail * volume.f_frsize,
+        is_cordoned=disk.is_cordoned,
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from broker.errors import BrokerError, InvalidRequest, PolicyViolation, TopicAuthorizationFailed
+from broker.errors import (
+    BrokerError,
+    InvalidRequest,
+    KafkaStorageError,
+    PolicyViolation,
+    TopicAuthorizationFailed,
+)
 from broker.groups.share.service import ShareMembership
 from broker.handlers.routes import Context, Routes
 from broker.metadata.image import Topic
@@ -57,11 +64,11 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
     """
     mutations = context.mutations(strict_since=6)
     times = Counter(topic.name for topic in request.topics)
+    by_name = {topic.name: topic for topic in request.topics}
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     wanted = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
-    for name in times:
-        topic = next(topic for topic in request.topics if topic.name == name)
+    for name, topic in by_name.items():
         try:
             if times[name] > 1:
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
@@ -270,7 +277,12 @@ def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRec
         )
         for topic in request.topics
     ]
-    context.broker.logs.checkpoint_start_offsets()
+    try:
+        context.broker.logs.checkpoint_start_offsets()
+    except KafkaStorageError as error:
+        # Records would be there again after a crash.
+        for one in itertools.chain.from_iterable(topic.partitions for topic in results):
+            one.error_code = one.error_code or error.code
     return DeleteRecordsResponse(topics=results)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from broker.errors import KafkaStorageError, LogDirNotFound, TopicAlreadyExists
+from broker.errors import InvalidReplicationFactor, KafkaStorageError, LogDirNotFound, TopicAlreadyExists
 from broker.log.config import LogConfig
 from broker.log.disk import NO_TOPIC_ID, Disk, no_collection
 from broker.log.graves import Graves
@@ -21,28 +21,42 @@ log = logger(__name__)
 class LogDirectory:
     """Open it before anything else; close it for the next start to be quick. Not for several threads at once.
 
-    The first path has the metadata log, too, and must be usable; of the others one may have failed, which takes its
-    partitions offline. ``defaults`` is the configuration of logs until theirs is set (``log.config = ...``).
+    The broker's own log (``own``) is in the directory ``metadata``, or else in the first; that one must be usable. Of the others
+    one may have failed, which takes its partitions offline. ``defaults`` is the configuration of logs until theirs is set
+    (``log.config = ...``).
     """
 
-    def __init__(self, paths: Path | str | Sequence[Path | str], defaults: LogConfig | None = None) -> None:
+    def __init__(
+        self,
+        paths: Path | str | Sequence[Path | str],
+        defaults: LogConfig | None = None,
+        metadata: Path | str | None = None,
+    ) -> None:
         self.defaults = defaults or LogConfig()
         self.graves = Graves()
         given = [paths] if isinstance(paths, Path | str) else paths
         self.disks = [Disk(Path(path), self.defaults, self.graves) for path in given]
+        """Those that partitions are in."""
+        self._first = self.disks[0] if metadata is None else self._home_of_metadata(Path(metadata))
+        self._every = self.disks if self._first in self.disks else [self._first, *self.disks]
         self.offline: set[tuple[str, int]] = set()
         """Partitions that are on a disk that failed."""
         self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._own: dict[str, PartitionLog] = {}
+
+    def _home_of_metadata(self, path: Path) -> Disk:
+        found = next((disk for disk in self.disks if disk.path.absolute() == path.absolute()), None)
+        return found or Disk(path, self.defaults, self.graves)
 
     @property
     def path(self) -> Path:
-        """The first directory."""
-        return self.disks[0].path
+        """The directory that says whose data this is, and has the broker's own log."""
+        return self._first.path
 
     @property
     def online(self) -> list[Disk]:
         """The disks that are in use."""
-        return [disk for disk in self.disks if disk.failure is None]
+        return [disk for disk in self._every if disk.failure is None]
 
     def open(self) -> None:
         """Lock the directories and open every partition in them, recovering what a crash left.
@@ -50,11 +64,11 @@ class LogDirectory:
         Raises KafkaStorageError where another process has one, or the first cannot be read.
         """
         with no_collection():
-            for disk in self.disks:
+            for disk in self._every:
                 try:
                     disk.open()
                 except KafkaStorageError as error:
-                    if disk is self.disks[0] or not isinstance(error.__cause__, OSError):
+                    if disk is self._first or not isinstance(error.__cause__, OSError):
                         raise
                     disk.failure = error.message
                     disk.unlock()
@@ -76,7 +90,7 @@ class LogDirectory:
 
     def disk_of(self, one: PartitionLog) -> Disk:
         """Where a log is."""
-        return next(disk for disk in self.disks if disk.get(one.topic, one.partition) is one)
+        return next(disk for disk in self._every if disk.get(one.topic, one.partition) is one)
 
     def disk(self, path: str) -> Disk:
         """Raises LogDirNotFound where ``log.dirs`` does not have it, KafkaStorageError where it failed."""
@@ -87,16 +101,27 @@ class LogDirectory:
             raise KafkaStorageError(f"{path} is offline: {found.failure}")
         return found
 
+    def cordon(self, paths: Collection[str]) -> None:
+        """Put no new partitions into these directories, ``*`` into none at all; what is there stays (KIP-1066)."""
+        for disk in self.disks:
+            disk.is_cordoned = "*" in paths or any(disk.path.absolute() == Path(path).absolute() for path in paths)
+
     def place(self, count: int) -> list[Disk]:
-        """Where ``count`` new partitions should go: each to the disk with the fewest."""
-        online = self.online
-        have = [len(disk) for disk in online]
-        chosen = []
-        for _ in range(count):
-            least = have.index(min(have))
-            have[least] += 1
-            chosen.append(online[least])
-        return chosen
+        """Where ``count`` new partitions should go: each to the disk with the fewest. Raises InvalidReplicationFactor where none takes any."""
+        taking = [disk for disk in self.disks if disk.failure is None and not disk.is_cordoned]
+        if not taking:
+            raise InvalidReplicationFactor(
+                "No directory takes new partitions: all are in cordoned.log.dirs, or failed."
+            )
+        return _emptiest(taking, count)
+
+    def own(self, topic: str, topic_id: uuid.UUID) -> PartitionLog:
+        """A log of the broker's own, made if need be: looked after as all are, but not to be had by ``get``, which is for what clients name."""
+        if topic not in self._own:
+            found = self.get(topic, 0) or self._first.create(topic, 0, topic_id)
+            self._logs.pop((topic, 0), None)
+            self._own[topic] = found
+        return self._own[topic]
 
     def create(
         self,
@@ -113,7 +138,8 @@ class LogDirectory:
         if (topic, partition) in self._logs:
             raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
         named = [disk for disk in self.online if disk.id == directory_id] if directory_id is not None else []
-        made = (named or self.place(1))[0].create(topic, partition, topic_id, config)
+        home = named[0] if named else _emptiest([disk for disk in self.disks if disk.failure is None], 1)[0]
+        made = home.create(topic, partition, topic_id, config)
         self._logs[topic, partition] = made
         return made
 
@@ -126,7 +152,7 @@ class LogDirectory:
 
     def all(self) -> Iterator[PartitionLog]:
         """Every log, as they are now: it is fine to create and delete in the meantime."""
-        return iter(list(self._logs.values()))
+        return iter([*self._logs.values(), *self._own.values()])
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -179,19 +205,40 @@ class LogDirectory:
         return [disk.marks() for disk in self.online]
 
     def checkpoint(self, marks: Iterable[list[Mark]] | None = None) -> None:
-        for disk, of_disk in zip(self.online, self.marks() if marks is None else marks, strict=True):
-            disk.checkpoint(of_disk)
+        of_disk = dict(zip(self.online, self.marks() if marks is None else marks, strict=True))
+        self._on_each_disk(lambda disk: disk.checkpoint(of_disk[disk]))
 
     def checkpoint_compacted(self) -> None:
-        for disk in self.online:
-            disk.checkpoint_compacted()
+        self._on_each_disk(Disk.checkpoint_compacted)
 
     def checkpoint_start_offsets(self) -> None:
-        for disk in self.online:
-            disk.checkpoint_start_offsets()
+        self._on_each_disk(Disk.checkpoint_start_offsets)
 
     def close(self) -> None:
         """Flush, checkpoint, mark the stop as clean and let go of the locks."""
+        try:
+            self._on_each_disk(Disk.close)
+        finally:
+            self._logs.clear()
+            self._own.clear()
+
+    def _on_each_disk(self, work: Callable[[Disk], None]) -> None:
+        """One that fails does not keep the others from it; its KafkaStorageError is raised at the end."""
+        failures: list[KafkaStorageError] = []
         for disk in self.online:
-            disk.close()
-        self._logs.clear()
+            try:
+                work(disk)
+            except KafkaStorageError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+
+def _emptiest(disks: Sequence[Disk], count: int) -> list[Disk]:
+    have = [len(disk) for disk in disks]
+    chosen = []
+    for _ in range(count):
+        least = have.index(min(have))
+        have[least] += 1
+        chosen.append(disks[least])
+    return chosen

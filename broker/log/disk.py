@@ -8,7 +8,7 @@ import gc
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -56,6 +56,8 @@ class Disk:
         self.id = uuid.UUID(int=0)
         """The directory's, once its ``meta.properties`` were read."""
         self.failure: str | None = None
+        self.is_cordoned = False
+        """Whether no new partitions are to come here."""
         self.defaults = defaults
         self.graves = graves
         self.upkeep = Upkeep(self.graves.bury)
@@ -227,10 +229,11 @@ class Disk:
 
     def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:
         """Write down from where a recovery has to check, and where logs begin. For any thread, with ``marks`` from the logs' own."""
-        for mark in self.marks() if marks is None else marks:
-            mark.write()
+        failures = _failures(mark.write for mark in (self.marks() if marks is None else marks))
         with storage_errors(f"write the checkpoints of {self.path}"):
             self._checkpoints.write(self.upkeep)
+        if failures:
+            raise failures[0]
 
     def checkpoint_compacted(self) -> None:
         """Write down how far logs are compacted, and high watermarks, which only Apache Kafka reads. For any thread."""
@@ -257,26 +260,48 @@ class Disk:
         self._checkpoints.drop(one)
 
     def close(self) -> None:
-        """Flush, checkpoint, mark the stop as clean and let go of the lock."""
+        """Flush, checkpoint, mark the stop as clean and let go of the lock.
+
+        What fails does not keep the rest from it; the stop is not marked as clean then. Raises the first KafkaStorageError.
+        """
         unflushed = [one for one in self.all() if one.flushed_offset < one.log_end_offset]
         if len(unflushed) > 1:
             with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system makes one commit of several
-                list(pool.map(PartitionLog.flush, unflushed))
-        for partition in self.all():
-            partition.close()
-        self.checkpoint()
-        self.checkpoint_start_offsets()
-        self.checkpoint_compacted()
-        with storage_errors(f"close the data directory {self.path}"):
-            write_clean_shutdown(self.path)
+                list(pool.map(_flush_quietly, unflushed))
+        failures = _failures(one.close for one in self.all())
+        failures += _failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
+        if not failures:
+            failures += _failures((self._mark_clean,))
         self._logs.clear()
         self.unlock()
+        if failures:
+            raise failures[0]
+
+    def _mark_clean(self) -> None:
+        with storage_errors(f"close the data directory {self.path}"):
+            write_clean_shutdown(self.path)
 
     def unlock(self) -> None:
         """Let another broker have the directory."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
+
+
+def _failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
+    """Do all of it; what of it failed."""
+    failures: list[KafkaStorageError] = []
+    for work in works:
+        try:
+            work()
+        except KafkaStorageError as error:
+            failures.append(error)
+    return failures
+
+
+def _flush_quietly(one: PartitionLog) -> None:
+    with contextlib.suppress(KafkaStorageError):  # it is told when the log closes
+        one.flush()
 
 
 @contextlib.contextmanager

@@ -134,7 +134,7 @@ class ClusterMetadata:
         properties = load_or_create(directory.path, node_id)
         for disk in directory.online:
             disk.id = load_or_create(disk.path, node_id, properties.cluster_id).directory_id
-        records = directory.get(METADATA_TOPIC, 0) or directory.create(METADATA_TOPIC, 0, METADATA_TOPIC_ID)
+        records = directory.own(METADATA_TOPIC, METADATA_TOPIC_ID)
         records.config = LogConfig(retention_ms=-1)
         made = cls(directory, properties, records)
         made._defaults = dict(topic_defaults or {})
@@ -531,7 +531,7 @@ class ClusterMetadata:
     def _is_offline(self, home: uuid.UUID | None) -> bool:
         """Whether what should be in that directory is on a disk that failed; its number was not to be read."""
         disks = self._directory
-        failed = len(disks.online) < len(disks.disks)
+        failed = any(disk.failure is not None for disk in disks.disks)
         return failed and home is not None and home.int >= _RESERVED_IDS and all(home != one.id for one in disks.online)
 
     def _strays(self) -> Iterator[PartitionLog]:
