@@ -51,6 +51,8 @@ Middleware = Callable[[ASGIApp], ASGIApp]
 """Puts something around an application."""
 
 _TOLD = "tidegate.told"
+_TURNS = 1000
+"""How often to look whether connections that were cut off are gone."""
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
 
@@ -282,6 +284,17 @@ class HttpServer:
         if self._task is not None:
             self._server.should_exit = True
             await self._task
+            await self._cut_off()
+
+    async def _cut_off(self) -> None:
+        """End the connections that outlived the grace; left open they would outlive the event loop."""
+        left = self._server.server_state.connections
+        for connection in list(left):
+            connection.transport.abort()
+        for _ in range(_TURNS):
+            if not left:
+                return
+            await asyncio.sleep(0.001)
 
 
 class _Quiet(uvicorn.Server):

@@ -1,13 +1,16 @@
 """The HTTP face, over a real socket."""
 
 import asyncio
+import contextlib
 import socket
+import ssl
 
 import httpx
 import pytest
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from events.tls import CA_FILE, certificates
 from tidegate.kit.errors import UsageError
 from tidegate.kit.http import HttpServer, face, json_body, json_response, listen
 from tidegate.kit.http_transport import JoiningTransport
@@ -135,5 +138,71 @@ def test_what_an_answer_is_made_of_leaves_in_one_piece():
         joining.close()
         await asyncio.sleep(0)
         assert beneath.written[2:] == [b"last"] and beneath.closed
+
+    asyncio.run(run())
+
+
+async def served(tls=None):
+    routes = [Route("/echo", echo, methods=["POST"])]
+    server = HttpServer(face(routes, name="toy", metrics=Metrics(), render_error=render), "127.0.0.1", 0, tls=tls)
+    await server.start()
+    return server
+
+
+def test_a_client_that_keeps_its_connection_in_a_pool_is_not_waited_for(tmp_path):
+    """Over TLS an end has two sides, and nobody reads from an idle connection in a pool. It is cut off before the event loop
+    ends, which would else leave a transport behind that is never closed."""
+
+    async def run():
+        server = await served(certificates(tmp_path, []))
+        trusted = ssl.create_default_context(cafile=tmp_path / CA_FILE)
+        with socket.create_connection(("127.0.0.1", server.port)) as plain:
+            client = await asyncio.to_thread(trusted.wrap_socket, plain, server_hostname="localhost")
+            ask = b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n1"
+            await asyncio.to_thread(client.sendall, ask)
+            answer = await asyncio.to_thread(client.recv, 1000)
+            assert answer.startswith(b"HTTP/1.1 200")
+            connections = server._server.server_state.connections
+            (connection,) = connections
+            await server.stop()
+            assert not connections and connection.transport.is_closing()
+            client.close()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_outlives_the_grace_is_cut_off():
+    async def run():
+        server = await served()
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n1")
+            connections = server._server.server_state.connections
+            while not (connections and next(iter(connections)).cycle):
+                await asyncio.sleep(0.001)
+            server._server.config.timeout_graceful_shutdown = 0
+            await server.stop()
+            assert not connections
+
+    asyncio.run(run())
+
+
+def test_a_head_without_end_is_refused():
+    def send(port):
+        with socket.create_connection(("127.0.0.1", port)) as client, contextlib.suppress(ConnectionError):
+            client.sendall(b"GET /echo HTTP/1.1\r\n")
+            for _ in range(2000):
+                client.sendall(b"a: " + b"x" * 60_000 + b"\r\n")
+            return "all of it was taken"
+        return "refused"
+
+    async def run():
+        server = await served()
+        try:
+            assert await asyncio.to_thread(send, server.port) == "refused"
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                large = await client.post("/echo", json=["x" * 3_000_000], headers={"a": "x" * 60_000})
+                assert len(large.json()[0]) == 3_000_000
+        finally:
+            await server.stop()
 
     asyncio.run(run())
