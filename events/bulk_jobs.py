@@ -186,6 +186,7 @@ class BulkJobs:
         if job.state in (State.OPEN, State.WORKING):
             raise InvalidJobState(f"InvalidJobState : the job is {job.state.value}; abort it before it is deleted")
         self._jobs.pop(job.id, None)
+        job.state = State.ABORTED  # it may wait in the queue
         shutil.rmtree(self._folder / job.id, ignore_errors=True)
 
     def results(self, job: BulkJob, name: str) -> bytes:
@@ -285,7 +286,7 @@ class BulkJobs:
             if isinstance(answer, Published):
                 good.append([record_id(answer.replay_id), "true", *row])
             else:
-                code, message, fields = status_of(event, answer)
+                code, message, fields = status_of(event, answer, from_json=False)
                 bad.append(["", f"{code}:{message}:{','.join(fields)} --".replace(": --", ":--"), *row])
         for name, made in (("successful.csv", good), ("failed.csv", bad)):
             with (self._folder / job.id / name).open("a", newline="", encoding="utf-8", errors="replace") as file:

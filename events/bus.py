@@ -126,7 +126,7 @@ class EventBus:
             position = _position(bounds, start)
         else:
             found = await self._log.offset_at(topic, start.since_ms)
-            position = bounds.end if found is None else max(found, bounds.start)
+            position = bounds.readable if found is None else max(found, bounds.start)
         tail = self._tails.get(topic)
         if tail is None:
             tail = self._tails[topic] = _Tail(self, topic, bounds)
@@ -189,7 +189,8 @@ def _position(bounds: LogBounds, start: Start) -> int:
         if start.stale is Stale.ERROR:
             raise InvalidReplayId(replay_id)
         replay_id = EARLIEST if start.stale is Stale.EARLIEST else LATEST
-    return {LATEST: bounds.end, EARLIEST: bounds.start}.get(replay_id, replay_id + 1)
+    # What an open transaction holds is published when it is committed, which is after the subscription began.
+    return {LATEST: bounds.readable, EARLIEST: bounds.start}.get(replay_id, replay_id + 1)
 
 
 class _Tail:

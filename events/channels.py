@@ -230,7 +230,7 @@ class Channels:
 
     async def _from_now_on(self, made: ChannelMember, channel: Channel) -> ChannelMember:
         if channel.type == "event":
-            return replace(made, since=(await self._log.bounds(made.event)).end)
+            return replace(made, since=(await self._log.bounds(made.event)).readable)
         topic = (await self.entities.find(made.event)).topic
         count = await self._topics.partitions(topic)
         return replace(made, since_partitions=tuple(await self._log.ends(topic, count)) if count else ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from events.errors import InvalidDefinition, InvalidMetadata
 
-__all__ = ["DuplicateField", "DuplicateName"]
+__all__ = ["DuplicateEvent", "DuplicateField", "DuplicateName"]
 
 
 class DuplicateName(InvalidMetadata):
@@ -15,5 +15,11 @@ class DuplicateName(InvalidMetadata):
 
 class DuplicateField(InvalidDefinition):
     """Two fields of an event have one name."""
+
+    code = "DUPLICATE_DEVELOPER_NAME"
+
+
+class DuplicateEvent(InvalidDefinition):
+    """There is an event of this name in other letters: names are without regard to case."""
 
     code = "DUPLICATE_DEVELOPER_NAME"

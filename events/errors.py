@@ -12,11 +12,11 @@ EventsError
 │   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
 │   │   UndecodablePayload, EventTooLarge
 ├── BadRequest                 the request as a whole is refused
-│   ├── MalformedBody, MalformedQuery, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
+│   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
 ├── DefinitionError            an event definition is refused
 │   ├── InvalidDefinition, DefinitionConflict, TopicUnfit, InvalidMetadata
 ├── SubscriptionEnded          a managed subscription is another's now, or stopped
-│   ├── SubscriptionStopped, SubscriptionTakenOver, SubscriptionElsewhere
+│   ├── SubscriptionStopped, SubscriptionDeleted, SubscriptionTakenOver, SubscriptionElsewhere
 └── BusUnavailable             the log or the registry does not answer: try again
 """
 
@@ -43,13 +43,13 @@ __all__ = [
     "InvalidSession",
     "LoginError",
     "MalformedBody",
-    "MalformedQuery",
     "MalformedXml",
     "NotThere",
     "NumberOutOfRange",
     "RequiredFieldMissing",
     "ResourceNotFound",
     "StringTooLong",
+    "SubscriptionDeleted",
     "SubscriptionElsewhere",
     "SubscriptionEnded",
     "SubscriptionStopped",
@@ -123,8 +123,11 @@ class UnknownSchema(NotThere):
 
 
 class UnknownManagedSubscription(NotThere):
-    def __init__(self, name: str) -> None:
+    """``by`` says how it was looked for: by ``developer.name`` or ``subscription.id``."""
+
+    def __init__(self, name: str, *, by: str = "developer.name") -> None:
         super().__init__(f"Managed subscription {name[:100]!r} does not exist")
+        self.by = by
 
 
 class UnknownVersion(NotThere):
@@ -169,19 +172,46 @@ class FieldNotWritable(BadEvent):
     code = "INVALID_FIELD_FOR_INSERT_UPDATE"
 
     def __init__(self, field: str, event: str) -> None:
-        message = f"Unable to create/update fields: {field}. It is set by the service on {event}: leave it out."
-        super().__init__(message, fields=(field,))
+        super().__init__(
+            f"Unable to create/update fields: {field}. Please check the security settings of this field and verify that it "
+            f"is read/write for your profile or permission set. (The service sets it on {event}.)",
+            fields=(field,),
+        )
 
 
 class WrongType(BadEvent):
-    """A JSON value of another type than the field's; Salesforce answers in the words of its JSON reader."""
+    """A value of another type than the field's; Salesforce answers in the words of its JSON reader.
+
+    ``in_record`` are code and message where the value did not come as JSON.
+    """
 
     code = "JSON_PARSER_ERROR"
 
-    def __init__(self, field: str, wanted: str, value: object) -> None:
-        kind = "VALUE_STRING" if isinstance(value, str) else f"VALUE_{type(value).__name__.upper()}"
-        message = f"Cannot deserialize instance of {wanted} from {kind} value {str(value)[:100]} for field {field}"
-        super().__init__(message, fields=(field,))
+    def __init__(self, field: str, wanted: str, value: object, *, label: str = "") -> None:
+        token, shown = _token(value)
+        super().__init__(
+            f"Cannot deserialize instance of {wanted} from {token} value {shown} or request may be missing a required field",
+            fields=(field,),
+        )
+        self.in_record = (
+            "INVALID_TYPE_ON_FIELD_IN_RECORD",
+            f"{label or field}: value not of required type: {shown}",
+        )
+
+
+def _token(value: object) -> tuple[str, str]:
+    """The kind of a JSON value in the words of Salesforce's reader, and the value as far as the reader had come."""
+    if isinstance(value, bool):
+        return ("VALUE_TRUE", "true") if value else ("VALUE_FALSE", "false")
+    if isinstance(value, int):
+        return "VALUE_NUMBER_INT", str(value) if abs(value) < 1 << 63 else "of more than 19 digits"
+    if isinstance(value, float):
+        return "VALUE_NUMBER_FLOAT", str(value)
+    if isinstance(value, dict):
+        return "START_OBJECT", "{"
+    if isinstance(value, list):
+        return "START_ARRAY", "["
+    return ("VALUE_NULL", "null") if value is None else ("VALUE_STRING", str(value)[:100])
 
 
 class UndecodablePayload(BadEvent):
@@ -207,10 +237,6 @@ class MalformedXml(BadRequest):
     code = "MALFORMED_XML"
 
 
-class MalformedQuery(BadRequest):
-    code = "MALFORMED_QUERY"
-
-
 class InvalidReplayId(BadRequest):
     code = "INVALID_REPLAY_ID"
 
@@ -219,6 +245,7 @@ class InvalidReplayId(BadRequest):
             f"The replayId {{{replay_id}}} you provided was invalid.  "
             "Please provide a valid ID, -2 to replay all events, or -1 to replay only new events."
         )
+        self.replay_id = replay_id
 
 
 class WrongMethod(BadRequest):
@@ -267,6 +294,11 @@ class SubscriptionEnded(EventsError):
 class SubscriptionStopped(SubscriptionEnded):
     def __init__(self, name: str, state: str) -> None:
         super().__init__(f"Managed subscription {name} has state {state}; set its state to RUN to subscribe")
+
+
+class SubscriptionDeleted(SubscriptionEnded):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Managed subscription {name} was deleted")
 
 
 class SubscriptionElsewhere(SubscriptionEnded, RetriableError):

@@ -12,19 +12,20 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from events.access import long_id
 from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.errors import (
     InvalidMetadata,
+    SubscriptionDeleted,
     SubscriptionStopped,
     SubscriptionTakenOver,
     UnknownManagedSubscription,
 )
 from events.state import EventState
 
-__all__ = ["ManagedSubscription", "ManagedSubscriptions"]
+__all__ = ["ManagedSubscription", "ManagedSubscriptions", "SharedPosition"]
 
 _DEFINITION: Final = "managed-subscription/"
 _POSITION: Final = "managed-position/"
@@ -67,6 +68,13 @@ class ManagedSubscription:
         } | ({"shared": True} if self.shared else {})
 
 
+class SharedPosition(NamedTuple):
+    """How far a shared subscription has come: every event before ``next`` is done but those in ``open``, which rise."""
+
+    next: int = 0
+    open: tuple[int, ...] = ()
+
+
 class ManagedSubscriptions:
     """All of them, in the state that the servers share. Names are read without regard to case."""
 
@@ -106,7 +114,9 @@ class ManagedSubscriptions:
             every = await self.all()
             found = next((one for one in every if subscription_id in (one.id, one.id[:15])), None)
         if found is None:
-            raise UnknownManagedSubscription(name or subscription_id)
+            raise UnknownManagedSubscription(
+                name or subscription_id, by="developer.name" if name else "subscription.id"
+            )
         return found
 
     async def start(self, subscription: ManagedSubscription) -> Start:
@@ -135,7 +145,10 @@ class ManagedSubscriptions:
 
     async def check(self, name: str, holder: str) -> None:
         """Raise what ends a holder's stream: deleted, stopped, or taken over by another."""
-        found = await self.find(subscription_id="", name=name)
+        try:
+            found = await self.find(subscription_id="", name=name)
+        except UnknownManagedSubscription:
+            raise SubscriptionDeleted(name) from None
         if found.state != "RUN":
             raise SubscriptionStopped(found.name, found.state)
         if not found.shared and await self._state.get(_HOLDER + name.lower()) != holder:
@@ -146,15 +159,18 @@ class ManagedSubscriptions:
         await self.check(name, holder)
         await self._state.put(_POSITION + name.lower(), {"replayId": replay_id, "topic": identity})
 
-    async def shared_start(self, subscription: ManagedSubscription) -> tuple[Start, list[int]]:
-        """Where dealing out begins, and which events after that are done already."""
+    async def shared_start(self, subscription: ManagedSubscription) -> tuple[Start, SharedPosition]:
+        """Where dealing out begins, and how far it had come."""
         start = await self.start(subscription)
-        held = await self._state.get(_POSITION + subscription.name.lower()) or {}
-        return start, held.get("done", []) if start.replay_id == held.get("replayId") else []
+        held = await self._state.get(_POSITION + subscription.name.lower())
+        if held is None or "next" not in held or start.replay_id != held["replayId"]:
+            return start, SharedPosition()
+        return start, SharedPosition(held["next"], tuple(held["open"]))
 
-    async def keep_shared(self, name: str, replay_id: int, done: list[int], identity: str) -> None:
-        """Keep that all up to ``replay_id`` is done, and of what follows the events in ``done``."""
-        await self._state.put(_POSITION + name, {"replayId": replay_id, "done": done, "topic": identity})
+    async def keep_shared(self, name: str, position: SharedPosition, identity: str) -> None:
+        """Keep how far a subscription has come in the topic of this identity."""
+        kept = {"replayId": min((position.next, *position.open)) - 1, "next": position.next, "open": position.open}
+        await self._state.put(_POSITION + name, kept | {"topic": identity})
 
     async def lease(self, name: str, server: str, now_ms: int, lasts_ms: int) -> bool:
         """Take or renew the right to deal a shared subscription out; False while another server has it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -31,6 +32,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS: Final = 86_400_000
 _MIN_MS: Final = -62_135_596_800_000
 _MAX_MS: Final = 253_402_300_799_999
+_NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
+_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)(T\S*)?", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _SYSTEM: Final = frozenset(name.lower() for name in (*AUDIT_FIELDS, "ReplayId", "EventUuid", "Id"))
 
 
@@ -185,11 +189,11 @@ def _text(field: EventField, value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     if not isinstance(value, str):
-        raise WrongType(field.name, "string", value)
+        raise WrongType(field.name, "string", value, label=field.label)
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise WrongType(field.name, "string", ascii(value)) from error
+        raise WrongType(field.name, "string", ascii(value), label=field.label) from error
     return value
 
 
@@ -198,39 +202,39 @@ def _checkbox(field: EventField, value: Any) -> bool:
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    raise WrongType(field.name, "boolean", value)
+    raise WrongType(field.name, "boolean", value, label=field.label)
 
 
 def _number(field: EventField, value: Any) -> float:
-    if not isinstance(value, bool) and isinstance(value, int | float | str):
+    number = not isinstance(value, bool) and isinstance(value, int | float)
+    if number or (isinstance(value, str) and _NUMBER.fullmatch(value)):
         try:
             return float(value)
         except (ValueError, OverflowError):
             pass
-    raise WrongType(field.name, "double", value)
+    raise WrongType(field.name, "double", value, label=field.label)
 
 
 def _date(field: EventField, value: Any) -> int:
-    if isinstance(value, str):
+    match = _DAY.fullmatch(value) if isinstance(value, str) else None
+    if match is not None:
         try:
-            day = date.fromisoformat(value[:10]) if len(value) >= 10 and value[10:11] in ("", "T") else None
+            return int(_plain(date.fromisoformat(match[1])))
         except ValueError:
-            day = None
-        if day is not None:
-            return int(_plain(day))
-    raise WrongType(field.name, "date", value)
+            pass
+    raise WrongType(field.name, "date", value, label=field.label)
 
 
 def _date_time(field: EventField, value: Any) -> int:
     """Milliseconds; text without a zone is UTC."""
-    if isinstance(value, str):
+    if isinstance(value, str) and _MOMENT.fullmatch(value):
         try:
             moment = datetime.fromisoformat(value)
             moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
             return (moment - _EPOCH) // timedelta(milliseconds=1)
         except (ValueError, OverflowError):
             pass
-    raise WrongType(field.name, "datetime", value)
+    raise WrongType(field.name, "datetime", value, label=field.label)
 
 
 def _plain(value: Any) -> Any:
@@ -270,7 +274,7 @@ def _check_of(field: EventField) -> Callable[[Any], None] | None:
         def check(value: Any) -> None:
             value = _plain(value)
             if not _MIN_MS <= value <= _MAX_MS:
-                raise WrongType(field.name, field.type.value.lower(), value)
+                raise WrongType(field.name, field.type.value.lower(), value, label=field.label)
 
     else:
         return None

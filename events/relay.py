@@ -176,8 +176,11 @@ class _Relay:
             self._started.append(producer)
             await _to_its_end(producer.start())
             source = self._sources[partition.topic]
-            committed = await consumer.committed_with_note(partition)
-            position, note = committed or (source.since(partition.partition), "")
+            # A member that was deleted and made again begins where it was made, not where the former one stood.
+            since = source.since(partition.partition)
+            position, note = await consumer.committed_with_note(partition) or (since, "")
+            if position < since:
+                position, note = since, ""
             await consumer.seek(partition, position)
             source.resume(partition.partition, note)
             self._producers[partition] = producer

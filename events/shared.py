@@ -1,8 +1,9 @@
 """Shared subscriptions: several workers on one managed subscription, each event to one of them.
 
-What a worker was given and has not committed goes to the others when its stream ends, however it ends. What was
-committed is kept event by event, so that a worker that is ahead of the others is not asked again after a restart. One
-events server at a time deals the events of a subscription out; it holds a lease in the state the servers share.
+What a worker was given and has not committed goes to the others when its stream ends, however it ends. What is not
+committed is kept event by event, so that a worker that is ahead of the others is not asked again after a restart; so there is
+a limit to it. One events server at a time deals the events of a subscription out; it holds a lease in the state the servers
+share.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from typing import Final
 
 from events.bus import Event, EventBus, Subscription
 from events.errors import BusUnavailable, SubscriptionElsewhere, SubscriptionTakenOver
-from events.managed import ManagedSubscription, ManagedSubscriptions
+from events.managed import ManagedSubscription, ManagedSubscriptions, SharedPosition
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
-__all__ = ["SharedSubscriptions", "Worker"]
+__all__ = ["MOST_OPEN", "SharedSubscriptions", "Worker"]
 
 log = logger(__name__)
 
 _LEASE_MS: Final = 10_000
 _RENEW_S: Final = 3.0
+MOST_OPEN: Final = 1000
+"""Events that a worker may have without having committed them; until it commits it gets no more."""
+_MOST_OPEN_IN_ALL: Final = 50_000
+"""The same over all workers: their numbers are written down with each commit."""
 
 
 def _now_ms() -> int:
@@ -46,10 +51,10 @@ class Worker:
 
     @property
     def available(self) -> bool:
-        return self.dealer.available
+        return len(self.held) < MOST_OPEN and self.dealer.available
 
     async def take(self, max_events: int) -> list[Event]:
-        events = await self.dealer.take(self, max_events)
+        events = await self.dealer.take(self, min(max_events, MOST_OPEN - len(self.held)))
         if events:
             self.position = events[-1].replay_id + 1
         return events
@@ -65,18 +70,29 @@ class Worker:
 class _Dealer:
     """The events of one subscription on the server that holds its lease."""
 
-    def __init__(self, name: str, subscription: Subscription, done: set[int], managed: ManagedSubscriptions) -> None:
+    def __init__(
+        self, name: str, subscription: Subscription, before: SharedPosition, managed: ManagedSubscriptions
+    ) -> None:
+        """``before`` is how far the subscription had come when somebody dealt it out last."""
         self.name, self._subscription, self._managed = name, subscription, managed
-        self._done = done
-        """Committed, and some event before it is not."""
+        self._before, self._left_open = before, frozenset(before.open)
         self._returned: dict[int, Event] = {}
         self._turn = asyncio.Lock()
         self.workers: set[Worker] = set()
         self.tasks: list[asyncio.Task[None]] = []
 
     @property
+    def position(self) -> int:
+        """The offset of the next event to look for."""
+        return self._subscription.position
+
+    @property
     def available(self) -> bool:
-        return bool(self._returned) or self._subscription.available
+        return (bool(self._returned) or self._subscription.available) and not self._full
+
+    @property
+    def _full(self) -> bool:
+        return sum(len(worker.held) for worker in self.workers) >= _MOST_OPEN_IN_ALL
 
     async def take(self, worker: Worker, max_events: int) -> list[Event]:
         if self._returned:
@@ -84,26 +100,33 @@ class _Dealer:
         else:
             async with self._turn:
                 taken = await self._subscription.take(max_events)
-                events = [event for event in taken if event.replay_id not in self._done]
+                events = [event for event in taken if not self._was_done(event.replay_id)]
         if worker not in self.workers:  # its stream ended while it waited
             self._give_back(events)
             return []
         worker.held.update((event.replay_id, event) for event in events)
         return events
 
+    def _was_done(self, number: int) -> bool:
+        return number < self._before.next and number not in self._left_open
+
     async def commit(self, worker: Worker, replay_id: int) -> None:
+        full = self._full
         for number in [number for number in worker.held if number <= replay_id]:
             del worker.held[number]
-            self._done.add(number)
-        await self.keep()
+        worker.wake.set()
+        if full:
+            self.wake_all()
+        await self._keep()
 
-    async def keep(self) -> None:
-        """Write down what is done: all before ``low``, and the numbers in ``done``."""
-        open_numbers = [min(worker.held) for worker in self.workers if worker.held]
-        open_numbers += [min(self._returned)] if self._returned else []
-        low = min(open_numbers, default=self._subscription.position)
-        self._done = {number for number in self._done if number > low}
-        await self._managed.keep_shared(self.name, low - 1, sorted(self._done), self._subscription.identity)
+    async def _keep(self) -> None:
+        """Write down how far the subscription has come."""
+        reached = self._subscription.position
+        open_numbers = {number for number in self._left_open if number >= reached} | self._returned.keys()
+        for worker in self.workers:
+            open_numbers |= worker.held.keys()
+        position = SharedPosition(max(reached, self._before.next), tuple(sorted(open_numbers)))
+        await self._managed.keep_shared(self.name, position, self._subscription.identity)
 
     def left(self, worker: Worker) -> None:
         self.workers.discard(worker)
@@ -160,7 +183,7 @@ class SharedSubscriptions:
             dealer = self._dealers.get(name)
             if dealer is None:
                 dealer = self._dealers[name] = await self._begin(subscription, topic)
-            worker = Worker(dealer, wake, fail, dealer._subscription.position)
+            worker = Worker(dealer, wake, fail, dealer.position)
             dealer.workers.add(worker)
         if dealer.available:
             wake.set()
@@ -181,8 +204,8 @@ class SharedSubscriptions:
         name = subscription.name.lower()
         if not await self._managed.lease(name, self._server, _now_ms(), _LEASE_MS):
             raise SubscriptionElsewhere(subscription.name)
-        start, done = await self._managed.shared_start(subscription)
-        dealer = _Dealer(name, await self._bus.subscribe(topic, start), set(done), self._managed)
+        start, before = await self._managed.shared_start(subscription)
+        dealer = _Dealer(name, await self._bus.subscribe(topic, start), before, self._managed)
         dealer.tasks = [asyncio.create_task(dealer.follow()), asyncio.create_task(self._renew(dealer))]
         return dealer
 
@@ -198,8 +221,3 @@ class SharedSubscriptions:
             self._dealers.pop(dealer.name, None)
             dealer.end(SubscriptionTakenOver(dealer.name))
             return
-
-    async def stop(self) -> None:
-        for dealer in self._dealers.values():
-            dealer.end()
-        self._dealers.clear()

@@ -42,6 +42,7 @@ class BulkFront:
         session, version = self._enter(request)
         if request.method == "POST":
             body = await json_object(request)
+            _choice(body, "contentType", ("CSV",), "CSV")
             job = await self._jobs.create(
                 event=_text(body, "object", ""),
                 operation=_text(body, "operation", "insert"),
@@ -49,7 +50,6 @@ class BulkFront:
                 ending=_choice(body, "lineEnding", _ENDINGS, "LF"),
                 user=session.user,
             )
-            _choice(body, "contentType", ("CSV",), "CSV")
             return json_response(_shown(job, version))
         records = [_shown(job, version) for job in self._jobs.of(session.user)]
         return json_response({"done": True, "records": records, "nextRecordsUrl": None})

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from events.bus import Event
-from events.fronts.grpc_errors import CallRefused
+from events.fronts.grpc_errors import CallRefused, replay_id_refused
 from events.limits.allowance import Allowance
 from events.limits.errors import DeliveryLimitExceeded
 from events.proto import pubsub_api_pb2 as pb
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Flow", "Portion", "consumer_events", "decode_replay_id", "deliver", "encode_replay_id", "requested"]
+__all__ = [
+    "MAX_PENDING",
+    "Flow",
+    "Portion",
+    "consumer_events",
+    "decode_replay_id",
+    "deliver",
+    "encode_replay_id",
+    "requested",
+]
 
 MAX_PENDING: Final = 100
 """How many events may be owed to one subscriber: asking for more asks for this many."""
 _RESPONSE_BYTES: Final = 3 * 1024 * 1024
+_MOST_ANSWERS: Final = 100
+"""Answers that wait for a client that does not read; until it does, its requests are not read either."""
 
 
 def encode_replay_id(replay_id: int) -> bytes:
@@ -29,10 +39,7 @@ def decode_replay_id(data: bytes) -> int:
     """Raises the refusal that Salesforce gives for bytes which are no replay id."""
     if len(data) == 8 or (len(data) == 10 and data[8:] == b"\0\0"):
         return int.from_bytes(data[:8], signed=True)
-    raise CallRefused(
-        "subscription.fetch.replayid.corrupted",
-        f"The Replay ID is corrupted: it is {len(data)} bytes ({data[:16].hex()}), where the 8 or 10 of a received one belong",
-    )
+    raise replay_id_refused(f"it is {len(data)} bytes ({data[:16].hex()}), where the 8 or 10 of a received one belong")
 
 
 def requested(number: int) -> int:
@@ -53,15 +60,16 @@ class Flow:
         self.wake = asyncio.Event()
         self.ended = False
         self.failure: TidegateError | None = None
-        self.answers: deque[Any] = deque()
+        self.answers: asyncio.Queue[Any] = asyncio.Queue(_MOST_ANSWERS)
         """Answers to requests, to be sent as soon as may be."""
 
     def ask(self, number: int) -> None:
         self.pending = min(self.pending + number, MAX_PENDING)
         self.wake.set()
 
-    def answer(self, answer: Any) -> None:
-        self.answers.append(answer)
+    async def answer(self, answer: Any) -> None:
+        """Have an answer sent; returns when there is room for it."""
+        await self.answers.put(answer)
         self.wake.set()
 
     def fail(self, error: TidegateError) -> None:
@@ -112,8 +120,8 @@ async def deliver(
         flow.wake.clear()
         if flow.failure is not None:
             raise flow.failure
-        if flow.answers:
-            yield Portion([], subscription.position - 1, flow.answers.popleft())
+        if not flow.answers.empty():
+            yield Portion([], subscription.position - 1, flow.answers.get_nowait())
             continue
         if flow.pending and subscription.available:
             if not allowance.left:

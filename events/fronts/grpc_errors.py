@@ -1,4 +1,8 @@
-"""Where an error becomes the end of a Pub/Sub call: gRPC status, ``error-code`` trailer, an id to find it by."""
+"""Where an error becomes the end of a Pub/Sub call: gRPC status, ``error-code`` trailer, an id to find it by.
+
+Codes are those of the Pub/Sub API guide, "Handle Errors"; texts are as organizations were seen to send them, and the guide's
+own elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from events.errors import (
     InvalidReplayId,
     InvalidSession,
     NotThere,
+    SubscriptionDeleted,
     SubscriptionElsewhere,
     SubscriptionStopped,
     SubscriptionTakenOver,
@@ -29,26 +34,27 @@ from events.limits.errors import DeliveryLimitExceeded, TooManyClients
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
-__all__ = ["CallRefused", "Context", "stream", "unary"]
+__all__ = ["NOT_AUTHENTICATED", "CallRefused", "Context", "replay_id_refused", "stream", "unary"]
 
 log = logger(__name__)
 
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 
 _PREFIX: Final = "sfdc.platform.eventbus.grpc"
+NOT_AUTHENTICATED: Final = "An authentication exception occurred. Provide valid authentication via metadata headers."
 
 _STATUS: Final[tuple[tuple[type[TidegateError], grpc.StatusCode, str], ...]] = (
     (InvalidSession, grpc.StatusCode.UNAUTHENTICATED, "service.auth.error"),
-    (AccessError, grpc.StatusCode.PERMISSION_DENIED, "topic.permission.denied"),
+    (AccessError, grpc.StatusCode.PERMISSION_DENIED, "publish.topic.cannot.publish"),
     (DeliveryLimitExceeded, grpc.StatusCode.RESOURCE_EXHAUSTED, "subscription.limit.exceeded"),
     (TooManyClients, grpc.StatusCode.RESOURCE_EXHAUSTED, "concurrent.client.limit.exceeded"),
-    (InvalidReplayId, grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.replayid.validation.failed"),
+    (InvalidReplayId, grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.replayid.corrupted"),
     (UnknownEvent, grpc.StatusCode.NOT_FOUND, "topic.not.found"),
-    (UnknownSchema, grpc.StatusCode.NOT_FOUND, "schema.not.found"),
-    (UnknownManagedSubscription, grpc.StatusCode.NOT_FOUND, "subscription.managed.not.found"),
-    (SubscriptionStopped, grpc.StatusCode.FAILED_PRECONDITION, "subscription.managed.stopped"),
-    (SubscriptionElsewhere, grpc.StatusCode.UNAVAILABLE, "subscription.managed.elsewhere"),
-    (SubscriptionTakenOver, grpc.StatusCode.ABORTED, "subscription.managed.taken.over"),
+    (UnknownSchema, grpc.StatusCode.NOT_FOUND, "schema.meta.permission"),
+    (SubscriptionStopped, grpc.StatusCode.FAILED_PRECONDITION, "managed.subscription.config.stopped"),
+    (SubscriptionDeleted, grpc.StatusCode.FAILED_PRECONDITION, "managed.subscription.config.deleted"),
+    (SubscriptionElsewhere, grpc.StatusCode.UNAVAILABLE, "managed.subscription.elsewhere"),
+    (SubscriptionTakenOver, grpc.StatusCode.ABORTED, "managed.subscription.taken.over"),
     (NotThere, grpc.StatusCode.NOT_FOUND, "not.found"),
     (TopicUnfit, grpc.StatusCode.FAILED_PRECONDITION, "topic.unfit"),
     (BusUnavailable, grpc.StatusCode.UNAVAILABLE, "service.unavailable"),
@@ -60,16 +66,43 @@ _STATUS: Final[tuple[tuple[type[TidegateError], grpc.StatusCode, str], ...]] = (
 class CallRefused(EventsError):
     """A request that is refused with one of the ``error-code``s of its own."""
 
-    def __init__(self, trailer: str, message: str) -> None:
+    def __init__(self, trailer: str, message: str, status: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> None:
         super().__init__(message)
-        self.trailer = trailer
+        self.trailer, self.status = trailer, status
+
+
+def replay_id_refused(about: str) -> CallRefused:
+    """What becomes of bytes that are no replay id, and of an id that is none of those kept; clients know it by its words."""
+    return CallRefused(
+        "subscription.fetch.replayid.corrupted",
+        "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest is valid and refers to an "
+        f"event that is within the retention window: {about}.",
+    )
+
+
+def _said(context: Context, error: TidegateError) -> str:
+    """An error's text as this API has it."""
+    if isinstance(error, InvalidSession):
+        return NOT_AUTHENTICATED
+    if isinstance(error, InvalidReplayId):
+        return replay_id_refused(f"{error.replay_id} is none").message
+    if isinstance(error, UnknownEvent):
+        org = next((value for key, value in context.invocation_metadata() or () if key == "tenantid"), "")
+        topic = error.name if "/" in error.name else f"/event/{error.name}"
+        return (
+            f"The topic information for org CORE/prod/{org} and topic {topic[:200]} not found. "
+            "Ensure the topic name is correct and that the topic exists."
+        )
+    return str(error)
 
 
 async def _abort(context: Context, error: Exception) -> NoReturn:
     """End the call with the error's status, its ``error-code`` in the trailers and an id to find it by."""
     rpc_id = str(uuid.uuid4())
     if isinstance(error, CallRefused):
-        status, trailer = grpc.StatusCode.INVALID_ARGUMENT, error.trailer
+        status, trailer = error.status, error.trailer
+    elif isinstance(error, UnknownManagedSubscription):
+        status, trailer = grpc.StatusCode.NOT_FOUND, f"managed.subscription.{error.by}.not.found"
     elif isinstance(error, TidegateError):
         status, trailer = next(
             ((status, trailer) for kind, status, trailer in _STATUS if isinstance(error, kind)),
@@ -82,8 +115,7 @@ async def _abort(context: Context, error: Exception) -> NoReturn:
             grpc.StatusCode.INTERNAL,
             "service.error",
         )
-    said = f"Topic {error.name[:100]} does not exist" if isinstance(error, UnknownEvent) else str(error)
-    details = f"{said} rpcId: {rpc_id}"
+    details = f"{_said(context, error)} rpcId: {rpc_id}"
     await context.abort(status, details, (("error-code", f"{_PREFIX}.{trailer}"), ("rpc-id", rpc_id)))
     raise AssertionError("abort does not return")
 

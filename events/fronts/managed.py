@@ -9,8 +9,8 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from events.bus import EventBus, Subscription
-from events.errors import BusUnavailable, SubscriptionEnded, UnknownManagedSubscription
-from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
+from events.errors import BusUnavailable, SubscriptionEnded
+from events.fronts.delivery import MAX_PENDING, Flow, consumer_events, decode_replay_id, deliver, encode_replay_id
 from events.fronts.grpc_errors import CallRefused
 from events.limits.allowance import Allowance
 from events.managed import ManagedSubscription, ManagedSubscriptions
@@ -47,27 +47,26 @@ class ManagedStream:
         self, first: pb.ManagedFetchRequest, requests: AsyncIterator[pb.ManagedFetchRequest], keepalive_s: float
     ) -> AsyncGenerator[pb.ManagedFetchResponse, None]:
         """Hold the subscription and deliver after its position; committing takes it further."""
-        commits = first.HasField("commit_replay_id_request")
-        flow = Flow(0 if commits and not first.num_requested else requested(first.num_requested))
+        if first.HasField("commit_replay_id_request"):
+            raise CallRefused(
+                "managed.subscription.fetch.request.commit.request.restricted",
+                "The first request of a stream commits nothing: nothing was delivered on it yet",
+            )
+        flow = Flow(_requested(first))
         subscription = await self._open(flow)
         self._delivered = subscription.position - 1
 
         async def take(request: pb.ManagedFetchRequest) -> None:
             self._enter()
             self._check_name(request)
+            number = _requested(request)
             if request.HasField("commit_replay_id_request"):
-                flow.answer(await self._commit(request.commit_replay_id_request, subscription))
-                if request.num_requested == 0:
-                    return
-            flow.ask(requested(request.num_requested))
-
-        async def everything() -> None:
-            if commits:
-                flow.answer(await self._commit(first.commit_replay_id_request, subscription))
-            await flow.read(requests, take)
+                await flow.answer(await self._commit(request.commit_replay_id_request, subscription))
+            if number:
+                flow.ask(number)
 
         with self._subscriptions.listening(self._subscription.name, lambda: self._changed(flow)):
-            reading = asyncio.create_task(everything())
+            reading = asyncio.create_task(flow.read(requests, take))
             try:
                 portions = deliver(
                     subscription, flow, keepalive_s=keepalive_s, check=self._enter, allowance=self._allowance
@@ -118,7 +117,7 @@ class ManagedStream:
         same_name = not request.developer_name or request.developer_name.lower() == held.name.lower()
         if not same_name or request.subscription_id not in ("", held.id, held.id[:15]):
             raise CallRefused(
-                "subscription.managed.changed",
+                "managed.subscription.changed",
                 f"The stream is for managed subscription {held.name}, and a request names another; open another stream",
             )
 
@@ -131,16 +130,31 @@ class ManagedStream:
             replay_id = decode_replay_id(request.replay_id)
             if not -1 <= replay_id <= self._delivered:
                 raise CallRefused(
-                    "subscription.managed.commit.invalid",
+                    "managed.subscription.commit.invalid",
                     f"Replay ID {replay_id} was not delivered on this stream, whose latest is {self._delivered}",
                 )
             if isinstance(subscription, Worker):
                 await subscription.commit(replay_id)
             else:
                 await self._subscriptions.commit(self._subscription.name, self._id, replay_id, subscription.identity)
-        except (SubscriptionEnded, UnknownManagedSubscription):
+        except SubscriptionEnded:
             raise
         except TidegateError as error:
             answer.error.CopyFrom(pb.Error(code=pb.ErrorCode.COMMIT, msg=error.message))
         answer.process_time = time.time_ns() // 1_000_000
         return answer
+
+
+def _requested(request: pb.ManagedFetchRequest) -> int:
+    """How many events a request adds; one that adds none has to commit."""
+    if request.num_requested < 0:
+        raise CallRefused(
+            "managed.subscription.fetch.request.events.invalid",
+            f"The number of requested events is {request.num_requested}; it must be 0 or greater",
+        )
+    if not request.num_requested and not request.HasField("commit_replay_id_request"):
+        raise CallRefused(
+            "managed.subscription.fetch.request.invalid",
+            "The request asks for no events and commits none; do one of them",
+        )
+    return min(request.num_requested, MAX_PENDING)

@@ -18,10 +18,10 @@ from events.access import Access, Session
 from events.access.errors import CannotRead
 from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.catalog import Catalog
-from events.channels import Channels
-from events.errors import InvalidReplayId, InvalidSession, UnknownEvent, UnknownSchema
+from events.channels import Channels, Subscribable
+from events.errors import InvalidReplayId, UnknownEvent, UnknownSchema
 from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
-from events.fronts.grpc_errors import CallRefused, Context, stream, unary
+from events.fronts.grpc_errors import NOT_AUTHENTICATED, CallRefused, Context, stream, unary
 from events.fronts.managed import ManagedStream
 from events.fronts.requests import instant_ms
 from events.limits.limits import Limits
@@ -94,9 +94,14 @@ class PubSubFront:
 
     async def get_topic(self, request: pb.TopicRequest, context: Context) -> pb.TopicInfo:
         user = self._enter(context).user
-        found = await self._channels.subscribable(request.topic_name)
+        found = await self._topic(request.topic_name)
         if not user.may_see(found.topic):
-            raise CannotRead(found.topic)
+            raise CallRefused(
+                "topic.meta.permission",
+                f"An error occurred while getting the metadata for org CORE/prod/{self._access.org_id} and topic {found.path}. "
+                "Ensure the credentials and topic name are correct",
+                grpc.StatusCode.PERMISSION_DENIED,
+            )
         is_event = found.kind == "event" and found.schema is not None
         return pb.TopicInfo(
             topic_name=found.path,
@@ -110,6 +115,8 @@ class PubSubFront:
     async def get_schema(self, request: pb.SchemaRequest, context: Context) -> pb.SchemaInfo:
         user = self._enter(context).user
         said = request.schema_id
+        if not said.strip():
+            raise CallRefused("schema.validation.failed", "Schema validation failed. The schema ID can't be blank.")
         if not (said.isascii() and said.isdigit() and len(said) < 11):
             raise UnknownSchema(said[:50])
         schema = await self._catalog.any_schema(int(said))
@@ -129,12 +136,13 @@ class PubSubFront:
         with self._counted():
             async for request in requests:
                 session = self._enter(context)
-                name = _event_name(_same_topic(f"/event/{name}" if name else "", request.topic_name))
+                topic = _same_topic(f"/event/{name}" if name else "", request.topic_name, "publish.topic.mismatch")
+                name = _event_name(topic)
                 yield await self._publish(session, name, request)
 
     async def _publish(self, session: Session, name: str, request: pb.PublishRequest) -> pb.PublishResponse:
         if not request.events:
-            raise CallRefused("publish.events.empty", "The publish request has no events; send at least one")
+            raise CallRefused("publish.event.count.invalid", "The publish request has no events; send at least one")
         events = [AvroEvent(event.id, event.schema_id, event.payload) for event in request.events]
         answers = await self._publisher.publish_avro(name, events, user=session.user)
         results = [_publish_result(event, answer) for event, answer in zip(events, answers, strict=True)]
@@ -148,7 +156,7 @@ class PubSubFront:
         first = await anext(requests, None)
         if first is None:
             return
-        found = await self._channels.subscribable(first.topic_name)
+        found = await self._topic(first.topic_name)
         check = self._reader(context, found.topic)
         check()
         name, start = found.topic, _start(first, _metadata(context), found.stale_replay or self._stale)
@@ -157,7 +165,7 @@ class PubSubFront:
 
         async def take(request: pb.FetchRequest) -> None:
             check()
-            _same_topic(found.path, request.topic_name)
+            _same_topic(found.path, request.topic_name, "subscription.fetch.topic.mismatch")
             flow.ask(requested(request.num_requested))
 
         reading = asyncio.create_task(flow.read(requests, take))
@@ -193,8 +201,9 @@ class PubSubFront:
         first = await anext(requests, None)
         if first is None:
             return
+        _check_identifier(first)
         held = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
-        topic = (await self._channels.subscribable(held.topic_name)).topic
+        topic = (await self._topic(held.topic_name)).topic
         check = self._reader(context, topic)
         check()
         call = ManagedStream(
@@ -206,21 +215,34 @@ class PubSubFront:
                 async for response in responses:
                     yield response
 
+    async def _topic(self, name: str) -> Subscribable:
+        """What a topic's name stands for; raises UnknownEvent, which names it as it was given."""
+        if not name:
+            raise CallRefused("topic.validation.empty", "Topic validation failed. The topic name can't be blank.")
+        try:
+            return await self._channels.subscribable(name)
+        except UnknownEvent:
+            raise UnknownEvent(name) from None
+
     def _enter(self, context: Context) -> Session:
-        """The session of the call's metadata; raises InvalidSession, also for one of another organization."""
+        """The session of the call's metadata; raises InvalidSession, and a refusal for another organization's."""
         given = _metadata(context)
-        session = self._access.session(given.get("accesstoken", ""))
         tenant = given.get("tenantid", "")
-        if tenant and tenant[:15] != self._access.org_id[:15]:
-            raise InvalidSession
-        return session
+        if not given.get("accesstoken") or (tenant and tenant[:15] != self._access.org_id[:15]):
+            raise CallRefused("service.auth.headers.invalid", NOT_AUTHENTICATED, grpc.StatusCode.UNAUTHENTICATED)
+        return self._access.session(given["accesstoken"])
 
     def _reader(self, context: Context, topic: str) -> Callable[[], float]:
         """Raises when the call's session has ended or may not read the topic any more, else says how many seconds it has."""
 
         def check() -> float:
             session = self._enter(context)
-            session.user.require_read(topic)
+            try:
+                session.user.require_read(topic)
+            except CannotRead as error:
+                raise CallRefused(
+                    "subscription.topic.cannot.subscribe", str(error), grpc.StatusCode.PERMISSION_DENIED
+                ) from error
             return (session.expires_ms - self._access.clock_ms()) / 1000
 
         return check
@@ -242,20 +264,34 @@ def _metadata(context: Context) -> dict[str, str]:
 
 
 def _event_name(topic: str) -> str:
+    if not topic:
+        raise CallRefused("publish.topic.validation.empty", "Topic validation failed. The topic name can't be blank.")
     if not topic.startswith("/event/"):
         raise UnknownEvent(topic)
     return topic.removeprefix("/event/")
 
 
-def _same_topic(held: str, topic: str) -> str:
+def _same_topic(held: str, topic: str, refusal: str) -> str:
     """The topic of a stream: named by its first request, and by none after it otherwise."""
     if not topic and held:
         return held
     if held and topic.lower() != held.lower():
-        raise CallRefused(
-            "topic.changed", f"The stream is for {held}, and a request names {topic}; open another stream"
-        )
+        raise CallRefused(refusal, f"The stream is for {held}, and a request names {topic}; open another stream")
     return topic
+
+
+def _check_identifier(request: pb.ManagedFetchRequest) -> None:
+    """A managed subscription is named by its id or by its developer name."""
+    if bool(request.subscription_id) == bool(request.developer_name):
+        raise CallRefused(
+            "managed.subscription.id.or.developer.name.empty",
+            "The first request names the subscription by subscription_id or by developer_name, and by one of them only",
+        )
+    if request.subscription_id and len(request.subscription_id) not in (15, 18):
+        raise CallRefused(
+            "managed.subscription.subscription.id.invalid",
+            f"The subscription ID {request.subscription_id[:50]!r} has {len(request.subscription_id)} characters; 15 or 18 are right",
+        )
 
 
 def _start(request: pb.FetchRequest, metadata: Mapping[str, str], stale: Stale) -> Start:
@@ -276,6 +312,11 @@ def _start(request: pb.FetchRequest, metadata: Mapping[str, str], stale: Stale) 
     if request.replay_preset != pb.ReplayPreset.CUSTOM:
         raise CallRefused(
             "subscription.fetch.replay.preset.invalid", f"Replay preset {request.replay_preset} is not known"
+        )
+    if not request.replay_id and stale is Stale.ERROR:
+        raise CallRefused(
+            "subscription.fetch.replayid.validation.failed",
+            "The replay_preset field in FetchRequest is set to ReplayPreset.CUSTOM, but no Replay ID value is set.",
         )
     try:
         replay_id = decode_replay_id(request.replay_id)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from events.access import long_id
-from events.errors import BadRequest, EventsError, MalformedBody, TooManyRecords, UnknownEvent
+from events.errors import BadRequest, EventsError, MalformedBody, TooManyRecords, UnknownEvent, WrongType
 from events.publishing import JsonEvent, Published
 from tidegate.kit.errors import TidegateError
 
@@ -104,8 +104,13 @@ def save_result(published: Published) -> dict[str, Any]:
     return {"id": record_id(published.replay_id), "success": True, "errors": [enqueued]}
 
 
-def status_of(event: JsonEvent, answer: TidegateError | None) -> tuple[str, str, Sequence[str]]:
-    """Status code, message and fields of a record that is not published; None is one that was held back."""
+def status_of(
+    event: JsonEvent, answer: TidegateError | None, *, from_json: bool = True
+) -> tuple[str, str, Sequence[str]]:
+    """Status code, message and fields of a record that is not published; None is one that was held back.
+
+    A value of a wrong type has other words where it did not come as JSON.
+    """
     if answer is None:
         code = "ALL_OR_NONE_OPERATION_ROLLED_BACK"
         return (
@@ -115,6 +120,8 @@ def status_of(event: JsonEvent, answer: TidegateError | None) -> tuple[str, str,
         )
     if isinstance(answer, UnknownEvent):
         return "INVALID_TYPE", f"sObject type '{event.name[:100]}' is not supported.", ()
+    if isinstance(answer, WrongType) and not from_json:
+        return *answer.in_record, answer.fields
     (said,) = error_body(answer)
     return said["errorCode"], said["message"], said.get("fields", [])
 

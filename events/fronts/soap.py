@@ -34,6 +34,7 @@ MAX_BODY_BYTES = xml.MAX_XML_BYTES
 _APIS = {"u": "partner", "c": "enterprise"}
 _ENVELOPE = "http://schemas.xmlsoap.org/soap/envelope/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_NOT_XML = frozenset(map(chr, (*range(0xD800, 0xE000), 0xFFFE, 0xFFFF)))
 
 
 class UnknownOperation(BadRequest):
@@ -45,7 +46,7 @@ def fault(error: TidegateError, api: str = "u") -> Response:
     code = error.code if isinstance(error, EventsError) else "UNKNOWN_EXCEPTION"
     login = isinstance(error, LoginError) and not isinstance(error, InvalidSession)
     kind = "LoginFault" if login else "UnexpectedErrorFault"
-    message = escape(error.message)
+    message = _escaped(error.message)
     body = (
         f"<soapenv:Fault><faultcode>sf:{code}</faultcode><faultstring>{code}: {message}</faultstring>"
         f'<detail><sf:{kind} xsi:type="sf:{kind}"><sf:exceptionCode>{code}</sf:exceptionCode>'
@@ -176,7 +177,7 @@ def _save_result(event: JsonEvent, answer: Published | TidegateError | None) -> 
         error = f"<message>{escape(answer.uuid)}</message><statusCode>OPERATION_ENQUEUED</statusCode>"
         made = f"<id>{record_id(answer.replay_id)}</id><success>true</success>"
     else:
-        code, message, names = status_of(event, answer)
+        code, message, names = status_of(event, answer, from_json=False)
         named = "".join(f"<fields>{_escaped(name)}</fields>" for name in names)
         error = f"{named}<message>{_escaped(message)}</message><statusCode>{code}</statusCode>"
         made = '<id xsi:nil="true"/><success>false</success>'
@@ -184,8 +185,8 @@ def _save_result(event: JsonEvent, answer: Published | TidegateError | None) -> 
 
 
 def _escaped(text: str) -> str:
-    """Text for XML, which has no control characters."""
-    return escape("".join(c if c >= " " or c in "\t\n\r" else "?" for c in text))
+    """Text for XML, which has no control characters and no halves of characters."""
+    return escape("".join("?" if (c < " " and c not in "\t\n\r") or c in _NOT_XML else c for c in text))
 
 
 def _operation(root: Element) -> Element:

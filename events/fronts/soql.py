@@ -13,7 +13,7 @@ from events.errors import BadRequest
 __all__ = ["MalformedSelect", "Select", "parse_select"]
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*')|(?P<number>-?\d+(?:\.\d+)?)|(?P<word>[A-Za-z_][\w.]*)|(?P<sign>!=|<=|>=|[=<>(),]))"
+    r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*')|(?P<number>-?\d{1,18}(?:\.\d{1,18})?)|(?P<word>[A-Za-z_][\w.]*)|(?P<sign>!=|<=|>=|[=<>(),]))"
 )
 _UNESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
@@ -41,10 +41,16 @@ class Select:
                 raise MalformedSelect(f"No such column '{field}' on entity '{self.type}'")
             return known.get(field.lower(), field)
 
-        tests = [(named(field), _TESTS[sign], value) for field, sign, value in self.conditions]
+        def single(field: str, done: str) -> str:
+            name = named(field)
+            if any(isinstance(row[name], dict) for row in rows):
+                raise MalformedSelect(f"field '{name}' can not be {done} in a query call")
+            return name
+
+        tests = [(single(field, "filtered"), _TESTS[sign], value) for field, sign, value in self.conditions]
         found = [row for row in rows if all(test(_folded(row[field]), value) for field, test, value in tests)]
         for field, descending in reversed(self.order):
-            key = itemgetter(named(field))
+            key = itemgetter(single(field, "sorted"))
             none = [row for row in found if key(row) is None]
             some = sorted((row for row in found if key(row) is not None), key=key, reverse=descending)
             found = some + none if descending else none + some  # nulls first unless descending
@@ -115,10 +121,17 @@ class _Parser:
         if self._take("order"):
             self._expect("by")
             order = self._list(self._ordering)
-        limit = int(self._of("number")) if self._take("limit") else None
-        if self._at < len(self._tokens) or (limit is not None and limit < 0):
+        limit = self._whole() if self._take("limit") else None
+        if self._at < len(self._tokens):
             self._unexpected()
         return Select(fields, kind, tuple(conditions), tuple(order), limit)
+
+    def _whole(self) -> int:
+        text = self._of("number")
+        if not text.isdigit():
+            self._at -= 1
+            self._unexpected()
+        return int(text)
 
     def _condition(self) -> tuple[str, str, Any]:
         field = self._word()

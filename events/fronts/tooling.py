@@ -5,7 +5,6 @@ Records are created, read, changed and deleted at ``sobjects/{type}``, and found
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -15,19 +14,16 @@ from starlette.routing import Route
 
 from events.access import Access, Permission, Session
 from events.channels import Channels
-from events.errors import InvalidMetadata, MalformedBody, MalformedQuery, ResourceNotFound
+from events.errors import InvalidMetadata, MalformedBody, ResourceNotFound
 from events.fronts.requests import check_version, json_object, session_of
+from events.fronts.soql import parse_select
 from events.managed import ManagedSubscription, ManagedSubscriptions
 from tidegate.kit.http import json_response
 
 __all__ = ["ChannelMemberRecords", "ChannelRecords", "ManagedSubscriptionRecords", "ToolingFront", "ToolingRecords"]
 
-_QUERY: Final = re.compile(
-    r"\s*SELECT\s+(?P<fields>[\w.]+(?:\s*,\s*[\w.]+)*)\s+FROM\s+(?P<type>\w+)"
-    r"(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+ORDER\s+BY\s+\w+(?:\s+(?:ASC|DESC))?)?(?:\s+LIMIT\s+(?P<limit>\d{1,6}))?\s*",
-    re.IGNORECASE | re.DOTALL,
-)
-_CONDITION: Final = re.compile(r"\s*([\w.]+)\s*=\s*'((?:[^'\\]|\\.)*)'\s*")
+_MOST: Final = 2000
+"""Records in one answer."""
 
 
 class ToolingRecords(Protocol):
@@ -64,28 +60,13 @@ class ToolingFront:
 
     async def query(self, request: Request) -> Response:
         self._enter(request)
-        text = request.query_params.get("q", "")
-        match = _QUERY.fullmatch(text)
-        if match is None:
-            raise MalformedQuery(
-                f"The query is not SELECT fields FROM type WHERE field = 'value' LIMIT n: {text[:200]}"
-            )
-        name, records = self._of_type(match["type"])
-        conditions = _conditions(match["where"])
-        found = [
-            record
-            for record in await records.all()
-            if all(str(_value(record, field)).lower() == value.lower() for field, value in conditions)
-        ][: int(match["limit"] or 2000)]
-        fields = [field.strip() for field in match["fields"].split(",")]
+        asked = parse_select(request.query_params.get("q", ""))
+        name, records = self._of_type(asked.type)
+        found = asked.of(await records.all())[:_MOST]
         base = f"/services/data/v{request.path_params['version']}/tooling/sobjects/{name}"
-        shown = [
-            {"attributes": {"type": name, "url": f"{base}/{record['Id']}"}}
-            | {_known(record, field): _value(record, field) for field in fields}
-            for record in found
-        ]
-        answer = {"size": len(shown), "totalSize": len(shown), "done": True, "queryLocator": None}
-        return json_response(answer | {"entityTypeName": name, "records": shown})
+        shown = [{"attributes": {"type": name, "url": f"{base}/{row.get('Id', '')}"}} | row for row in found]
+        answer = {"size": len(found), "totalSize": len(found), "done": True, "queryLocator": None}
+        return json_response(answer | {"entityTypeName": name, "records": shown if asked.fields else []})
 
     async def create(self, request: Request) -> Response:
         self._enter(request).user.require(Permission.CUSTOMIZE)
@@ -227,33 +208,3 @@ def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(metadata, dict):
         raise MalformedBody("'Metadata' is an object with the fields of the record")
     return metadata
-
-
-def _conditions(where: str | None) -> list[tuple[str, str]]:
-    """``field = 'value'``, joined with AND."""
-    found, position = [], 0
-    text = where or ""
-    while position < len(text):
-        match = _CONDITION.match(text, position)
-        if match is None:
-            raise MalformedQuery(f"unexpected token: {text[position : position + 50]!r}; only field = 'value' is read")
-        found.append((match[1], re.sub(r"\\(.)", r"\1", match[2])))
-        position = match.end()
-        if position < len(text):
-            if text[position : position + 4].upper() != "AND ":
-                raise MalformedQuery(
-                    f"unexpected token: {text[position : position + 50]!r}; conditions are joined by AND"
-                )
-            position += 4
-    return found
-
-
-def _known(record: Mapping[str, Any], field: str) -> str:
-    found = next((name for name in record if name.lower() == field.lower()), None)
-    if found is None:
-        raise MalformedQuery(f"No such column '{field[:100]}' on this entity", fields=(field[:100],))
-    return found
-
-
-def _value(record: Mapping[str, Any], field: str) -> Any:
-    return record[_known(record, field)]

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from events.bus import EARLIEST, LATEST, EventBus, Outgoing
 from events.errors import BusUnavailable, InvalidReplayId
+from events.log import LogBounds
 from tests.support.events import MemoryLog
 
 pytestmark = pytest.mark.anyio
@@ -56,6 +58,22 @@ async def test_latest_skips_what_was_published_before(bus: EventBus) -> None:
     assert not subscription.available
     await publish(bus, b"new")
     assert await receive(subscription, 1) == [b"new"]
+
+
+async def test_what_an_open_transaction_holds_is_new_when_it_is_committed(
+    bus: EventBus, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(bus, b"old")
+    bounds = await log.bounds(TOPIC)
+
+    async def with_one_that_cannot_be_read_yet(_: str) -> LogBounds:
+        return replace(bounds, end=bounds.end + 1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "bounds", with_one_that_cannot_be_read_yet)
+        subscription = await bus.subscribe(TOPIC, LATEST)
+    await publish(bus, b"committed now")
+    assert await receive(subscription, 1) == [b"committed now"]
 
 
 async def test_an_id_replays_what_came_after_it(bus: EventBus) -> None:

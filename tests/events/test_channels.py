@@ -16,6 +16,7 @@ from broker.client import BatchProducer
 from events.errors import BusUnavailable
 from tests.events.fronts.test_cometd import Bayeux
 from tests.events.fronts.test_pubsub import Client, stubs
+from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.events import ORDER_SHIPPED, EventsThread
 
@@ -166,6 +167,25 @@ def test_a_changed_filter_holds_for_what_is_published_later(service: EventsThrea
     assert org.call("DELETE", record)[0] == 204
     assert org.call("DELETE", f"tooling/sobjects/PlatformEventChannel/{channel_id(org, channel)}")[0] == 204
     assert "does not exist" in cometd.send(message)[0]["error"] or cometd.send(message)[0]["successful"] is False
+
+
+def test_a_member_that_is_made_again_begins_then(service: EventsThread, org: Org) -> None:
+    channel = org.channel()
+    _, made = org.member(channel, SHIPPED)
+    org.publish((SHIPPED, "first", 1))
+    cometd = Bayeux(service)
+    path = f"/event/{channel}"
+    message = {"channel": "/meta/subscribe", "clientId": cometd.id, "subscription": path}
+    assert cometd.send(message | {"ext": {"replay": {path: -2}}})[0]["successful"]
+    assert [each["data"]["payload"]["Order_Number__c"] for each in receive(cometd, 1)] == ["first"]
+    assert org.call("DELETE", f"tooling/sobjects/PlatformEventChannelMember/{made['id']}")[0] == 204
+    relays = service.server._relays
+    assert relays is not None
+    wait_until(lambda: channel not in relays._running and not relays._ending, "the channel's relay has ended")
+    org.publish((SHIPPED, "between", 2))
+    assert org.member(channel, SHIPPED)[0] == 201
+    org.publish((SHIPPED, "again", 3))
+    assert [each["data"]["payload"]["Order_Number__c"] for each in receive(cometd, 1)] == ["again"]
 
 
 def test_a_producer_that_cannot_start_stalls_no_channel(

@@ -178,17 +178,18 @@ def test_pubsub_says_and_holds_what_a_user_may(service: EventsThread) -> None:
         assert (said.can_publish, said.can_subscribe) == rights
     fetch = pb.FetchRequest(topic_name=f"/event/{EVENT}", num_requested=1)
     event = pb.ProducerEvent(schema_id="1", payload=b"x")
+    publish = pb.PublishRequest(topic_name=f"/event/{EVENT}", events=[event])
     refused = [
-        ("nobody", "GetTopic", topic, pb.TopicInfo),
-        ("writer", "Subscribe", fetch, pb.FetchResponse),
-        ("reader", "Publish", pb.PublishRequest(topic_name=f"/event/{EVENT}", events=[event]), pb.PublishResponse),
+        ("nobody", "GetTopic", topic, pb.TopicInfo, "topic.meta.permission"),
+        ("writer", "Subscribe", fetch, pb.FetchResponse, "subscription.topic.cannot.subscribe"),
+        ("reader", "Publish", publish, pb.PublishResponse, "publish.topic.cannot.publish"),
     ]
-    for name, method, request, answer in refused:
+    for name, method, request, answer, code in refused:
         with pytest.raises(grpc.RpcError) as raised:
             ask(service, token(service, name), method, request, answer)
         assert raised.value.code() is PERMISSION_DENIED
         trailers = dict(raised.value.trailing_metadata())
-        assert trailers["error-code"] == "sfdc.platform.eventbus.grpc.topic.permission.denied"
+        assert trailers["error-code"] == f"sfdc.platform.eventbus.grpc.{code}"
     with pytest.raises(grpc.RpcError) as raised:
         ask(service, token(service, "nobody"), "GetSchema", pb.SchemaRequest(schema_id="1"), pb.SchemaInfo)
     assert raised.value.code() is grpc.StatusCode.NOT_FOUND

@@ -86,7 +86,7 @@ def test_simple_salesforce_publishes_by_bulk(service: EventsThread, org: Salesfo
     (job,) = org.bulk2.Order_Shipped__e.insert(records=records, wait=0)
     assert (job["numberRecordsProcessed"], job["numberRecordsFailed"]) == (450, 1)
     failed = org.bulk2.Order_Shipped__e.get_failed_records(job["job_id"])
-    assert "JSON_PARSER_ERROR:" in failed
+    assert "INVALID_TYPE_ON_FIELD_IN_RECORD:Amount: value not of required type: many:Amount__c --" in failed
     assert '"B-7"' in failed
     assert len(org.bulk2.Order_Shipped__e.get_successful_records(job["job_id"]).splitlines()) == 450
     assert stored(service) == before + 449
@@ -144,11 +144,14 @@ def test_a_job_goes_through_its_states_and_no_others(service: EventsThread, clie
         ({"object": "Order_Shipped__e", "operation": "delete"}, "INVALIDENTITY"),
         ({"object": "Order_Shipped__e", "columnDelimiter": "DOT"}, "INVALIDJOB"),
         ({"object": 1}, "INVALIDJOB"),
+        ({"object": "Order_Shipped__e", "contentType": "XML"}, "INVALIDJOB"),
         ([], "JSON_PARSER_ERROR"),
     ],
 )
 def test_a_job_that_cannot_be_is_refused(client: Client, body: Any, code: str) -> None:
+    before = client.call("GET", JOBS).json()["records"]
     assert client.call("POST", JOBS, json=body).json()[0]["errorCode"] == code
+    assert client.call("GET", JOBS).json()["records"] == before
 
 
 def test_a_job_that_a_restart_cut_off_is_finished_and_publishes_nothing_twice(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_commit_that_cannot_be_kept_says_why_and_the_stream_goes_on(client: Cl
     stream = Managed(client, 5, developer_name=name)
     beyond = stream.commit(b"\0\0\x7f\0\0\0\0\0\0\0")
     assert (beyond.error.code, "was not delivered" in beyond.error.msg) == (client.pb.ErrorCode.COMMIT, True)
-    assert "corrupted" in stream.commit(b"abc").error.msg
+    assert "it is 3 bytes (616263)" in stream.commit(b"abc").error.msg
     client.publish("goes-on")
     assert ids(stream.events(1)) == ["goes-on"]
     stream.end()
@@ -143,7 +143,7 @@ def test_a_newer_stream_takes_the_subscription_over(client: Client, name: str) -
     next(older.responses)
     newer = Managed(client, 5, developer_name=name)
     next(newer.responses)
-    assert refused(lambda: list(older.responses)) == (grpc.StatusCode.ABORTED, "subscription.managed.taken.over")
+    assert refused(lambda: list(older.responses)) == (grpc.StatusCode.ABORTED, "managed.subscription.taken.over")
     newer.end()
 
 
@@ -160,12 +160,41 @@ def test_a_stopped_subscription_ends_its_stream_and_takes_none(client: Client, t
     assert (record["Metadata"]["topicName"], record["Metadata"]["state"]) == (TOPIC, "RUN")
     path = f"sobjects/ManagedEventSubscription/{record['Id']}"
     assert tooling.call("PATCH", path, {"Metadata": record["Metadata"] | {"state": "STOP"}})[0] == 204
-    stopped = (grpc.StatusCode.FAILED_PRECONDITION, "subscription.managed.stopped")
+    stopped = (grpc.StatusCode.FAILED_PRECONDITION, "managed.subscription.config.stopped")
     assert refused(lambda: list(stream.responses)) == stopped
     assert refused(lambda: list(Managed(client, 5, developer_name=name).responses)) == stopped
+    assert tooling.call("PATCH", path, {"Metadata": record["Metadata"]})[0] == 204
+    stream = Managed(client, 5, subscription_id=record["Id"])
+    next(stream.responses)
     assert tooling.call("DELETE", path)[0] == 204
-    missing = (grpc.StatusCode.NOT_FOUND, "subscription.managed.not.found")
-    assert refused(lambda: list(Managed(client, 5, developer_name=name).responses)) == missing
+    deleted = (grpc.StatusCode.FAILED_PRECONDITION, "managed.subscription.config.deleted")
+    assert refused(lambda: list(stream.responses)) == deleted
+    for named, by in (
+        ({"developer_name": name}, "developer.name"),
+        ({"subscription_id": record["Id"]}, "subscription.id"),
+    ):
+        missing = (grpc.StatusCode.NOT_FOUND, f"managed.subscription.{by}.not.found")
+        assert refused(lambda given=named: list(Managed(client, 5, **given).responses)) == missing
+
+
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [
+        ({}, "id.or.developer.name.empty"),
+        ({"subscription_id": "18x000000000001", "developer_name": "Both"}, "id.or.developer.name.empty"),
+        ({"subscription_id": "18x"}, "subscription.id.invalid"),
+        ({"num_requested": -1}, "fetch.request.events.invalid"),
+        ({"num_requested": 0}, "fetch.request.invalid"),
+        ({"commit_replay_id_request": {"replay_id": b"\0" * 10}}, "fetch.request.commit.request.restricted"),
+    ],
+)
+def test_a_first_request_that_none_could_be_is_refused(
+    client: Client, name: str, first: dict[str, Any], code: str
+) -> None:
+    named = {} if not first or "subscription_id" in first else {"developer_name": name}
+    request = client.pb.ManagedFetchRequest(**({"num_requested": 1} | named | first))
+    responses = client.stub.ManagedSubscribe(iter([request]), metadata=client.metadata)
+    assert refused(lambda: list(responses)) == (grpc.StatusCode.INVALID_ARGUMENT, f"managed.subscription.{code}")
 
 
 def test_a_stale_position_follows_the_error_recovery_replay(
@@ -257,12 +286,57 @@ def test_what_a_worker_did_not_commit_goes_to_another(client: Client, shared: st
     last.end()
 
 
+def test_a_worker_that_does_not_commit_gets_no_more_and_holds_up_nobody(
+    client: Client, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("events.shared.MOST_OPEN", 3)
+    stuck = Managed(client, 100, developer_name=shared)
+    next(stuck.responses)
+    client.publish("o-1", "o-2", "o-3", "o-4", "o-5")
+    held = stuck.events(3)
+    assert not next(stuck.responses).events  # a keepalive, though more was asked for and is there
+    other = Managed(client, 100, developer_name=shared)
+    taken = other.events(2)
+    assert ids(taken) == ["o-4", "o-5"]
+    other.commit(taken[-1].replay_id)
+    other.end()
+    assert not stuck.commit(held[0].replay_id).HasField("error")
+    client.publish("o-6")
+    assert ids(stuck.events(1)) == ["o-6"]
+    stuck.end()
+
+
+def test_what_is_kept_of_a_shared_subscription_does_not_grow_with_what_is_done(
+    service: EventsThread, client: Client, shared: str
+) -> None:
+    first = Managed(client, 1, developer_name=shared)
+    next(first.responses)
+    client.publish("k-0")
+    (held,) = first.events(1)
+    second = Managed(client, 1, developer_name=shared)
+    next(second.responses)
+    for number in range(1, 30):
+        client.publish(f"k-{number}")
+        (taken,) = second.events(1)
+        second.commit(taken.replay_id, num_requested=1)
+    kept = service.run(service.server.state.get(f"managed-position/{shared.lower()}"))
+    number = int.from_bytes(held.replay_id[:8])
+    assert (kept["replayId"], kept["open"], kept["next"]) == (number - 1, [number], number + 30)
+    first.end()
+    second.end()
+    again = Managed(client, 5, developer_name=shared)
+    assert ids(again.events(1)) == ["k-0"]
+    client.publish("k-30")
+    assert ids(again.events(1)) == ["k-30"]
+    again.end()
+
+
 def test_one_server_deals_a_shared_subscription_out_until_its_lease_ends(
     service: EventsThread, client: Client, shared: str
 ) -> None:
     managed, now = service.server.managed, time.time_ns() // 1_000_000
     assert service.run(managed.lease(shared.lower(), "another server", now, 60_000))
-    elsewhere = (grpc.StatusCode.UNAVAILABLE, "subscription.managed.elsewhere")
+    elsewhere = (grpc.StatusCode.UNAVAILABLE, "managed.subscription.elsewhere")
     assert refused(lambda: list(Managed(client, 5, developer_name=shared).responses)) == elsewhere
     assert service.run(managed.lease(shared.lower(), "another server", now, -1))
     worker = Managed(client, 5, developer_name=shared)

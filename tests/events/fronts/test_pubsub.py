@@ -236,8 +236,61 @@ def test_a_stream_keeps_to_its_topic(client: Client) -> None:
     responses, asked = client.subscribe(
         client.fetch(1), client.pb.FetchRequest(topic_name="/event/Other__e", num_requested=1)
     )
-    assert refused(lambda: list(responses))[0] is grpc.StatusCode.INVALID_ARGUMENT
+    mismatch = (grpc.StatusCode.INVALID_ARGUMENT, "subscription.fetch.topic.mismatch")
+    assert refused(lambda: list(responses)) == mismatch
     asked.put(None)
+    event = client.encode(Order_Number__c="here")
+    requests = [client.pb.PublishRequest(topic_name=name, events=[event]) for name in (TOPIC, "/event/Other__e")]
+    mismatch = (grpc.StatusCode.INVALID_ARGUMENT, "publish.topic.mismatch")
+    assert refused(lambda: list(client.stub.PublishStream(iter(requests), metadata=client.metadata))) == mismatch
+
+
+def test_refusals_have_salesforces_words(client: Client) -> None:
+    """As organizations were seen to send them; programs look for them."""
+
+    def said(call: Any) -> str:
+        with pytest.raises(grpc.RpcError) as failed:
+            call()
+        return str(failed.value.details())
+
+    stub, pb, metadata = client.stub, client.pb, client.metadata
+    stale = client.fetch(1, replay_preset=pb.ReplayPreset.CUSTOM, replay_id=b"\x7f" + b"\0" * 7)
+    for request in (stale, client.fetch(1, replay_preset=pb.ReplayPreset.CUSTOM, replay_id=b"corrupt")):
+        assert said(lambda given=request: list(stub.Subscribe(iter([given]), metadata=metadata))).startswith(
+            "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest is valid and refers to an "
+            "event that is within the retention window"
+        )
+    missing = pb.TopicRequest(topic_name="/event/Missing__e")
+    assert said(lambda: stub.GetTopic(missing, metadata=metadata)).startswith(
+        "The topic information for org CORE/prod/00DTG0000000001 and topic /event/Missing__e not found. "
+        "Ensure the topic name is correct and that the topic exists. rpcId: "
+    )
+    forged = client.with_token("00DTG0000000001!forged.forged")
+    assert said(lambda: stub.GetTopic(missing, metadata=forged)).startswith(
+        "An authentication exception occurred. Provide valid authentication via metadata headers. rpcId: "
+    )
+
+
+def test_requests_without_what_they_need_are_refused(client: Client) -> None:
+    stub, pb, metadata = client.stub, client.pb, client.metadata
+    invalid = grpc.StatusCode.INVALID_ARGUMENT
+    calls = (
+        (lambda: stub.GetTopic(pb.TopicRequest(), metadata=metadata), invalid, "topic.validation.empty"),
+        (lambda: stub.GetSchema(pb.SchemaRequest(), metadata=metadata), invalid, "schema.validation.failed"),
+        (
+            lambda: stub.GetSchema(pb.SchemaRequest(schema_id="4711"), metadata=metadata),
+            grpc.StatusCode.NOT_FOUND,
+            "schema.meta.permission",
+        ),
+        (lambda: stub.Publish(pb.PublishRequest(), metadata=metadata), invalid, "publish.topic.validation.empty"),
+        (
+            lambda: stub.Publish(pb.PublishRequest(topic_name=TOPIC), metadata=metadata),
+            invalid,
+            "publish.event.count.invalid",
+        ),
+    )
+    for call, status, code in calls:
+        assert refused(call) == (status, code)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +300,8 @@ def test_a_stream_keeps_to_its_topic(client: Client) -> None:
         ({"num_requested": -5}, "INVALID_ARGUMENT", "subscription.fetch.requested.events.invalid"),
         ({"topic_name": "/event/Missing__e"}, "NOT_FOUND", "topic.not.found"),
         ({"topic_name": "Order_Shipped__e"}, "NOT_FOUND", "topic.not.found"),
-        ({"topic_name": ""}, "NOT_FOUND", "topic.not.found"),
-        ({"replay_preset": 2}, "INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted"),
+        ({"topic_name": ""}, "INVALID_ARGUMENT", "topic.validation.empty"),
+        ({"replay_preset": 2}, "INVALID_ARGUMENT", "subscription.fetch.replayid.validation.failed"),
         (
             {"replay_preset": 2, "replay_id": b"12345678x\0"},
             "INVALID_ARGUMENT",
@@ -257,12 +310,12 @@ def test_a_stream_keeps_to_its_topic(client: Client) -> None:
         (
             {"replay_preset": 2, "replay_id": b"\x7f" + b"\0" * 7},
             "INVALID_ARGUMENT",
-            "subscription.fetch.replayid.validation.failed",
+            "subscription.fetch.replayid.corrupted",
         ),
         (
             {"replay_preset": 2, "replay_id": b"\x80" + b"\0" * 7},
             "INVALID_ARGUMENT",
-            "subscription.fetch.replayid.validation.failed",
+            "subscription.fetch.replayid.corrupted",
         ),
         ({"replay_preset": 9}, "INVALID_ARGUMENT", "subscription.fetch.replay.preset.invalid"),
     ],
@@ -304,13 +357,13 @@ def test_a_subscription_can_begin_at_a_time(service: EventsThread, client: Clien
 
 def test_a_call_without_a_session_is_refused(client: Client) -> None:
     request = client.pb.TopicRequest(topic_name=TOPIC)
-    for metadata in (
-        (),
-        client.with_token("00DTG0000000001!forged.forged"),
-        (*client.metadata[:1], ("tenantid", "00DXX0000000001")),
+    for metadata, wanted in (
+        ((), "service.auth.headers.invalid"),
+        (client.with_token("00DTG0000000001!forged.forged"), "service.auth.error"),
+        ((*client.metadata[:1], ("tenantid", "00DXX0000000001")), "service.auth.headers.invalid"),
     ):
         code, trailer = refused(lambda given=metadata: client.stub.GetTopic(request, metadata=given))
-        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, "service.auth.error")
+        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, wanted)
 
 
 def test_a_subscription_ends_when_its_session_does(service: EventsThread, client: Client) -> None:

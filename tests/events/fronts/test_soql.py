@@ -52,6 +52,9 @@ def test_fields_come_as_the_rows_name_them() -> None:
         "SELECT FROM x",
         "SELECT a FROM x WHERE",
         "SELECT a FROM x LIMIT -1",
+        "SELECT a FROM x LIMIT 1.5",
+        "SELECT a FROM x LIMIT " + "1" * 5000,
+        "SELECT a FROM x WHERE a = " + "1" * 5000,
         "SELECT a FROM x WHERE b LIKE 'c'",
     ],
 )
@@ -69,6 +72,7 @@ WORDS = [
     "=",
     "'t'",
     "1",
+    "2.5",
     "AND",
     "IN",
     "(",
@@ -82,6 +86,13 @@ WORDS = [
     "\\",
     "²",
 ]
+
+
+@pytest.mark.parametrize(("text", "done"), [("WHERE Metadata < 1", "filtered"), ("ORDER BY Metadata", "sorted")])
+def test_a_field_with_parts_is_only_shown(text: str, done: str) -> None:
+    rows: list[dict[str, Any]] = [{"Id": "1", "Metadata": {"label": "a"}}, {"Id": "2", "Metadata": {"label": "b"}}]
+    with pytest.raises(MalformedSelect, match=f"field 'Metadata' can not be {done} in a query call"):
+        parse_select(f"SELECT Id FROM x {text}").of(rows)
 
 
 @settings(max_examples=150, deadline=None)
