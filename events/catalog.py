@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from events.changes.schemas import ChangeEventSchema
+from events.definition_errors import DuplicateEvent
 from events.definitions import EventDefinition, to_avro_text
 from events.errors import BusUnavailable, InvalidDefinition, NotThere, TopicUnfit, UnknownEvent, UnknownSchema
 from events.payloads import EventSchema
@@ -171,8 +172,14 @@ class Catalog:
 
         ``retention_ms`` is for a new topic whose definition says none; one that it says, an old topic gets too.
         Defining the same again changes nothing; a changed definition becomes the next version if the registry's
-        compatibility rules allow it. Raises DefinitionConflict or TopicUnfit.
+        compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, or DuplicateEvent for a name that is another
+        event's but for its case.
         """
+        for known in await self.names():
+            if known != definition.name and known.lower() == definition.name.lower():
+                raise DuplicateEvent(
+                    f"There is an event {known} already, and {definition.name} differs from it by case only: use its name, or another"
+                )
         count = await self._topics.partitions(definition.name)
         said = definition.retention_ms
         if count is None:

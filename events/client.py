@@ -17,7 +17,8 @@ from xml.sax.saxutils import escape
 import requests
 
 from events import xml
-from tidegate.kit.errors import TidegateError
+from events.errors import MalformedXml
+from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
     from events.definitions import EventDefinition
@@ -27,6 +28,7 @@ __all__ = ["EventsClient", "PublishRefused", "ReceivedEvent"]
 _SUBSCRIBE: Final = "/eventbus.v1.PubSub/Subscribe"
 _GET_SCHEMA: Final = "/eventbus.v1.PubSub/GetSchema"
 _BATCH: Final = 100
+_TIMEOUT_S: Final = 60
 _LOGIN: Final = (
     '<env:Envelope xmlns:env="http://schemas.xmlsoap.org/soap/envelope/"><env:Body>'
     '<login xmlns="urn:partner.soap.sforce.com"><username>{user}</username><password>{password}</password></login>'
@@ -65,22 +67,38 @@ class EventsClient:
         body = _LOGIN.format(user=escape(user), password=escape(password))
         headers = {"Content-Type": "text/xml; charset=UTF-8", "SOAPAction": "login"}
         answer = self._ask("POST", "/services/Soap/u/60.0", data=body.encode(), headers=headers)
-        said = {xml.local_name(one): one.text or "" for one in xml.parse(answer.content).iter()}
-        if not answer.ok:
-            raise PublishRefused(said.get("faultstring", f"{answer.status_code} {answer.reason}"))
-        return said["sessionId"], said["organizationId"]
+        try:
+            said = {xml.local_name(one): one.text or "" for one in xml.parse(answer.content).iter()}
+            if answer.ok:
+                return said["sessionId"], said["organizationId"]
+        except (MalformedXml, KeyError) as error:
+            raise self._other(answer) from error
+        raise PublishRefused(said.get("faultstring", f"{answer.status_code} {answer.reason}"))
 
     def _ask(self, method: str, path: str, **more: Any) -> requests.Response:
         try:
-            return self._session.request(method, self._url + path, timeout=60, **more)
+            return self._session.request(method, self._url + path, timeout=_TIMEOUT_S, **more)
+        except requests.ReadTimeout as error:
+            raise TidegateError(f"the events service at {self._url} did not answer within {_TIMEOUT_S} s") from error
         except requests.ConnectionError as error:
             raise TidegateError(f"no events service answers at {self._url}") from error
+        except requests.RequestException as error:
+            raise TidegateError(f"{self._url} cannot be asked: {error}") from error
+
+    def _other(self, answer: requests.Response) -> TidegateError:
+        return TidegateError(
+            f"what answers at {self._url} ({answer.status_code} {answer.reason}) is no events service; give the address of its "
+            "HTTP face"
+        )
 
     def _call(self, method: str, path: str, **more: Any) -> Any:
         answer = self._ask(method, path, **more)
-        if answer.ok:
+        if not answer.ok:
+            raise PublishRefused(_message(answer))
+        try:
             return answer.json() if answer.content else None
-        raise PublishRefused(_message(answer))
+        except requests.JSONDecodeError as error:
+            raise self._other(answer) from error
 
     def events(self) -> list[dict[str, Any]]:
         """All events, as the service describes them (name, label, channel, topic, subject, schema)."""
@@ -157,6 +175,10 @@ class EventsClient:
 
         Raises TidegateError when the stream breaks off; go on from the last replay id then.
         """
+        if not -2 <= replay_id < 1 << 63:
+            raise UsageError(
+                f"replay id {replay_id} is none; it is that of an event, -1 (from now on) or -2 (all that are kept)"
+            )
         import grpc
 
         from events.proto import pubsub_api_pb2 as pb

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -333,7 +334,8 @@ def _formula(kind: FieldType, default: Any) -> str:
     if kind in (FieldType.TEXT, FieldType.LONG_TEXT_AREA) and isinstance(default, str):
         return defaults.text_formula(default)
     if kind is FieldType.NUMBER and isinstance(default, int | float) and not isinstance(default, bool):
-        return f"{default:f}".rstrip("0").rstrip(".")
+        text = f"{Decimal(repr(default)):f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
     return ""
 
 

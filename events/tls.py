@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tidegate.kit.http import TlsFiles
+from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 __all__ = ["CA_FILE", "certificates"]
+
+log = logger(__name__)
 
 CA_FILE: Final = "ca.pem"
 _RENEW_BEFORE: Final = dt.timedelta(days=30)
@@ -27,6 +30,7 @@ def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
     """The server's certificate and key in ``directory``, for localhost and ``hosts``; ``ca.pem`` there is what clients trust.
 
     Nothing changes while the certificate names all hosts and has a month to go; else the same authority signs a new one.
+    Files that do not belong together, as a kill between two of them leaves them, are made anew.
     """
     wanted = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})
     files = TlsFiles(directory / "server.pem", directory / "server.key")
@@ -39,16 +43,19 @@ def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
 
 def _serves(files: TlsFiles, directory: Path, wanted: list[str]) -> bool:
     from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
         present = x509.load_pem_x509_certificate(files.certificate.read_bytes())
         authority = x509.load_pem_x509_certificate((directory / CA_FILE).read_bytes())
         names = present.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (FileNotFoundError, ValueError, x509.ExtensionNotFound):
+        key = load_pem_private_key(files.private_key.read_bytes(), password=None)
+    except (FileNotFoundError, ValueError, TypeError, x509.ExtensionNotFound):
         return False
     held = {str(name.value) for name in names}
     fresh = present.not_valid_after_utc - _now() > _RENEW_BEFORE
-    return fresh and held.issuperset(wanted) and present.issuer == authority.subject and files.private_key.exists()
+    ours = present.issuer == authority.subject and key.public_key() == present.public_key()
+    return fresh and ours and held.issuperset(wanted)
 
 
 def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateKey]:
@@ -60,10 +67,14 @@ def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateK
     try:
         key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
         certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
-        if isinstance(key, ec.EllipticCurvePrivateKey) and certificate.not_valid_after_utc - _now() > _RENEW_BEFORE:
+        fits = isinstance(key, ec.EllipticCurvePrivateKey) and key.public_key() == certificate.public_key()
+        if fits and certificate.not_valid_after_utc - _now() > _RENEW_BEFORE:
+            assert isinstance(key, ec.EllipticCurvePrivateKey)
             return certificate, key
     except FileNotFoundError:
         pass
+    except (ValueError, TypeError) as error:
+        log.warning("the development authority cannot be read; making another", folder=str(directory), error=str(error))
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"Tidegate development CA {os.urandom(4).hex()}")])
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
@@ -75,7 +86,7 @@ def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateK
         .sign(key, hashes.SHA256())
     )
     _write_key(key_file, key)
-    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    _write(certificate_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
     return certificate, key
 
 
@@ -98,9 +109,8 @@ def _make_server(
         .sign(authority_key, hashes.SHA256())
     )
     _write_key(files.private_key, key)
-    files.certificate.write_bytes(
-        certificate.public_bytes(serialization.Encoding.PEM) + authority.public_bytes(serialization.Encoding.PEM)
-    )
+    chain = certificate.public_bytes(serialization.Encoding.PEM) + authority.public_bytes(serialization.Encoding.PEM)
+    _write(files.certificate, chain, 0o644)
 
 
 def _builder(
@@ -134,9 +144,16 @@ def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text)
+    _write(path, text, 0o600)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Put a file in place whole."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    temporary.replace(path)
 
 
 def _now() -> dt.datetime:

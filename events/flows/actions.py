@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import requests
 
 from events.flows.org import Org, OrgLogin
-from events.flows.templates import FlowFailed, filled
+from events.flows.templates import FlowFailed, filled, filled_address
 from events.triggers.api import TriggerContext, TriggerEvent
 
 __all__ = ["Action", "Call", "Create", "Publish", "Send"]
@@ -59,7 +59,7 @@ class Call:
     timeout_s: float = 30
 
     def do(self, event: TriggerEvent, context: TriggerContext, key: str) -> None:
-        url = str(filled(self.url, event))
+        url = filled_address(self.url, event)
         headers = {"Idempotency-Key": key, **{name: str(filled(text, event)) for name, text in self.headers.items()}}
         body = self.body
         if body is None and self.method not in ("GET", "DELETE"):

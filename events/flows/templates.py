@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import string
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from events.triggers.api import TriggerEvent
 from tidegate.kit.errors import TidegateError, UsageError
 
-__all__ = ["FlowFailed", "check", "filled"]
+__all__ = ["FlowFailed", "check", "filled", "filled_address"]
 
 
 class FlowFailed(TidegateError):
@@ -18,7 +20,7 @@ class FlowFailed(TidegateError):
 
 
 def check(value: Any, where: str) -> None:
-    """Raise UsageError for a text whose braces cannot be read."""
+    """Raise UsageError for a text whose braces cannot be read, and for what JSON has no value for."""
     if isinstance(value, dict):
         for name, part in value.items():
             check(part, f"{where}.{name}")
@@ -33,6 +35,8 @@ def check(value: Any, where: str) -> None:
                 f"{where}: {value[:100]!r} cannot be read ({error}); a field stands in braces, as in "
                 '"{Order_Number__c}", a variable of the environment as "{env:NAME}", a brace itself is doubled'
             ) from error
+    elif not isinstance(value, int) and not (isinstance(value, float) and math.isfinite(value)):
+        raise UsageError(f"{where}: {value} is no JSON value; a date or a time stands in quotes")
 
 
 def _parts(text: str) -> Iterator[tuple[str, str | None]]:
@@ -67,6 +71,15 @@ def filled(value: Any, event: TriggerEvent) -> Any:
     if len(parts) == 1 and parts[0][0] == "" and parts[0][1] is not None:
         return _value(parts[0][1], event)
     return "".join(literal + ("" if name is None else _text(_value(name, event))) for literal, name in parts)
+
+
+def filled_address(address: str, event: TriggerEvent) -> str:
+    """An address with the event's fields percent-encoded, so that no event leads elsewhere. Raises FlowFailed as ``filled``."""
+    made = []
+    for literal, name in _parts(address):
+        text = "" if name is None else _text(_value(name, event))
+        made += [literal, text if name is None or name.startswith("env:") else quote(text, safe="")]
+    return "".join(made)
 
 
 def _value(name: str, event: TriggerEvent) -> Any:

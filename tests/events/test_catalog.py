@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from events.catalog import Catalog
+from events.definition_errors import DuplicateEvent
 from events.errors import BusUnavailable, TopicUnfit, UnknownEvent, UnknownSchema
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas
 
@@ -44,6 +47,13 @@ async def test_an_event_is_found_without_regard_to_case(catalog: Catalog) -> Non
     await catalog.define(ORDER_SHIPPED, retention_ms=-1)
     assert (await catalog.find("order_shipped__E")).definition == ORDER_SHIPPED
     assert await catalog.names() == ("Order_Shipped__e",)
+
+
+async def test_names_of_events_differ_by_more_than_case(catalog: Catalog) -> None:
+    await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    other = dataclasses.replace(ORDER_SHIPPED, name="Order_SHIPPED__e")
+    with pytest.raises(DuplicateEvent, match="There is an event Order_Shipped__e already"):
+        await catalog.define(other, retention_ms=-1)
 
 
 @pytest.mark.parametrize("name", ["", "Missing__e", "Order_Shipped", "x" * 1000 + "__e", "../x__e"])

@@ -5,9 +5,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import responses
 
 from events.client import EventsClient, PublishRefused
 from events.errors import InvalidDefinition
+from tidegate.kit.errors import TidegateError, UsageError
 from tests.support.events import PASSWORD, USER, EventsThread
 
 
@@ -66,3 +68,31 @@ def test_more_events_than_one_request_asks_for_all_come(client: EventsClient) ->
         received.fields["Order_Number__c"] for received in islice(client.follow("Order_Shipped__e", replay_id=-2), 130)
     ]
     assert found == [f"l-{number}" for number in range(130)]
+
+
+LOGIN = (
+    '<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body><sessionId>s</sessionId>'
+    "<organizationId>o</organizationId></Body></Envelope>"
+)
+
+
+@responses.activate
+def test_what_is_no_events_service_is_said_to_be_none() -> None:
+    for body in ("<html>", "<a/>", '{"version": 1}'):
+        responses.upsert(responses.POST, "http://other/services/Soap/u/60.0", body=body)
+        with pytest.raises(TidegateError, match="what answers at http://other .* is no events service"):
+            EventsClient("http://other", user="u", password="p")
+    responses.upsert(responses.POST, "http://other/services/Soap/u/60.0", body=LOGIN)
+    responses.get("http://other/tidegate/v1/events", body="<html>")
+    with pytest.raises(TidegateError, match="is no events service"):
+        EventsClient("http://other", user="u", password="p").events()
+    with pytest.raises(TidegateError, match="no events service answers at http://nobody"):
+        EventsClient("http://nobody", user="u", password="p")
+    with pytest.raises(TidegateError, match="no scheme: cannot be asked"):
+        EventsClient("no scheme://", user="u", password="p")
+
+
+@pytest.mark.parametrize("replay_id", [-3, 1 << 63])
+def test_a_replay_id_that_none_could_be_is_refused(client: EventsClient, replay_id: int) -> None:
+    with pytest.raises(UsageError, match="replay id .* is none"):
+        next(client.follow("Order_Shipped__e", replay_id=replay_id))

@@ -5,6 +5,8 @@ import ssl
 import threading
 from pathlib import Path
 
+import pytest
+
 from events.tls import CA_FILE, certificates
 from tidegate.kit.http import TlsFiles
 
@@ -42,3 +44,19 @@ def test_keys_are_the_owners_alone(tmp_path: Path) -> None:
     certificates(tmp_path, [])
     for name in ("ca.key", "server.key"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["ca.key", CA_FILE, "server.key", "server.pem"])
+@pytest.mark.parametrize("content", ["nothing", "half", "another's"])
+def test_what_a_kill_left_behind_is_made_anew(tmp_path: Path, name: str, content: str) -> None:
+    certificates(tmp_path / "other", [])
+    certificates(tmp_path / "tls", [])
+    file = tmp_path / "tls" / name
+    if content == "nothing":
+        file.unlink()
+    elif content == "half":
+        file.write_bytes(file.read_bytes()[:60])
+    else:
+        file.write_bytes((tmp_path / "other" / name).read_bytes())
+    files = certificates(tmp_path / "tls", [])
+    shake_hands(files, tmp_path / "tls" / CA_FILE, "localhost")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,12 @@ def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any)
     A folder gives every event below it (force-app, objects/X__e), a zip every event in it, a file X__e.object-meta.xml or
     X__e.object its own. All are read before the first is defined.
     """
-    client = client_of(**where)
     retention_ms = None
     if retention_hours is not None:
+        if not math.isfinite(retention_hours):
+            raise UsageError(f"--retention-hours is {retention_hours}; hours are needed, or -1 for good")
         retention_ms = -1 if retention_hours == -1 else round(retention_hours * 3_600_000)
-    for made in client.define_files(files, retention_ms=retention_ms):
+    for made in client_of(**where).define_files(files, retention_ms=retention_ms):
         click.echo(
             f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}"
         )
@@ -123,6 +125,8 @@ def publish(event: str, fields: tuple[str, ...], text: str | None, **where: Any)
             values = json.loads(text)
         except json.JSONDecodeError as error:
             raise UsageError(f"--json-fields is not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise UsageError(f"--json-fields is {text[:50]}; a JSON object is needed, such as " + '{"Amount__c": 1}')
     for field in fields:
         name, equals, value = field.partition("=")
         if not equals:

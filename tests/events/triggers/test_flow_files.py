@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.flows.files import read_flow
-from events.flows.templates import FlowFailed, check, filled
+from events.flows.templates import FlowFailed, check, filled, filled_address
 from events.triggers import TriggerContext, TriggerEvent
 from tidegate.kit.errors import UsageError
 
@@ -45,6 +45,13 @@ def test_a_field_that_is_not_there_is_named() -> None:
         filled("{env:NO_SUCH_NAME}", EVENT)
 
 
+def test_no_event_leads_an_address_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE", "http://h/api")
+    event = TriggerEvent("Order__e", 7, "u-7", {"A__c": "../b?c=d&e #ü", "N__c": 12.0})
+    address = filled_address("{env:BASE}/{A__c}?n={N__c}", event)
+    assert address == "http://h/api/..%2Fb%3Fc%3Dd%26e%20%23%C3%BC?n=12"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -61,6 +68,8 @@ def test_a_field_that_is_not_there_is_named() -> None:
         (HEAD + "[[action]]\npublish = 'Done'\nfields = {}", "which is no event's name"),
         (HEAD + "[[action]]\ncreate = 'Case'\nfields = {}", r"create needs a table \[org\]"),
         (HEAD + "batch_size = 'x'\n[[action]]\nsend = 't'", "batch_size is 'x'"),
+        (HEAD + "[[action]]\nsend = 't'\nvalue = { day = 2026-01-31 }", "2026-01-31 is no JSON value"),
+        (HEAD + "[[action]]\nsend = 't'\nvalue = { much = inf }", "inf is no JSON value"),
         (HEAD + "org = 1\n[[action]]\nsend = 't'", "org is a table"),
     ],
 )
