@@ -59,9 +59,14 @@ def publish(service: EventsThread, *numbers: str) -> None:
 def test_salesforces_pubsub_client_publishes_and_subscribes(
     service: EventsThread, jwt_app: JwtApp, login: str, face: str
 ) -> None:
-    key = str(jwt_app.private_key_file)
-    came = node(service, "pubsub.mjs", service.addresses[face], service.addresses["pubsub"], login, key)
+    arguments = [service.addresses[face], service.addresses["pubsub"], login, str(jwt_app.private_key_file)]
+    if login == "soap":
+        metadata = {"label": "Warehouse", "topicName": "/event/Order_Shipped__e", "defaultReplay": "EARLIEST"}
+        service.run(service.server.managed.define("Warehouse", metadata))
+        arguments.append("Warehouse")
+    came, held = node(service, "pubsub.mjs", *arguments)
     assert came == [[0, "n-1"], [1, "n-2"], [2, "n-3"]]
+    assert held == ([["n-1", "n-2", "n-3"], ["n-3"]] if login == "soap" else [])
 
 
 def test_jsforce_knows_every_way_in_and_out(service: EventsThread, jwt_app: JwtApp) -> None:
@@ -90,9 +95,10 @@ def test_cometd_js_replays(service: EventsThread) -> None:
 
 def test_jsforce_describes_publishes_and_streams(service: EventsThread) -> None:
     publish(service, "before")
-    said = node(service, "jsforce.mjs", service.url, "4")
+    said = node(service, "jsforce.mjs", service.url, "5")
     assert said["organization"] == service.server.access.org_id
     assert {"ReplayId", "Order_Number__c", "Express__c"} <= set(said["fields"])
     assert (said["single"], said["several"]) == (True, [True, False])
-    assert said["came"] == ["before", "j-1", "j-2", "j-3"]
+    assert said["came"] == ["before", "j-1", "j-2", "j-3", "j-4"]
     assert said["bulk"] == [1, 1]
+    assert said["soap"] == [[True, ["OPERATION_ENQUEUED"]], [False, ["INVALID_TYPE_ON_FIELD_IN_RECORD"]]]

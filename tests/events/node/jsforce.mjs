@@ -1,4 +1,4 @@
-// jsforce: SOAP login, describe, create singly and as a collection, streaming with replay; prints what came of each.
+// jsforce: SOAP login, describe, create singly, as a collection, by job and by SOAP, streaming with replay; prints what came of each.
 import { createRequire } from "node:module";
 const require = createRequire(process.env.NODE_CLIENTS + "/");
 const jsforce = require("jsforce");
@@ -15,6 +15,9 @@ const bulk = await connection.bulk2.loadAndWaitForResults({
   object: "Order_Shipped__e", operation: "insert", input: [{ Order_Number__c: "j-3" }, { Order_Number__c: "x".repeat(41) }],
   pollInterval: 20,
 });
+const bySoap = await connection.soap.create([
+  { type: "Order_Shipped__e", Order_Number__c: "j-4", Note__c: null }, { type: "Order_Shipped__e", Order_Number__c: "j-5", Amount__c: "many" },
+]);
 const channel = "/event/Order_Shipped__e";
 const came = [];
 const streaming = connection.streaming.createClient([new StreamingExtension.Replay(channel, -2)]);
@@ -28,5 +31,6 @@ console.log(JSON.stringify({
   organization: user.organizationId, fields: described.fields.map((field) => field.name), single: single.success,
   several: several.map((result) => result.success), came,
   bulk: [bulk.successfulResults.length, bulk.failedResults.length],
+  soap: bySoap.map((result) => [result.success, result.errors.map((error) => error.statusCode)]),
 }));
 process.exit(0);

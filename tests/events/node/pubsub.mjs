@@ -1,19 +1,18 @@
-// salesforce-pubsub-api-client: log in, subscribe, publish one and a batch; prints [replay id, order number] of what came.
+// salesforce-pubsub-api-client: log in, subscribe, publish one and a batch; prints [replay id, order number] of what came, and what
+// came of a managed subscription, where one is named, to one client and, after its commit, to the next.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 const require = createRequire(process.env.NODE_CLIENTS + "/");
 const loaded = require("salesforce-pubsub-api-client");
 const PubSubApiClient = loaded.default ?? loaded;
 
-const [, , loginUrl, pubSubEndpoint, login, keyFile] = process.argv;
+const [, , loginUrl, pubSubEndpoint, login, keyFile, managed] = process.argv;
 const user = { authType: "username-password", username: "developer@tidegate.local", password: "tidegate-dev", userToken: "" };
 const signer = { authType: "oauth-jwt-bearer", clientId: "tidegate", username: user.username, privateKey: keyFile && readFileSync(keyFile, "utf8") };
 const app = { authType: "oauth-client-credentials", clientId: "tidegate", clientSecret: "tidegate-dev" };
 const quiet = { debug() {}, info() {}, warn() {}, error: console.error };
-const client = new PubSubApiClient(
-  { ...{ soap: user, jwt: signer, "client-credentials": app }[login], loginUrl, pubSubEndpoint, rejectUnauthorizedSsl: false },
-  quiet,
-);
+const settings = { ...{ soap: user, jwt: signer, "client-credentials": app }[login], loginUrl, pubSubEndpoint, rejectUnauthorizedSsl: false };
+const client = new PubSubApiClient(settings, quiet);
 await client.connect();
 
 const channel = "/event/Order_Shipped__e";
@@ -32,5 +31,26 @@ const all = new Promise((resolve, reject) => {
 await client.publish(channel, order("n-1"));
 await client.publishBatch(channel, [{ payload: order("n-2") }, { payload: order("n-3") }], () => {});
 await all;
-console.log(JSON.stringify(came));
+
+// What has come after a commit comes after it in the stream, so the commit was taken. The first follower stays: the next takes over.
+const followed = async (count, commitAt) => {
+  const follower = new PubSubApiClient(settings, quiet);
+  await follower.connect();
+  const got = [];
+  await new Promise((resolve, reject) => {
+    follower.subscribeWithManagedSubscription(managed, ({ subscriptionId }, type, data) => {
+      if (type === "error") reject(data);
+      if (type !== "event") return;
+      got.push(data.payload.Order_Number__c);
+      if (got.length === commitAt) {
+        follower.commitReplayId(subscriptionId, data.replayId);
+        follower.requestAdditionalManagedEvents(subscriptionId, 10);
+      }
+      if (got.length === count) resolve();
+    }, commitAt).catch(reject);
+  });
+  return got;
+};
+const held = managed ? [await followed(3, 2), await followed(1, 1)] : [];
+console.log(JSON.stringify([came, held]));
 process.exit(0);

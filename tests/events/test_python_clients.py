@@ -1,0 +1,34 @@
+"""Salesforce clients for Python that bring stubs of their own, each in a process of its own: one can hold one set of stubs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from events.publishing import JsonEvent
+from tests.support.events import PASSWORD, USER, EventsThread
+
+SCRIPT = Path(__file__).parent / "python" / "follow.py"
+
+
+@pytest.mark.parametrize(("client", "published"), [("aiosfpubsub", ()), ("pysfpubsub", ("p-3", "p-4"))])
+def test_a_client_logs_in_and_follows_over_tls(tmp_path: Path, client: str, published: tuple[str, ...]) -> None:
+    with EventsThread(tmp_path) as service:
+        service.define()
+        records = [JsonEvent("Order_Shipped__e", {"Order_Number__c": number}) for number in ("p-1", "p-2")]
+        service.run(service.server._publisher.publish_json(records, user=service.user))
+        wanted = ["p-1", "p-2", *published]
+        addresses = service.addresses
+        arguments = [client, addresses["events-tls"], USER, PASSWORD, addresses["pubsub"], addresses["ca"]]
+        arguments += ["/event/Order_Shipped__e", "Order_Number__c", str(len(wanted)), *published]
+        environment = {**os.environ, "SSL_CERT_FILE": addresses["ca"], "REQUESTS_CA_BUNDLE": addresses["ca"]}
+        done = subprocess.run(
+            [sys.executable, str(SCRIPT), *arguments], env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout) == wanted
