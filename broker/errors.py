@@ -12,6 +12,7 @@ the way back for clients.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from tidegate.kit.errors import FatalError, RetriableError, TidegateError, UsageError
@@ -147,6 +148,8 @@ class BrokerError(TidegateError):
     """An error that Kafka's protocol has a code for. Without a message of its own it says what its class means."""
 
     code: ClassVar[int] = -1
+    records: Sequence[tuple[int, str]] = ()
+    """Where it is of single records of a batch: their places in it, with what is wrong with each (KIP-467)."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or type(self).__doc__)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.errors import BrokerError, InvalidFetchSessionEpoch, OffsetOutOfRange
+from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
 from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
@@ -14,10 +15,12 @@ from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from broker.security.access import Operation
 from broker.storage.partitions import READ_COMMITTED
+from tidegate.kit.logs import logger
 
 __all__ = ["routes"]
 
 routes = Routes()
+say = logger(__name__)
 
 _FULL: Final = 0
 """The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""
@@ -45,7 +48,7 @@ def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 
 def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     found = _read_all(context, request)
-    missing = request.min_bytes - found.size
+    missing = min(request.min_bytes, found.most) - found.size
     if missing <= 0 or found.failed or request.max_wait_ms <= 0:
         return _full_answer(context, request, found)
     logs = [log for log in found.logs if log is not None]
@@ -60,6 +63,8 @@ def _full_answer(context: Context, request: FetchRequest, found: _Found) -> Fetc
     throttle_ms = _throttle_ms(context, found.size)
     if throttle_ms:
         return FetchResponse(throttle_time_ms=throttle_ms)
+    every = itertools.chain.from_iterable(results for _, results in found.topics)
+    _count(context, zip(every, found.logs, strict=True))
     if request.session_epoch != _FULL:
         return FetchResponse(found.topics)
     session = context.broker.fetch_sessions.create(len(found.logs), uses_topic_ids=context.version >= TOPIC_IDS_SINCE)
@@ -77,11 +82,12 @@ def _full_answer(context: Context, request: FetchRequest, found: _Found) -> Fetc
 
 
 class _Found(NamedTuple):
-    """What a fetch gives now; ``logs`` in the order of the results, None for partitions that are not there."""
+    """What a fetch gives now, of ``most`` bytes it could; ``logs`` in the order of the results, None for partitions that are not there."""
 
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]]
     logs: list[PartitionLog | None]
     size: int
+    most: int
     failed: bool
 
 
@@ -101,7 +107,7 @@ def _read_all(context: Context, request: FetchRequest) -> _Found:
                 size += fetched.records.size
             results.append(fetched)
         topics.append((topic, results))
-    return _Found(topics, logs, size, failed)
+    return _Found(topics, logs, size, left, failed)
 
 
 def _stuck(found: _Found) -> dict[PartitionLog, int]:
@@ -120,7 +126,7 @@ def _stuck(found: _Found) -> dict[PartitionLog, int]:
 def _incremental(context: Context, request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
     epoch = session.epoch
     found = _read_due(context, request, session)
-    missing = request.min_bytes - found.size
+    missing = min(request.min_bytes, found.most) - found.size
     if missing <= 0 or found.failed or request.max_wait_ms <= 0 or not session.has_logs:
         return _incremental_answer(context, session, found)
     waiter = context.broker.arrivals.wait((), missing_bytes=missing, timeout_ms=request.max_wait_ms)
@@ -139,6 +145,7 @@ def _incremental_answer(context: Context, session: FetchSession, found: _Due) ->
     throttle_ms = _throttle_ms(context, found.size)
     if throttle_ms:
         return FetchResponse(session_id=session.id, throttle_time_ms=throttle_ms)
+    _count(context, ((fetched, cached.log) for cached, fetched in found.results))
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
     for cached, fetched in found.results:
         if session.told(cached, fetched):
@@ -152,6 +159,7 @@ def _incremental_answer(context: Context, session: FetchSession, found: _Due) ->
 class _Due(NamedTuple):
     results: list[tuple[CachedPartition, PartitionFetched]]
     size: int
+    most: int
     failed: bool
 
 
@@ -169,7 +177,7 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
         elif fetched.records is not None:
             size += fetched.records.size
         results.append((cached, fetched))
-    return _Due(results, size, failed)
+    return _Due(results, size, left, failed)
 
 
 def _read(
@@ -198,15 +206,25 @@ def _read(
             isolation_level=request.isolation_level,
             first=first,
         )
+        aborted = None
+        if request.isolation_level == READ_COMMITTED:
+            aborted = log.aborted_within(wanted.fetch_offset, records) if records is not None else ()
     except BrokerError as error:
-        context.broker.topic_metrics.failed_fetch(None if log is None else log.topic)
         return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, () if log is None else None), log
-    if records is not None:
-        context.broker.topic_metrics.by_topic[log.topic].bytes_out += records.size
-    aborted = None
-    if request.isolation_level == READ_COMMITTED:
-        aborted = log.aborted_within(wanted.fetch_offset, records) if records is not None else ()
+    except OSError as error:
+        say.warning("records cannot be read", partition=repr(log), error=str(error))
+        return PartitionFetched(wanted.partition, KafkaStorageError.code, -1, -1, -1, None, None), log
     return PartitionFetched(wanted.partition, 0, *_offsets(log), records, aborted), log
+
+
+def _count(context: Context, given: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
+    """Account for what goes out; what is read and not sent, since it is too little or too much, does not count."""
+    metrics = context.broker.topic_metrics
+    for fetched, log in given:
+        if fetched.records is not None and log is not None:
+            metrics.by_topic[log.topic].bytes_out += fetched.records.size
+        elif fetched.error_code:
+            metrics.failed_fetch(None if log is None else log.topic)
 
 
 def _diverging(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.handlers.routes import Context, Routes
+from broker.log.files import storage_errors
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.list_offsets import (
@@ -92,7 +93,8 @@ def _find(
         if context.version < since:
             raise UnsupportedVersion(f"ListOffsets v{context.version} does not know timestamp {wanted.timestamp}.")
         partition = context.broker.partitions.find(topic, index, wanted.current_leader_epoch)
-        timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
+        with storage_errors(f"look up an offset of {topic}-{index}"):
+            timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
     except BrokerError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     epoch = partition.leader_epoch if offset >= 0 else -1

@@ -79,7 +79,7 @@ def _append(
     except BrokerError as error:
         touched.append(None)
         metrics.failed_produce(None if partition is None else partition.topic)
-        return PartitionProduced(wanted.partition, error.code, error_message=error.message)
+        return PartitionProduced(wanted.partition, error.code, error_message=error.message, wrong_records=error.records)
     touched.append(partition)
     counts = metrics.by_topic[partition.topic]
     counts.bytes_in += len(wanted.records)

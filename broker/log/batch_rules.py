@@ -12,6 +12,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.records import (
     LOG_OVERHEAD,
     NO_PRODUCER_ID,
+    NO_TIMESTAMP,
     BatchHeader,
     batch_at,
     crc_is_right,
@@ -50,7 +51,9 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
                 f"a batch of {header.size} bytes does not have the checksum {header.crc:#010x} it states"
             )
         if from_client:
-            _check_client_batch(header, config, now_ms)
+            _check_client_batch(header, config)
+            if config.message_timestamp_type == "CreateTime" and _is_out_of_time(header, config, now_ms):
+                raise _out_of_time(view[position : position + header.size], header, config, now_ms)
             if config.compacted:
                 _check_keys(view[position : position + header.size])
         headers.append(header)
@@ -60,7 +63,7 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
     return headers
 
 
-def _check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+def _check_client_batch(header: BatchHeader, config: LogConfig) -> None:
     if header.length + LOG_OVERHEAD > config.max_message_bytes:
         raise MessageTooLarge(
             f"a batch of {header.size} bytes is larger than max.message.bytes, {config.max_message_bytes}"
@@ -71,8 +74,6 @@ def _check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> 
         raise InvalidRecord(
             f"a batch of producer {header.producer_id} has epoch {header.producer_epoch} and sequence {header.base_sequence}"
         )
-    if config.message_timestamp_type == "CreateTime":
-        _check_timestamps(header, config, now_ms)
 
 
 def _check_attributes(header: BatchHeader) -> None:
@@ -86,24 +87,42 @@ def _check_attributes(header: BatchHeader) -> None:
         raise InvalidRecord("a transactional batch names no producer")
 
 
-def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """The first and the largest timestamp; those between are inside compressed data that nobody looks into."""
+def _is_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """By the first and the largest timestamp; those between are inside compressed data that nobody looks into."""
     if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
-        raise InvalidTimestamp(
-            f"timestamp {header.max_timestamp} is more than message.timestamp.after.max.ms, "
-            f"{config.message_timestamp_after_max_ms} ms, after the broker's {now_ms}"
-        )
-    if now_ms - header.base_timestamp > config.message_timestamp_before_max_ms:
-        raise InvalidTimestamp(
-            f"timestamp {header.base_timestamp} is more than message.timestamp.before.max.ms, "
-            f"{config.message_timestamp_before_max_ms} ms, before the broker's {now_ms}"
-        )
+        return True
+    began = header.base_timestamp
+    return began != NO_TIMESTAMP and now_ms - began > config.message_timestamp_before_max_ms
+
+
+def _out_of_time(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> InvalidTimestamp:
+    """Says which records it is, now that the batch is refused and may cost something."""
+    after, before = config.message_timestamp_after_max_ms, config.message_timestamp_before_max_ms
+    try:
+        times = [record.timestamp_ms for record in decode_batch(batch)]
+    except CorruptMessage:
+        times = []
+    wrong = [
+        (index, f"timestamp {time} is not within {now_ms - before} and {now_ms + after}")
+        for index, time in enumerate(times)
+        if time - now_ms > after or (time != NO_TIMESTAMP and now_ms - time > before)
+    ]
+    error = InvalidTimestamp(
+        f"a batch has timestamps from {header.base_timestamp} to {header.max_timestamp}; the broker's time is {now_ms}, "
+        f"message.timestamp.before.max.ms {before} and message.timestamp.after.max.ms {after}"
+    )
+    error.records = wrong
+    return error
 
 
 def _check_keys(batch: memoryview) -> None:
-    for index, record in enumerate(record_keys(batch)):
-        if record.key is None:
-            raise InvalidRecord(f"record {index} of a batch has no key, which a compacted topic needs")
+    keyless = [index for index, record in enumerate(record_keys(batch)) if record.key is None]
+    if keyless:
+        error = InvalidRecord(
+            f"{len(keyless)} records of a batch have no key, which a compacted topic needs; the first is record {keyless[0]}"
+        )
+        error.records = [(index, "a record of a compacted topic needs a key") for index in keyless]
+        raise error
 
 
 def prepared(

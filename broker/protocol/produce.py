@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import ClassVar, Final, NamedTuple
 
@@ -121,7 +121,10 @@ def skip_tags(data: memoryview, at: int) -> int:
 
 
 class PartitionProduced(NamedTuple):
-    """What became of one partition's records; ``append_time_ms`` is -1 unless the log sets the time."""
+    """What became of one partition's records; ``append_time_ms`` is -1 unless the log sets the time.
+
+    ``wrong_records`` are places of records in the batch, with what is wrong with each.
+    """
 
     partition: int
     error_code: int = 0
@@ -129,6 +132,7 @@ class PartitionProduced(NamedTuple):
     append_time_ms: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
+    wrong_records: Sequence[tuple[int, str]] = ()
 
 
 class ProduceResponse:
@@ -171,7 +175,12 @@ def _write_partition(out: bytearray, produced: PartitionProduced, version: int, 
         return
     out += _RESULT_WITH_START.pack(*produced[:5])
     if version >= 8:
-        write_array_length(out, 0, flexible)
+        write_array_length(out, len(produced.wrong_records), flexible)
+        for index, text in produced.wrong_records:
+            out += _INT32.pack(index)
+            write_string(out, text, flexible)
+            if flexible:
+                out.append(0)
         write_string(out, produced.error_message, flexible)
     if flexible:
         write_uvarint(out, 0)

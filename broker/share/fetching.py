@@ -14,7 +14,7 @@ from broker.share.acquiring import acquire, give_up
 from broker.share.reading import aborted_spans, batches_in, cut
 from broker.share.share_groups import OpenShare, ShareGroups
 from broker.share.values import Acquired
-from broker.storage.partitions import READ_COMMITTED
+from broker.storage.partitions import READ_COMMITTED, unreadable
 
 __all__ = ["ShareFetch", "ShareFetched", "Wanted"]
 
@@ -135,8 +135,17 @@ class ShareFetch:
             return nothing
         if isinstance(read, BrokerError):
             return nothing._replace(error=read)
-        batches = batches_in(read) if read is not None else []
-        if read is None or not batches:
+        if read is None:
+            return nothing
+        try:
+            return self._acquired(one, offset, read, left)
+        except OSError as error:
+            return nothing._replace(error=unreadable(one.log, error))
+
+    def _acquired(self, one: OpenShare, offset: int, read: LogSlice, left: int) -> ShareFetched:
+        share, nothing = one.share, ShareFetched(one.share.key.topic_id, one.share.key.partition)
+        batches = batches_in(read)
+        if not batches:
             return nothing
         wanted = self._wanted
         acquired = acquire(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from collections import deque
@@ -40,6 +41,7 @@ class Durability:
         self._loop = asyncio.get_running_loop()
         self._executor = ThreadPoolExecutor(_THREADS, "flush")
         self._interval_s = background_interval_s
+        self._interval_ms = background_interval_s * 1000
         self._round: asyncio.Future[Flushed] | None = None
         self._wanted: set[PartitionLog] = set()
         self._dirty: set[PartitionLog] = set()
@@ -51,11 +53,17 @@ class Durability:
         self.samples: deque[float] = deque(maxlen=_SAMPLES)
         """How long the last rounds took, in seconds."""
 
-    def appended(self, partition: PartitionLog) -> None:
-        """Records were appended that nobody waits for: they will be flushed with the next background round."""
+    def appended(self, partition: PartitionLog, within_ms: float = math.inf) -> None:
+        """Records were appended that nobody waits for: the next background round flushes them, or one ``within_ms`` (``flush.ms``)."""
         self._dirty.add(partition)
+        interval_s = self._interval_s
+        if within_ms < self._interval_ms:
+            interval_s = within_ms / 1000
+            if self._timer is not None and self._timer.when() > self._loop.time() + interval_s:
+                self._timer.cancel()
+                self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_later(self._interval_s, self._flush_dirty)
+            self._timer = self._loop.call_later(interval_s, self._flush_dirty)
 
     def flushed(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed]:
         """Done when all that these logs hold now is on the disk, or could not be brought there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 import uuid
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from broker.errors import (
     InvalidTopic,
     KafkaStorageError,
     NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -24,7 +26,7 @@ from broker.log.partition import Appended, LogSlice, PartitionLog
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability, Flushed
 
-__all__ = ["INTERNAL_TOPICS", "LEADER_EPOCH", "READ_COMMITTED", "Partitions", "TopicNames"]
+__all__ = ["INTERNAL_TOPICS", "LEADER_EPOCH", "READ_COMMITTED", "Partitions", "TopicNames", "unreadable"]
 
 LEADER_EPOCH: Final = 0
 """One node leads every partition from its creation on, so the epoch never changes; `PartitionLog.leader_epoch` has that of
@@ -93,14 +95,24 @@ class Partitions:
         if len(records) > _LENGTH.size and _LENGTH.unpack_from(records)[1] + _LENGTH.size < len(records):
             raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
         appended = partition.append(records, transaction_version=transaction_version)
-        self.appended(partition, len(records))
+        try:
+            self._account(partition, len(records))
+        except KafkaStorageError as error:
+            # The records are in the log: told that they are not, a producer would give their sequences to others.
+            raise NotEnoughReplicasAfterAppend(error.message) from error
         return appended
 
     def appended(self, partition: PartitionLog, size: int) -> None:
         """Account for an append of ``size`` bytes: wake who waits, and see that it is flushed in time."""
+        with contextlib.suppress(KafkaStorageError):  # the log takes nothing more until it is repaired
+            self._account(partition, size)
+
+    def _account(self, partition: PartitionLog, size: int) -> None:
+        """Raises KafkaStorageError where ``flush.messages`` asks for a flush that fails."""
+        config = partition.config
         self._arrivals.notify(partition, size)
-        self._durability.appended(partition)
-        if partition.log_end_offset - partition.flushed_offset >= partition.config.flush_messages:
+        self._durability.appended(partition, config.flush_ms)
+        if partition.log_end_offset - partition.flushed_offset >= config.flush_messages:
             self._durability.flush_now(partition)
 
     def durable(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
@@ -118,15 +130,23 @@ class Partitions:
     ) -> LogSlice | None:
         """Whole batches from ``offset`` on; the ``first`` partition of a fetch gives one however large it is.
 
-        None if there are none. Raises OffsetOutOfRange.
+        None if there are none. Raises OffsetOutOfRange, KafkaStorageError where the disk fails.
         """
         until = partition.last_stable_offset if isolation_level == READ_COMMITTED else None
-        found = partition.read(offset, max_bytes, minimum_one=first, until=until)
+        try:
+            found = partition.read(offset, max_bytes, minimum_one=first, until=until)
+        except OSError as error:
+            raise unreadable(partition, error) from error
         return found if found.size else None
 
     def changed(self, partition: PartitionLog) -> None:
         """Let waiting fetches look again: the partition was deleted or its start has moved."""
         self._arrivals.notify(partition, 0)
+
+
+def unreadable(partition: PartitionLog, error: OSError) -> KafkaStorageError:
+    """What a client is told where the disk does not give what it has."""
+    return KafkaStorageError(f"cannot read {partition.topic}-{partition.partition}: {error.strerror or error}")
 
 
 _LENGTH: Final = struct.Struct(">qi")
