@@ -16,6 +16,7 @@ from broker.metadata.image import ClusterMetadata, Topic
 from broker.metadata.keeper import MetadataKeeper
 from broker.metadata.records import GROUP_RESOURCE
 from broker.metrics.topics import TopicMetrics
+from broker.protocol.compression import Codec
 from broker.protocol.fields import SharedArray
 from broker.protocol.messages.api_versions import ApiVersion
 from broker.quotas.quotas import Quotas
@@ -70,13 +71,14 @@ class Broker:
         }
         """By the name of the listener."""
         self.api_versions: Sequence[ApiVersion] = ()
-        self.logs = LogDirectory(config.log_dirs, config.log_defaults)
+        self.logs = LogDirectory(config.log_dirs, config.log_defaults, config.metadata_log_dir)
         self.logs.open()
         self.metadata = ClusterMetadata.open(
             self.logs, node_id=config.node_id, topic_defaults=topic_defaults(config.topic_settings)
         )
         kinds = {CLIENT_METRICS: NamedKind(Source.CLIENT_METRICS, keys_of(SubscriptionConfig), check_subscription)}
         self.resources = Resources(config, self.metadata, kinds)
+        self.resources.follow(lambda settings: self.logs.cordon(settings.cordoned_log_dirs))
         subscriptions = CurrentSubscriptions(
             lambda: (self.metadata.config_changes, self.metadata.named_configs(CLIENT_METRICS))
         )
@@ -94,18 +96,26 @@ class Broker:
         self.topic_metrics = TopicMetrics()
         self.quotas = Quotas(self.metadata.quotas, config)
         self.groups = GroupCoordinator(
-            self._state_topic(OFFSETS_TOPIC, config.offsets_topic_partitions, self.topics.offsets_topic),
+            self._state_topic(
+                OFFSETS_TOPIC,
+                config.offsets_topic_partitions,
+                self.topics.offsets_topic,
+                config.offsets_topic_compression,
+            ),
             config,
             MetadataTopics(self.metadata, config.broker_rack),
             settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
         )
+        self.settings = config
+        """``config`` with what was set while brokers ran."""
+        self.resources.follow(self._go_by)
         self.metadata.watch_topics = self.groups.topic_changed
         self.metadata_keeper = MetadataKeeper(self.metadata, config)
         self.replica_moves = ReplicaMoves(self.logs, self.metadata)
         self.log_keeper = LogKeeper(
             self.logs,
             starts_moved=self.fetch_sessions.look_at_all,
-            producers_kept_ms=config.producer_id_expiration_ms,
+            producers_kept_ms=lambda: self.settings.producer_id_expiration_ms,
         )
         self.groups.start()
         self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)
@@ -119,12 +129,30 @@ class Broker:
         self.transactions.start()
         self.share = self._share_groups()
 
-    def _state_topic(self, name: str, partitions: int, make: Callable[[], Topic]) -> StateTopic:
-        return StateTopic(name, partitions=partitions, make=make, topics=self.metadata.topics, logs=self.partitions)
+    def _go_by(self, settings: BrokerConfig) -> None:
+        self.settings = settings
+        self.groups.settings.go_by(settings)
+
+    def _state_topic(
+        self, name: str, partitions: int, make: Callable[[], Topic], compression: int = Codec.NONE
+    ) -> StateTopic:
+        return StateTopic(
+            name,
+            partitions=partitions,
+            make=make,
+            topics=self.metadata.topics,
+            logs=self.partitions,
+            compression=Codec(compression),
+        )
 
     def _share_groups(self) -> ShareGroups:
         clock = LoopClock()
-        log = self._state_topic(SHARE_STATE_TOPIC, self.config.share_state_partitions, self.topics.share_state_topic)
+        log = self._state_topic(
+            SHARE_STATE_TOPIC,
+            self.config.share_state_partitions,
+            self.topics.share_state_topic,
+            self.config.share_state_compression,
+        )
         coordinator = ShareCoordinator(log, self.config, clock, self._has_partition)
         coordinator.start()
         share = ShareGroups(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from broker.groups.config import GroupConfig
@@ -16,6 +17,7 @@ from broker.security.config import SecurityConfig, listener_problems
 from broker.share.config import ShareCoordinatorConfig
 from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
+from broker.unused_keys import refusal
 from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -42,6 +44,10 @@ class Listener(NamedTuple):
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
+
+
+def _positive(value: float | None) -> str | None:
+    return "Value must be above 0" if value is not None and value <= 0 else None
 
 
 def _listeners(values: list[str]) -> str | None:
@@ -96,7 +102,17 @@ class BrokerConfig(
         importance="high",
         aliases=("log.dir",),
         doc="The directories the records are kept in, one for each disk; a new partition goes to the one with the fewest. The "
-        "first one has the metadata, too.",
+        "first one has the metadata, too, unless `metadata.log.dir` says where.",
+    )
+    metadata_log_dir: str | None = key(
+        "metadata.log.dir",
+        default=None,
+        doc="The directory the metadata is kept in, be it among `log.dirs` or not; without it the first of those.",
+    )
+    cordoned_log_dirs: list[str] = key(
+        "cordoned.log.dirs",
+        default=[],
+        doc="Directories of `log.dirs` that no new partitions are put into; `*` is all of them (KIP-1066).",
     )
     broker_rack: str | None = key("broker.rack", default=None, doc="The rack the broker reports.")
     num_partitions: int = key(
@@ -128,6 +144,36 @@ class BrokerConfig(
         type=KeyType.INT,
         check=at_least(1),
         doc="The largest request read; a larger one ends its connection before it is received.",
+    )
+    socket_listen_backlog: int = key(
+        "socket.listen.backlog.size",
+        default=1024,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How many connections may wait to be accepted, as far as the operating system allows. Kafka's default is 50; here "
+        "one loop accepts and does everything else.",
+    )
+    socket_send_buffer: int = key(
+        "socket.send.buffer.bytes",
+        default=-1,
+        type=KeyType.INT,
+        check=at_least(-1),
+        doc="SO_SNDBUF of clients' sockets; -1 leaves it to the operating system, which lets it grow with the connection. "
+        "Kafka's default is 102400.",
+    )
+    socket_receive_buffer: int = key(
+        "socket.receive.buffer.bytes",
+        default=-1,
+        type=KeyType.INT,
+        check=at_least(-1),
+        doc="SO_RCVBUF of clients' sockets; -1 leaves it to the operating system. Kafka's default is 102400.",
+    )
+    max_request_partitions: int = key(
+        "max.request.partition.size.limit",
+        default=2000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Partitions in one answer to DescribeTopicPartitions at most.",
     )
     connections_max_idle_ms: int = key(
         "connections.max.idle.ms",
@@ -163,6 +209,33 @@ class BrokerConfig(
         default=15_000,
         check=at_least(0),
         doc="How often logs that need compaction are looked for, in milliseconds.",
+    )
+    cleaner_threads: int = key(
+        "log.cleaner.threads",
+        default=1,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How many logs are compacted at one time, each in a process of its own. 0 is 1.",
+    )
+    cleaner_buffer_bytes: int = key(
+        "log.cleaner.dedupe.buffer.size",
+        default=134_217_728,
+        check=at_least(1024 * 1024),
+        doc="Memory for the keys of one round of compaction, all processes together; a key takes about 256 bytes. A log with "
+        "more keys takes several rounds.",
+    )
+    cleaner_bytes_per_s: float | None = key(
+        "log.cleaner.io.max.bytes.per.second",
+        default=None,
+        check=_positive,
+        doc="Bytes that compaction reads and writes in a second at most, all processes together.",
+    )
+    start_checkpoint_interval_ms: int = key(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        default=60_000,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="How often it is written down where logs begin; what DeleteRecords changes is so at once.",
     )
     checkpoint_interval_ms: int = key(
         "log.flush.offset.checkpoint.interval.ms",
@@ -213,6 +286,11 @@ class BrokerConfig(
                 "log.dirs",
                 f"Invalid value {','.join(self.log_dirs)} for configuration log.dirs: give directories, each once",
             )
+        yield from self._directory_problems()
+        for name, value in self.properties.items():
+            reason = refusal(name, value)
+            if reason is not None:
+                yield Problem(name, reason)
         yield from SecurityConfig.problems(self)
         yield from self._listener_problems()
         try:
@@ -221,6 +299,15 @@ class BrokerConfig(
             yield from error.problems
         except ValueError as error:
             yield Problem("log.*", f"A number was expected: {error}")
+
+    def _directory_problems(self) -> Iterator[Problem]:
+        known = {Path(path).absolute() for path in self.log_dirs}
+        for path in self.cordoned_log_dirs:
+            if path != "*" and Path(path).absolute() not in known:
+                yield Problem(
+                    "cordoned.log.dirs",
+                    f"Invalid value {path} for configuration cordoned.log.dirs: log.dirs has {', '.join(self.log_dirs)}",
+                )
 
     def _listener_problems(self) -> Iterator[Problem]:
         for key_name, listeners in (

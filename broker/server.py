@@ -22,8 +22,8 @@ from broker.network.metrics_server import MetricsServer
 from broker.security.front_door import FrontDoor
 from broker.storage.cleaner import Cleaner
 from broker.storage.keeper import KEEP_LOGS_S
+from broker.unused_keys import UNUSED
 from tidegate.kit.config import parse
-from tidegate.kit.errors import ConfigError
 from tidegate.kit.logs import logger
 
 __all__ = ["BrokerServer", "serve"]
@@ -32,6 +32,8 @@ log = logger(__name__)
 
 _METADATA_CHECK_S: Final = 10
 _IDLE_CHECK_S: Final = 10
+_LEAST_ROUND_S: Final = 0.01
+"""So that an interval of 0 leaves the loop to others."""
 _LINES_AT_ONCE: Final = 500
 """Of metrics: about a millisecond."""
 _FINISH_S: Final = 5
@@ -68,8 +70,11 @@ class BrokerServer:
         self._dispatcher = Dispatcher(broker, ROUTES)
         broker.api_versions = advertised(telemetry=self.config.client_telemetry_enable)
         dispatcher = self._dispatcher
+        unused = sorted(set(self.config.properties) & UNUSED.keys())
+        if unused:
+            log.info("keys that have no effect in one broker of one process", keys=unused)
         self._listening = listening = Listening(
-            self._settled(broker),
+            broker.settings,
             lambda name, config: FrontDoor(name, config, broker, dispatcher),
             broker.quotas.connected,
         )
@@ -92,17 +97,6 @@ class BrokerServer:
         broker.resources.watch = listening.reconfigure
         return addresses
 
-    def _settled(self, broker: Broker) -> BrokerConfig:
-        """The configuration with what was set while the broker ran, where that still fits."""
-        properties = broker.resources.broker_properties()
-        if properties == self.config.properties:
-            return self.config
-        try:
-            return parse(BrokerConfig, properties)
-        except ConfigError as error:
-            log.warning("settings that were made at run time do not fit any more", error=error.message)
-            return self.config
-
     # Housekeeping
 
     def _keep_house(self, broker: Broker) -> None:
@@ -110,11 +104,12 @@ class BrokerServer:
         keeper = broker.log_keeper
         self._every(config.retention_check_ms / 1000, keeper.enforce_retention, "retention")
         self._every(config.checkpoint_interval_ms / 1000, keeper.checkpoint, "checkpoint")
+        self._every(config.start_checkpoint_interval_ms / 1000, keeper.checkpoint_starts, "start offsets")
         self._every(KEEP_LOGS_S, keeper.keep, "logs")
         self._every(_METADATA_CHECK_S, broker.metadata_keeper.keep, "metadata snapshots")
         if config.cleaner_enable:
-            self._cleaner = cleaner = Cleaner(broker.logs)
-            self._every(config.cleaner_backoff_ms / 1000, cleaner.clean, "compaction")
+            self._cleaner = cleaner = Cleaner(broker.logs, limits=lambda: broker.settings)
+            self._every(lambda: broker.settings.cleaner_backoff_ms / 1000, cleaner.clean, "compaction")
         assert self._listening is not None
         check_s = min(_IDLE_CHECK_S, config.authentication_timeout_ms / 1000)
         self._every(check_s, self._listening.close_strangers, "unauthenticated connections")
@@ -122,10 +117,10 @@ class BrokerServer:
         if config.connections_max_idle_ms >= 0:
             self._every(_IDLE_CHECK_S, self._close_idle, "idle connections")
 
-    def _every(self, seconds: float, do: Callable[[], object], name: str) -> None:
+    def _every(self, seconds: float | Callable[[], float], do: Callable[[], object], name: str) -> None:
         async def repeat() -> None:
             while True:
-                await asyncio.sleep(seconds)
+                await asyncio.sleep(max(seconds() if callable(seconds) else seconds, _LEAST_ROUND_S))
                 try:
                     outcome = do()
                     if isinstance(outcome, Awaitable):

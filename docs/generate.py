@@ -155,6 +155,38 @@ def kafka_apis_page() -> str:
     )
 
 
+def kafka_keys_page() -> str:
+    """Every key that Apache Kafka's brokers have, and what it does here."""
+    from broker.config import BrokerConfig
+    from broker.log.config import BROKER_SYNONYMS
+    from broker.resources.kafka_keys import KAFKA_KEYS
+    from broker.unused_keys import REFUSED, UNUSED
+
+    of_topics = {name: key for key, names in BROKER_SYNONYMS.items() for name, _ in names}
+    aliases = {alias: key.name for key in keys_of(BrokerConfig) for alias in key.aliases}
+    rows = []
+    for name, key in KAFKA_KEYS.items():
+        if name in REFUSED:
+            here = f"refused: {REFUSED[name]}"
+        elif name in UNUSED:
+            here = f"no effect: {UNUSED[name]}"
+        elif name in of_topics:
+            here = f"applied: default of the topic key `{of_topics[name]}`"
+        else:
+            here = f"applied: another name of `{aliases[name]}`" if name in aliases else "applied"
+        rows.append([f"`{name}`", "yes" if key.dynamic else "", here])
+    words = (
+        "All are kept and shown by `kafka-configs`. Those that are applied are described in [config.md](config.md), under "
+        "`broker.config.BrokerConfig`. Those that are refused keep the broker from starting, where they are given with another value than "
+        "Kafka's default.\n\n"
+    )
+    return (
+        heading("Broker keys of Apache Kafka", "`broker.resources.kafka_keys` and `broker.unused_keys`")
+        + words
+        + table(["key", "can be changed at run time", "here"], rows)
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "config.md": config_page,
     "cli.md": cli_page,
@@ -162,6 +194,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "plugins.md": plugins_page,
     "hooks.md": hooks_page,
     "kafka-apis.md": kafka_apis_page,
+    "kafka-broker-keys.md": kafka_keys_page,
 }
 
 

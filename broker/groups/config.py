@@ -7,12 +7,19 @@ from collections.abc import Iterator
 from broker.groups.consumer.config import ConsumerGroupConfig
 from broker.groups.share.config import ShareGroupConfig
 from broker.groups.streams.config import StreamsGroupConfig
-from tidegate.kit.config import KeyType, at_least, config, key
+from tidegate.kit.config import KeyType, at_least, between, config, key, one_of
 from tidegate.kit.errors import Problem
 
 __all__ = ["GroupConfig"]
 
 _INT_MAX = (1 << 31) - 1
+_KNOWN = one_of("classic", "consumer", "streams", "share", ignore_case=True)
+
+
+def _protocols(names: list[str]) -> str | None:
+    if "classic" not in map(str.lower, names):
+        return "Disabling the 'classic' protocol is not supported"
+    return _KNOWN(names)
 
 
 @config
@@ -89,6 +96,20 @@ class GroupConfig(ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig):
         doc="Segment size of __consumer_offsets; small ones are compacted and loaded sooner.",
     )
 
+    offsets_topic_compression: int = key(
+        "offsets.topic.compression.codec",
+        default=0,
+        type=KeyType.INT,
+        check=between(0, 4),
+        doc="The codec committed offsets and groups are written with: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    )
+    rebalance_protocols: list[str] = key(
+        "group.coordinator.rebalance.protocols",
+        default=["classic", "consumer", "streams"],
+        check=_protocols,
+        doc="The group protocols that are served, `classic` always among them; `share` is by the feature share.version alone.",
+    )
+
     def offsets_topic_configs(self) -> dict[str, str]:
         """The topic configuration __consumer_offsets is created with."""
         return {
@@ -96,6 +117,10 @@ class GroupConfig(ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig):
             "compression.type": "producer",
             "segment.bytes": str(self.offsets_topic_segment_bytes),
         }
+
+    def serves(self, protocol: str) -> bool:
+        """Whether members may use this group protocol (lower case)."""
+        return protocol in map(str.lower, self.rebalance_protocols)
 
     def problems(self) -> Iterator[Problem]:
         yield from ConsumerGroupConfig.problems(self)

@@ -168,10 +168,15 @@ class SettingsOfGroups:
     """The settings of each group: what was set for it, kept within the broker's bounds, before the broker's own."""
 
     def __init__(self, broker: GroupConfig, overrides: Callable[[str], Mapping[str, str]] | None = None) -> None:
-        self._broker = broker
         self._overrides = overrides
-        self._defaults = parse(GroupSettings, self.broker_values())
         self._parsed: dict[str, tuple[Mapping[str, str], GroupSettings]] = {}
+        self.go_by(broker)
+
+    def go_by(self, broker: GroupConfig) -> None:
+        """Take defaults and bounds from this configuration of the broker from now on."""
+        self._broker = broker
+        self._defaults = parse(GroupSettings, self.broker_values())
+        self._parsed.clear()
 
     def broker_values(self) -> dict[str, str]:
         """What the broker's configuration says for every key that is one of its own, too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.errors import (
     BrokerError,
@@ -19,7 +19,7 @@ from broker.errors import (
 )
 from broker.handlers.routes import Context, Routes
 from broker.metadata.features import FEATURES
-from broker.metadata.image import ClusterMetadata, Topic
+from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.fields import SharedArray
 from broker.protocol.messages.api_versions import (
@@ -51,11 +51,13 @@ from broker.protocol.messages.metadata import (
 from broker.protocol.primitives import ZERO_UUID
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
 
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
 __all__ = ["routes"]
 
 routes = Routes()
 
-_MOST_PARTITIONS: Final = 2000
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
@@ -264,7 +266,8 @@ def describe_topic_partitions(
                 _described(topic.name, ZERO_UUID, NOT_ASKED, error_code=InvalidRequest.code) for topic in request.topics
             ]
         )
-    left = min(max(request.response_partition_limit, 1), _MOST_PARTITIONS)
+    most = context.broker.config.max_request_partitions
+    left = max(min(request.response_partition_limit, most), 1)
     described: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         if start is not None and name < start.topic_name:
@@ -282,7 +285,7 @@ def describe_topic_partitions(
             continue
         taken = range(first, min(topic.partitions, first + left))
         left -= len(taken)
-        described.append(_describe(topic, taken, context.broker.metadata, operations))
+        described.append(_describe(topic, taken, context.broker, operations))
         if taken.stop < topic.partitions:
             cursor = ResponseCursor(topic_name=name, partition_index=taken.stop)
             return DescribeTopicPartitionsResponse(topics=[*described, *hidden], next_cursor=cursor)
@@ -297,10 +300,8 @@ def _described(
     )
 
 
-def _describe(
-    topic: Topic, indexes: range, metadata: ClusterMetadata, operations: int
-) -> DescribeTopicPartitionsResponseTopic:
-    node_id, epochs = metadata.node_id, metadata.leader_epochs
+def _describe(topic: Topic, indexes: range, broker: Broker, operations: int) -> DescribeTopicPartitionsResponseTopic:
+    node_id, epochs, offline = broker.metadata.node_id, broker.metadata.leader_epochs, broker.logs.offline
     described = _described(topic.name, topic.id, operations)
     described.is_internal = topic.internal
     described.partitions = [
@@ -312,6 +313,16 @@ def _describe(
             isr_nodes=(node_id,),
             eligible_leader_replicas=(),
             last_known_elr=(),
+        )
+        if (topic.name, index) not in offline
+        else DescribeTopicPartitionsResponsePartition(
+            error_code=LeaderNotAvailable.code,
+            partition_index=index,
+            leader_id=-1,
+            replica_nodes=(node_id,),
+            eligible_leader_replicas=(),
+            last_known_elr=(),
+            offline_replicas=(node_id,),
         )
         for index in indexes
     ]

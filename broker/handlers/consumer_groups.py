@@ -39,6 +39,8 @@ __all__ = ["partitions_from", "require_feature", "require_topics", "routes"]
 
 routes = Routes()
 _FEATURE: Final = "group.version"
+_PROTOCOLS: Final = {_FEATURE: "consumer", "streams.version": "streams"}
+"""The names that ``group.coordinator.rebalance.protocols`` has for the protocols of features."""
 
 
 @routes.handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=range(2))
@@ -60,9 +62,12 @@ def consumer_group_heartbeat(
 
 
 def require_feature(context: Context, name: str) -> None:
-    """Raises UnsupportedVersion where the cluster has put this feature at level 0."""
+    """Raises UnsupportedVersion where the cluster has put this feature at level 0, or the broker does not serve its protocol."""
     if not context.broker.metadata.features.get(name, 0):
         raise UnsupportedVersion(f"The cluster does not use this protocol: {name} is 0.")
+    protocol = _PROTOCOLS.get(name)
+    if protocol is not None and not context.broker.config.serves(protocol):
+        raise UnsupportedVersion(f"group.coordinator.rebalance.protocols does not name {protocol}.")
 
 
 def require_topics(context: Context, names: Sequence[str]) -> None:

@@ -121,7 +121,7 @@ def _admit(context: Context, request: TxnOffsetCommitRequest, producer: Producer
         then(None)
     elif context.version >= _ADDS_SINCE:
         broker.transactions.add_partitions(request.transactional_id, producer, [where], then, version=EPOCH_BUMP)
-    elif not broker.config.transaction_partition_verification:
+    elif not broker.settings.transaction_partition_verification:
         then(None)
     else:
         try:

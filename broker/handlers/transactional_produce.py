@@ -80,7 +80,7 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
         return produce(context, request, admission)
     if wanted and context.version >= _ADDS_SINCE:
         return _added(context, request, producer, wanted, admission, produce)
-    if wanted and context.broker.config.transaction_partition_verification:
+    if wanted and context.broker.settings.transaction_partition_verification:
         _verify(context, request, producer, wanted, admission)
     return produce(context, request, admission)
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final, NamedTuple
 
 from broker.log.config import LogConfig
@@ -39,10 +40,12 @@ from broker.protocol.records import (
 __all__ = ["MAX_KEYS", "CleanedGroup", "Compaction", "CompactionPlan", "SourceSegment", "plan", "run"]
 
 MAX_KEYS: Final = 500_000
-"""Keys remembered in one round, about 100 bytes each; a log with more is done in several rounds."""
+"""Keys remembered in one round, unless the plan says otherwise; a log with more is done in several rounds."""
 
 _LONGEST_KEY: Final = 32
 _WRITE_BYTES: Final = 1024 * 1024
+_BURST_S: Final = 0.1
+"""So much of what was not used is made up for."""
 
 
 class SourceSegment(NamedTuple):
@@ -53,6 +56,8 @@ class SourceSegment(NamedTuple):
     size: int
     max_timestamp: int
     modified_ms: int
+    first_timestamp: int | None = None
+    """Of its first batch; None where that does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,25 @@ class CompactionPlan:
     config: LogConfig
     now_ms: int
     max_keys: int = MAX_KEYS
+    bytes_per_s: float | None = None
+    """How much may be read and written in a second; None is no limit."""
+
+
+class _Pace:
+    """Holds up who reads and writes faster than he may. For a thread or process of its own."""
+
+    def __init__(self, bytes_per_s: float | None) -> None:
+        self._s_per_byte = 0.0 if bytes_per_s is None else 1 / bytes_per_s
+        self._allowed_at = monotonic()
+        """When what was spent so far is allowed for."""
+
+    def spend(self, size: int) -> None:
+        if not self._s_per_byte:
+            return
+        now = monotonic()
+        self._allowed_at = max(self._allowed_at, now - _BURST_S) + size * self._s_per_byte
+        if self._allowed_at > now:
+            sleep(self._allowed_at - now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +136,10 @@ def plan(
         return None
     dirty_bytes = sum(segment.size for segment in dirty)
     total = dirty_bytes + sum(segment.size for segment in clean)
-    overdue = now_ms - dirty[0].modified_ms > config.max_compaction_lag_ms
+    began = min(
+        (one.first_timestamp for one in dirty if one.first_timestamp and one.first_timestamp > 0), default=now_ms
+    )
+    overdue = now_ms - began > config.max_compaction_lag_ms
     if dirty_bytes < config.min_cleanable_dirty_ratio * total and not overdue:
         return None
     return CompactionPlan(directory, tuple(clean), tuple(dirty), tuple(aborted), config, now_ms)
@@ -120,9 +147,10 @@ def plan(
 
 def run(work: CompactionPlan) -> Compaction:
     """Write the ``.cleaned`` files of a plan, durable. Raises OSError, FileNotFoundError where a segment went meanwhile."""
-    latest, clean_until = _latest_offsets(work)
+    pace = _Pace(work.bytes_per_s)
+    latest, clean_until = _latest_offsets(work, pace)
     sources = [segment for segment in (*work.clean, *work.dirty) if segment.base_offset < clean_until]
-    cleaner = _Cleaner(work, latest)
+    cleaner = _Cleaner(work, latest, pace)
     groups = tuple(_clean_group(cleaner, group) for group in _groups(sources, work.config.segment_bytes))
     return Compaction(groups, clean_until, cleaner.records_before, cleaner.records_after)
 
@@ -132,13 +160,14 @@ def _digest(key: bytes) -> bytes:
     return blake2b(key, digest_size=_LONGEST_KEY + 1).digest()
 
 
-def _latest_offsets(work: CompactionPlan) -> tuple[dict[bytes, int], int]:
+def _latest_offsets(work: CompactionPlan, pace: _Pace) -> tuple[dict[bytes, int], int]:
     """The last offset of each key in the dirty segments, and up to where they were read."""
     latest: dict[bytes, int] = {}
     until = work.dirty[0].base_offset
     aborted = _Aborted(work.aborted)
     for segment in work.dirty:
         for header, batch in _batches_of(work.directory, segment):
+            pace.spend(len(batch))
             if len(latest) >= work.max_keys and until > work.dirty[0].base_offset:
                 return latest, until
             if not header.is_control and not aborted.covers(header):
@@ -172,6 +201,7 @@ class _Cleaner:
 
     work: CompactionPlan
     latest: dict[bytes, int]
+    pace: _Pace
     records_before: int = 0
     records_after: int = 0
     _aborted: _Aborted = field(init=False)
@@ -274,6 +304,7 @@ def _clean_group(cleaner: _Cleaner, group: Sequence[SourceSegment]) -> CleanedGr
     for source in group:
         for header, batch in _batches_of(directory, source):
             kept = cleaner.cleaned(header, batch)
+            cleaner.pace.spend(len(batch) + (0 if kept is None else len(kept)))
             if kept is None:
                 continue
             pending.append(bytes(kept))

@@ -8,10 +8,12 @@ from typing import Final
 from tidegate.kit.config import KeyType, at_least, between, config, key, one_of
 from tidegate.kit.errors import Problem
 
-__all__ = ["BROKER_SYNONYMS", "LogConfig", "topic_defaults"]
+__all__ = ["BROKER_SYNONYMS", "NO_COMPACTION_LAG", "LogConfig", "topic_defaults"]
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _LONG_MAX: Final = 2**63 - 1
+NO_COMPACTION_LAG: Final = _LONG_MAX
+"""The ``max.compaction.lag.ms`` that nothing is ever compacted by."""
 
 
 @config

@@ -46,7 +46,7 @@ class LogDirectory:
 
     def _home_of_metadata(self, path: Path) -> Disk:
         found = next((disk for disk in self.disks if disk.path.absolute() == path.absolute()), None)
-        return found or Disk(path, self.defaults, self.graves)
+        return Disk(path, self.defaults, self.graves) if found is None else found
 
     @property
     def path(self) -> Path:

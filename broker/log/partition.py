@@ -28,7 +28,7 @@ from broker.errors import (
 )
 from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
-from broker.log.config import LogConfig
+from broker.log.config import NO_COMPACTION_LAG, LogConfig
 from broker.log.files import storage_errors, sync_directory, sync_file, write_atomically
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.offset_index import OffsetIndex
@@ -39,6 +39,7 @@ from broker.log.segments import LogSlice, Segments
 from broker.log.time_index import TimeIndex
 from broker.log.transaction_index import AbortedTransaction, TransactionIndex
 from broker.log.upkeep import Upkeep
+from broker.protocol.compression import Codec
 from broker.protocol.records import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -223,7 +224,12 @@ class PartitionLog:
             return self.producers.check(header, transaction_version)
 
     def append_records(
-        self, records: Sequence[Record], *, now_ms: int | None = None, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        *,
+        now_ms: int | None = None,
+        producer: tuple[int, int] | None = None,
+        compression: Codec = Codec.NONE,
     ) -> Appended:
         """Append records of the broker's own, in one batch; those without a timestamp get the present one.
 
@@ -232,9 +238,15 @@ class PartitionLog:
         now = _now_ms() if now_ms is None else now_ms
         stamped = [record if record.timestamp_ms >= 0 else record._replace(timestamp_ms=now) for record in records]
         if producer is None:
-            return self.append(encode_batch(stamped), now_ms=now, from_client=False)
+            return self.append(encode_batch(stamped, compression=compression), now_ms=now, from_client=False)
         self.producers.check_epoch(*producer)
-        batch = encode_batch(stamped, producer_id=producer[0], producer_epoch=producer[1], transactional=True)
+        batch = encode_batch(
+            stamped,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            transactional=True,
+            compression=compression,
+        )
         return self.append(batch, now_ms=now, from_client=False)
 
     def append_marker(
@@ -333,7 +345,10 @@ class PartitionLog:
             return True
         first = active.first_timestamp
         waited = timestamp - first if first is not None and first >= 0 else now - self._active_since_ms
-        return waited > config.segment_ms - self._jitter_ms
+        longest = config.segment_ms
+        if config.max_compaction_lag_ms < longest and config.compacted:
+            longest = config.max_compaction_lag_ms  # only what is in closed segments is compacted
+        return waited > longest - self._jitter_ms
 
     def roll(self, now_ms: int | None = None) -> None:
         """End the active segment and begin one at the end of the log. Raises OSError."""
@@ -645,13 +660,19 @@ class PartitionLog:
         """What ``broker.log.compaction.run`` should do with this log now; None if nothing. Ends nothing, changes nothing."""
         if not self.config.compacted:
             return None
-        sources = [
-            compaction.SourceSegment(
-                one.base_offset, following.base_offset, one.size, one.max_timestamp, one.modified_ms
-            )
-            for one, following in itertools.pairwise(self.segments)
-            if following.base_offset > self.log_start_offset
-        ]
+        with storage_errors(f"look at {self.topic}-{self.partition} for its compaction"):
+            sources = [
+                compaction.SourceSegment(
+                    one.base_offset,
+                    following.base_offset,
+                    one.size,
+                    one.max_timestamp,
+                    one.modified_ms,
+                    self._began(one) if following.base_offset > self.first_dirty_offset else None,
+                )
+                for one, following in itertools.pairwise(self.segments)
+                if following.base_offset > self.log_start_offset
+            ]
         return compaction.plan(
             sources,
             self.aborted,
@@ -661,6 +682,14 @@ class PartitionLog:
             stable_until=self.last_stable_offset,
             now_ms=now_ms,
         )
+
+    def _began(self, segment: Segment) -> int | None:
+        """When a closed segment's first batch is from; None where ``max.compaction.lag.ms`` does not ask. Raises OSError."""
+        if self.config.max_compaction_lag_ms >= NO_COMPACTION_LAG:
+            return None
+        began = segment.first_timestamp
+        segment.release()
+        return began
 
     def finish_compaction(self, done: compaction.Compaction) -> bool:
         """Put what a run made in the place of the segments it read.

@@ -22,7 +22,6 @@ __all__ = ["Listening"]
 
 log = logger(__name__)
 
-_BACKLOG: Final = 1024
 _ACCEPTS_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 0.2
 _CHANGEABLE: Final = ("listener.name.", "ssl.", "sasl.", "max.connection", "connections.max.reauth.ms")
@@ -80,9 +79,12 @@ class Listening:
         family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._config.socket_receive_buffer >= 0:
+            # Before it listens: the window of a connection is agreed on when it begins.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._config.socket_receive_buffer)
         try:
             sock.bind((listener.host, listener.port))
-            sock.listen(_BACKLOG)
+            sock.listen(self._config.socket_listen_backlog)
         except OSError as error:
             sock.close()
             raise KafkaStorageError(f"cannot listen on {listener}: {error.strerror or error}") from error
@@ -193,6 +195,8 @@ class Listening:
             return
         self.accepted += 1
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._config.socket_send_buffer >= 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.socket_send_buffer)
         connection = self._doors[name].receive(client, self._closed)
         self.connections.add(connection)
         self._addresses[connection] = address

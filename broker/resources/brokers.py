@@ -11,12 +11,17 @@ from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import BROKER_RESOURCE
 from broker.resources.entries import ConfigEntry, Source, Synonym, as_text
-from tidegate.kit.config import Key, KeyType, keys_of, validate
+from broker.unused_keys import refusal, why_unused
+from tidegate.kit.config import Key, KeyType, keys_of, parse, validate
+from tidegate.kit.errors import ConfigError
+from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.resources.kafka_keys import BrokerKey
 
 __all__ = ["BrokerResources"]
+
+log = logger(__name__)
 
 Layer = tuple[Mapping[str, str], Source]
 
@@ -25,9 +30,10 @@ _DEFAULTS_OF: Final = {name: topic_key for topic_key, synonyms in BROKER_SYNONYM
 """The topic key that a broker's key gives the default of."""
 _OF_OURS: Final = frozenset({"acks.all.durability"})
 """Keys that Kafka does not have and that can be changed while the broker runs."""
-_ONE_BROKER: Final = ("ssl.", "sasl.", "listener", "principal.builder.class")
+_ONE_BROKER: Final = ("ssl.", "sasl.", "listener", "principal.builder.class", "cordoned.log.dirs")
 """How the keys begin that Kafka changes for one broker only, never for all."""
-_NO_EFFECT: Final = "A key of Apache Kafka's that changes nothing in a broker that is one process: kept and shown."
+_WHERE_TO_LISTEN: Final = ("listeners", "listener.security.protocol.map")
+"""What Kafka changes at run time, and this broker does not."""
 
 
 class BrokerResources:
@@ -37,6 +43,7 @@ class BrokerResources:
         self._config = config
         self._metadata = metadata
         self._declared = {key.name: key for key in keys_of(type(config))}
+        self._aliases = {alias: key.name for key in self._declared.values() for alias in key.aliases}
 
     def check_name(self, name: str) -> None:
         """Raises InvalidRequest for another broker; the empty name stands for all."""
@@ -63,8 +70,20 @@ class BrokerResources:
         """All settings as one, as they are; or as they would be if ``after`` were what is set under ``name``."""
         settled = dict(self._config.properties)
         for layer in ("", str(self._metadata.node_id)):
-            settled |= after if after is not None and layer == name else self.present(layer)
+            given = after if after is not None and layer == name else self.present(layer)
+            settled |= {key: value for key, value in given.items() if key not in _WHERE_TO_LISTEN}
         return settled
+
+    def settled(self) -> BrokerConfig:
+        """What holds: how the broker was started, with what was set while brokers ran, where that still fits."""
+        properties = self.properties()
+        if properties == self._config.properties:
+            return self._config
+        try:
+            return parse(type(self._config), properties)
+        except ConfigError as error:
+            log.warning("settings that were made at run time do not fit any more", error=error.message)
+            return self._config
 
     # Describing
 
@@ -86,7 +105,9 @@ class BrokerResources:
     def _key(self, name: str) -> Key:
         """A key as it is declared here, with Kafka's type and the default of a broker."""
         known, declared, topic_key = self._kafka_key(name), self._declared.get(name), _DEFAULTS_OF.get(name)
-        doc = declared.doc if declared is not None else _NO_EFFECT
+        doc = declared.doc if declared is not None else why_unused(name)
+        if name in self._aliases:
+            doc = f"Another name of {self._aliases[name]}."
         default = as_text(declared.default) if declared is not None and not declared.required else None
         if topic_key is not None:
             doc = f"Default of the topic key {topic_key}. {_TOPIC_KEYS[topic_key].doc}"
@@ -136,6 +157,7 @@ class BrokerResources:
     def check(self, name: str, changes: Mapping[str, str | None], after: Mapping[str, str]) -> None:
         """Raises InvalidRequest or InvalidConfiguration where the changes cannot be; ``after`` is all that would be set."""
         fixed = [key for key in changes if self._is_known(key) and not self._is_dynamic(key)]
+        fixed += [key for key in _WHERE_TO_LISTEN if changes.get(key) is not None]
         unknown = [key for key in changes if not self._is_known(key)]
         if fixed:
             raise InvalidRequest(
@@ -145,6 +167,10 @@ class BrokerResources:
             single = [key for key in changes if key.startswith(_ONE_BROKER) and self._is_known(key)]
             if single:
                 raise InvalidRequest(f"{', '.join(single)} can be set for a broker by its number, not for all.")
+        for key, value in changes.items():
+            reason = refusal(key, value or "")
+            if reason is not None:
+                raise InvalidRequest(reason)
         self._check_eligible_leaders(name, changes)
         given = {key: value for key, value in changes.items() if value is not None and key not in unknown}
         for key, value in given.items():

@@ -29,6 +29,11 @@ class GroupResources:
         self._settings = SettingsOfGroups(broker)
         self._broker_keys = {key.name: key for key in keys_of(type(broker))}
 
+    def go_by(self, broker: BrokerConfig) -> None:
+        """The broker's configuration is another from now on."""
+        self._broker = broker
+        self._settings.go_by(broker)
+
     def keys(self) -> tuple[Key, ...]:
         return keys_of(GroupSettings)
 

@@ -52,7 +52,15 @@ class Resources:
         self.watch: Callable[[Collection[str], Mapping[str, str]], Callable[[], None]] | None = None
         """Asked, before keys of the broker change: with those keys, and all properties as they would be. What it gives
         is called when the change is on disk; or it raises BrokerError."""
-        self._apply_defaults()
+        self.settings = config
+        """What the broker goes by now."""
+        self._followers: list[Callable[[BrokerConfig], None]] = []
+        self._apply()
+
+    def follow(self, go_by: Callable[[BrokerConfig], None]) -> None:
+        """Have this called now with what the broker goes by, and again whenever that changed."""
+        self._followers.append(go_by)
+        go_by(self.settings)
 
     # Describing
 
@@ -127,10 +135,6 @@ class Resources:
         found = [Synonym(key.name, given[key.name], Source.TOPIC)] if key.name in given else []
         names = BROKER_SYNONYMS.get(key.name)
         return found + self._brokers.synonyms(names[0][0]) if names else found
-
-    def broker_properties(self) -> dict[str, str]:
-        """What the broker goes by: what it was started with, and what was set since."""
-        return self._brokers.properties()
 
     # Changing
 
@@ -229,7 +233,7 @@ class Resources:
         follow = self.watch(changes, self._brokers.properties(name, after)) if self.watch is not None else None
         if not validate_only:
             self._metadata.set_configs(BROKER, name, changes)
-            self._apply_defaults()
+            self._apply()
             if follow is not None:
                 follow()
 
@@ -242,5 +246,9 @@ class Resources:
             raise InvalidRequest(f"The loggers are those of a broker: of {self._metadata.node_id}, not of all.")
         self._brokers.check_name(name)
 
-    def _apply_defaults(self) -> None:
+    def _apply(self) -> None:
         self._metadata.set_topic_defaults(self._brokers.defaults())
+        self.settings = self._brokers.settled()
+        self._groups.go_by(self.settings)
+        for go_by in self._followers:
+            go_by(self.settings)

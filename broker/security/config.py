@@ -118,6 +118,20 @@ class ListenerConfig(TlsKeys):
         check=at_least(1),
         doc="How often the keys are fetched anew.",
     )
+    oauth_jwks_retry_ms: int = key(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        default=100,
+        check=at_least(1),
+        importance="low",
+        doc="How long to wait after the keys could not be fetched; twice as long after each further failure.",
+    )
+    oauth_jwks_retry_max_ms: int = key(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        default=10_000,
+        check=at_least(1),
+        importance="low",
+        doc="The longest such wait.",
+    )
     oauth_expected_audience: list[str] = key(
         "sasl.oauthbearer.expected.audience", default=[], doc="Audiences of which a token has to name one."
     )

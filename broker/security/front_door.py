@@ -169,7 +169,7 @@ class FrontDoor:
                 "sasl.oauthbearer.jwks.endpoint.url", f"{_VALIDATOR} needs the keys of the tokens' issuer"
             )
             raise ConfigError([problem])
-        keys = Jwks(own.oauth_jwks_url, own.oauth_jwks_refresh_ms)
+        keys = Jwks(own.oauth_jwks_url, own.oauth_jwks_refresh_ms, own.oauth_jwks_retry_ms, own.oauth_jwks_retry_max_ms)
         self._key_sets.append(keys)
         return SignedTokens(own, keys)
 

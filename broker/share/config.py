@@ -30,6 +30,13 @@ class ShareCoordinatorConfig:
         check=at_least(1),
         doc="The segment size of `__share_group_state`, in bytes.",
     )
+    share_state_compression: int = key(
+        "share.coordinator.state.topic.compression.codec",
+        default=0,
+        type=KeyType.INT,
+        check=between(0, 4),
+        doc="The codec the state of share groups is written with: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    )
     share_updates_per_snapshot: int = key(
         "share.coordinator.snapshot.update.records.per.snapshot",
         default=500,

@@ -7,26 +7,49 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, Protocol
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, KafkaStorageError
 from broker.log import compaction
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.storage.keeper import unhurried
 from tidegate.kit.logs import logger
 
-__all__ = ["Cleaner", "own_process"]
+__all__ = ["Cleaner", "CleanerLimits", "own_process"]
 
 log = logger(__name__)
 
 
-def own_process() -> Executor:
-    """A process that is started for a round of compaction and ended after it, so that it costs nothing in between."""
+class CleanerLimits(Protocol):
+    """The keys of the broker that say how much compaction may take."""
+
+    @property
+    def cleaner_threads(self) -> int: ...
+    @property
+    def cleaner_buffer_bytes(self) -> int: ...
+    @property
+    def cleaner_bytes_per_s(self) -> float | None: ...
+
+
+class _Usual(NamedTuple):
+    cleaner_threads: int = 1
+    cleaner_buffer_bytes: int = 128 * 1024 * 1024
+    cleaner_bytes_per_s: float | None = None
+
+
+_BYTES_OF_KEY: Final = 256
+"""What a key takes in the memory of a compaction, with what Python needs to find it."""
+
+
+def own_process(most: int = 1) -> Executor:
+    """Processes that are started for a round of compaction and ended after it, so that they cost nothing in between."""
     import multiprocessing  # here: no broker is ready later for a library that it needs once in minutes
     from concurrent.futures import ProcessPoolExecutor
 
     # Spawned, not forked: a fork would keep the broker's sockets and locks open.
-    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_step_back)
+    return ProcessPoolExecutor(most, mp_context=multiprocessing.get_context("spawn"), initializer=_step_back)
 
 
 def _step_back() -> None:
@@ -35,25 +58,53 @@ def _step_back() -> None:
 
 
 class Cleaner:
-    """Compacts the logs of topics with ``cleanup.policy=compact``, one after the other. Belongs to one event loop."""
+    """Compacts the logs of topics with ``cleanup.policy=compact``. Belongs to one event loop.
 
-    def __init__(self, logs: LogDirectory, executor: Callable[[], Executor] = own_process) -> None:
+    ``limits`` is asked before each round; ``executor`` makes what as many compactions run in at one time.
+    """
+
+    def __init__(
+        self,
+        logs: LogDirectory,
+        executor: Callable[[int], Executor] = own_process,
+        limits: Callable[[], CleanerLimits] = _Usual,
+    ) -> None:
         self._logs = logs
         self._make_executor = executor
+        self._limits = limits
         self.runs = 0
         self.records_removed = 0
 
     async def clean(self, now_ms: int | None = None) -> int:
         """Compact every log that has enough to compact; how many those were. Failures are logged, the rest goes on."""
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        plans = [(one, plan) async for one in unhurried(self._logs) if (plan := one.plan_compaction(now)) is not None]
+        plans = [(one, plan) async for one in unhurried(self._logs) if (plan := self._planned(one, now)) is not None]
         if not plans:
             return 0
-        executor = self._make_executor()
+        limits = self._limits()
+        count = min(max(limits.cleaner_threads, 1), len(plans))
+        bytes_per_s = limits.cleaner_bytes_per_s
+        own: dict[str, Any] = {
+            "max_keys": max(limits.cleaner_buffer_bytes // count // _BYTES_OF_KEY, 1),
+            "bytes_per_s": None if bytes_per_s is None else bytes_per_s / count,
+        }
+        executor = self._make_executor(count)
         try:
-            return sum([await self._compact(executor, one, plan) for one, plan in plans])
+            return sum(
+                await asyncio.gather(*(self._compact(executor, one, replace(plan, **own)) for one, plan in plans))
+            )
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
+
+    @staticmethod
+    def _planned(one: PartitionLog, now_ms: int) -> compaction.CompactionPlan | None:
+        try:
+            return one.plan_compaction(now_ms)
+        except KafkaStorageError as error:
+            log.warning(
+                "cannot look for what to compact", topic=one.topic, partition=one.partition, error=error.message
+            )
+            return None
 
     async def _compact(self, executor: Executor, one: PartitionLog, plan: compaction.CompactionPlan) -> bool:
         began = time.perf_counter()

@@ -41,7 +41,7 @@ class LogKeeper:
         logs: LogDirectory,
         *,
         starts_moved: Callable[[], None] = lambda: None,
-        producers_kept_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        producers_kept_ms: Callable[[], int] = lambda: PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
         self._logs = logs
         self._producers_kept_ms = producers_kept_ms
@@ -68,9 +68,12 @@ class LogKeeper:
             self._removing = self._remover.submit(logs.graves.clear)
 
     async def checkpoint(self) -> None:
-        """Write down everything that a checkpoint holds."""
+        """Write down from where recoveries have to check, how far logs are compacted, and where they end."""
         await self._write_points()
         await self._write(self._logs.checkpoint_compacted)
+
+    async def checkpoint_starts(self) -> None:
+        """Write down where logs begin."""
         await self._write(self._logs.checkpoint_start_offsets)
 
     async def _write_points(self) -> None:
@@ -85,7 +88,7 @@ class LogKeeper:
         now_ms, gone = time.time_ns() // 1_000_000, 0
         async for one in unhurried(self._logs):
             try:
-                gone += one.enforce_retention(now_ms, self._producers_kept_ms)
+                gone += one.enforce_retention(now_ms, self._producers_kept_ms())
             except BrokerError as error:
                 log.warning("retention failed", topic=one.topic, partition=one.partition, error=error.message)
         if gone:

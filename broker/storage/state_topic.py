@@ -9,6 +9,7 @@ from broker.errors import BrokerError
 from broker.log.committed import committed_records
 from broker.log.partition import PartitionLog
 from broker.metadata.image import Topic
+from broker.protocol.compression import Codec
 from broker.protocol.records import Record
 from broker.storage.durability import Flushed
 from broker.storage.partitions import Partitions
@@ -20,13 +21,21 @@ class StateTopic:
     """``__consumer_offsets`` and its like: ``make`` creates the topic, which the first append does."""
 
     def __init__(
-        self, name: str, *, partitions: int, make: Callable[[], Topic], topics: Mapping[str, Topic], logs: Partitions
+        self,
+        name: str,
+        *,
+        partitions: int,
+        make: Callable[[], Topic],
+        topics: Mapping[str, Topic],
+        logs: Partitions,
+        compression: Codec = Codec.NONE,
     ) -> None:
         self._name = name
         self._partitions = partitions
         self._make = make
         self._topics = topics
         self._logs = logs
+        self._compression = compression
 
     @property
     def partitions(self) -> int:
@@ -48,7 +57,8 @@ class StateTopic:
         self._make()
         log = self._logs.find(self._name, partition)
         before = log.size
-        log.append_records([Record(key, value) for key, value in entries], producer=producer)
+        records = [Record(key, value) for key, value in entries]
+        log.append_records(records, producer=producer, compression=self._compression)
         self._logs.appended(log, log.size - before)
         durable = self._logs.durable([log])
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -19,8 +19,6 @@ log = logger(__name__)
 
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 1 << 20
-_RETRY_S: Final = (0.1, 10)
-"""The first pause after a failed fetch, and the longest (Kafka's defaults of the retry backoff keys)."""
 _MISSING_KEY_PAUSE_S: Final = 60
 """A token that names an unknown key makes the set be fetched, but not more often than this."""
 _CURVES: Final = {"P-256": "SECP256R1", "P-384": "SECP384R1", "P-521": "SECP521R1"}
@@ -70,9 +68,12 @@ def _number(entry: Mapping[str, Any], name: str) -> int:
 class Jwks:
     """The key set behind a URL (``https:``, ``http:`` or ``file:``). ``run`` keeps it fresh."""
 
-    def __init__(self, url: str, refresh_ms: int) -> None:
+    def __init__(self, url: str, refresh_ms: int, retry_ms: int = 100, retry_max_ms: int = 10_000) -> None:
         self._url = url
         self._refresh_s = refresh_ms / 1000
+        self._pause_s = retry_ms / 1000
+        """After a failed fetch; twice as much after each further one, up to the longest."""
+        self._longest_pause_s = max(retry_max_ms, retry_ms) / 1000
         self._keys: list[_Key] = []
         self._wanted = asyncio.Event()
         self._asked_at = -_MISSING_KEY_PAUSE_S * 1.0
@@ -87,7 +88,7 @@ class Jwks:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), self._refresh_s)
             self._wanted.clear()
-            pause = _RETRY_S[0]
+            pause = self._pause_s
             while True:
                 try:
                     await self.load()
@@ -95,7 +96,7 @@ class Jwks:
                 except (OSError, ValueError) as error:
                     log.warning("keys of tokens cannot be fetched", url=self._url, error=str(error))
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _RETRY_S[1])
+                pause = min(2 * pause, self._longest_pause_s)
 
     def want(self) -> None:
         """Let ``run`` fetch the set, now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import shutil
 import uuid
@@ -235,3 +236,41 @@ def test_whatever_was_written_the_table_stays_the_same(
             assert table(started.log) == before
             now += DAY
     assert table(started.again().log) == table(started.log)
+
+
+def test_a_log_is_compacted_by_the_age_of_its_oldest_dirty_record(started: Started) -> None:
+    log = started.log
+    log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=1 << 20)
+    put(log, *((b"k%d" % number, b"x" * 50) for number in range(100)))
+    log.roll(NOW)
+    assert log.compact(NOW)
+    log.config = LogConfig(
+        cleanup_policy=["compact"],
+        segment_bytes=1 << 20,
+        min_cleanable_dirty_ratio=0.9,
+        max_compaction_lag_ms=1000,
+    )
+    put(log, (b"a", b"first"))
+    put(log, (b"a", b"second"), at=NOW + 500)
+    assert len(log.segments) == 2
+    # What comes later than the lag ends the segment: only closed ones are compacted.
+    put(log, (b"a", b"third"), at=NOW + 1001)
+    assert len(log.segments) == 3
+    assert not log.compact(NOW + 1000)
+    assert log.compact(NOW + 1001)
+    assert [value for _, key, value in contents(log) if key == b"a"] == [b"second", b"third"]
+
+
+def test_compaction_takes_its_time_where_it_is_told_to(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = started.log
+    for number in range(40):
+        put(log, (b"a", b"%d" % number * 30))
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    slept: list[float] = []
+    monkeypatch.setattr(compaction, "sleep", slept.append)
+    monkeypatch.setattr(compaction, "monotonic", lambda: sum(slept))
+    done = compaction.run(dataclasses.replace(work, bytes_per_s=1000))
+    size = sum(segment.size for segment in work.dirty)
+    assert 2 * size / 1000 <= sum(slept) <= 3 * size / 1000  # read twice, and what stays is written
+    assert log.finish_compaction(done)

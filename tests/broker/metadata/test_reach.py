@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from broker.metadata.image import METADATA_TOPIC
 from broker.protocol.records import Record, encode_batch
 from tests.conformance.differential.exchange import Peer
@@ -60,3 +62,23 @@ def test_nobody_reaches_the_metadata_by_its_name(tmp_path: Path) -> None:
         peer.hang_up()
     with BrokerThread(given) as broker:
         assert broker.server.broker.metadata.log.log_end_offset >= end
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_metadata_may_have_a_directory_of_its_own(tmp_path: Path, beside: bool) -> None:
+    logs = [str(tmp_path / "one"), str(tmp_path / "two")]
+    home = str(tmp_path / "own") if beside else logs[1]
+    given = {**settings(tmp_path), "log.dirs": ",".join(logs), "metadata.log.dir": home}
+    for start in range(2):
+        with BrokerThread(given) as broker:
+            inside = broker.server.broker
+            if start == 0:
+                inside.topics.create("t", partitions=4)
+            assert [log.partition for log in inside.metadata.logs("t")] == [0, 1, 2, 3]
+            peer = Peer(broker.port)
+            shown = peer.ask(35, 4, {"topics": None})["results"]
+            peer.hang_up()
+            assert sorted(one["log_dir"] for one in shown) == logs
+            assert sum(len(one["topics"][0]["partitions"]) for one in shown) == 4
+    assert (Path(home) / f"{METADATA_TOPIC}-0").is_dir()
+    assert sorted(path.name for path in tmp_path.glob("*/t-*")) == ["t-0", "t-1", "t-2", "t-3"]

@@ -14,7 +14,7 @@ from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.resources.entries import ConfigEntry, Operation, Source
-from broker.resources.resources import BROKER, LOGGER, TOPIC, Resources
+from broker.resources.resources import BROKER, GROUP, LOGGER, TOPIC, Resources
 from tidegate.kit.config import parse
 
 
@@ -101,6 +101,10 @@ def test_replacing_removes_what_is_not_named(resources: Resources) -> None:
         (BROKER, "1", ("num.io.threads", 0, "many"), InvalidRequest, "num.io.threads"),
         (BROKER, "1", ("min.insync.replicas", 0, "1"), InvalidConfiguration, "one for all brokers"),
         (BROKER, "", ("min.insync.replicas", 1, None), InvalidConfiguration, "cannot be removed"),
+        (BROKER, "1", ("listeners", 0, "OTHER://127.0.0.1:0"), InvalidRequest, "where it is started"),
+        (BROKER, "1", ("config.providers", 0, "file"), InvalidRequest, "not looked up"),
+        (BROKER, "1", ("cordoned.log.dirs", 0, "/elsewhere"), InvalidRequest, "/elsewhere"),
+        (BROKER, "", ("cordoned.log.dirs", 0, "*"), InvalidRequest, "not for all"),
         (LOGGER, "1", ("root", 0, "LOUD"), InvalidConfiguration, "LOUD is no level"),
         (LOGGER, "1", ("root", 1, None), InvalidRequest, "root logger cannot be deleted"),
         (LOGGER, "1", ("root", 2, "INFO"), InvalidRequest, "not changed by 2"),
@@ -165,3 +169,19 @@ def test_the_broker_shows_what_it_was_started_with(resources: Resources) -> None
     assert entry(resources, "1", "message.max.bytes", BROKER).source is Source.STATIC
     assert entry(resources, "1", "num.partitions", BROKER).read_only
     assert not entry(resources, "1", "log.retention.ms", BROKER).read_only
+
+
+def test_what_is_set_while_the_broker_runs_holds_from_then_on(resources: Resources) -> None:
+    followed: list[BrokerConfig] = []
+    resources.follow(followed.append)
+    given = {
+        "producer.id.expiration.ms": "5000",
+        "log.cleaner.backoff.ms": "7",
+        "group.consumer.assignment.interval.ms": "9",
+    }
+    resources.alter(BROKER, "1", [(key, Operation.SET, value) for key, value in given.items()], validate_only=False)
+    assert [one.producer_id_expiration_ms for one in followed] == [86_400_000, 5000]
+    assert (followed[-1].cleaner_backoff_ms, followed[-1].consumer_assignment_interval_ms) == (7, 9)
+    assert entry(resources, "g", "consumer.assignment.interval.ms", GROUP).value == "9"
+    resources.alter(BROKER, "1", [("producer.id.expiration.ms", Operation.DELETE, None)], validate_only=False)
+    assert followed[-1].producer_id_expiration_ms == 86_400_000

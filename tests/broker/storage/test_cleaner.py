@@ -8,6 +8,7 @@ import uuid
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
+from broker.config import BrokerConfig
 from broker.storage.cleaner import Cleaner, own_process
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
@@ -41,7 +42,7 @@ def test_a_log_is_compacted_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 
 def test_nothing_to_do_starts_no_process(tmp_path: Path) -> None:
-    def refuse() -> Executor:
+    def refuse(_: int) -> Executor:
         raise AssertionError("no process is needed")
 
     directory = LogDirectory(tmp_path)
@@ -59,7 +60,26 @@ def test_a_topic_deleted_meanwhile_is_left_alone(tmp_path: Path) -> None:
             directory.delete("t", 0)
             return super().submit(*args, **kwargs)
 
-    cleaner = Cleaner(directory, lambda: DeletesFirst(1))
+    cleaner = Cleaner(directory, DeletesFirst)
     assert asyncio.run(cleaner.clean()) == 0
     assert cleaner.runs == 0
+    directory.close()
+
+
+def test_several_logs_are_compacted_side_by_side(tmp_path: Path) -> None:
+    directory = filled(tmp_path)
+    first = directory.get("t", 0)
+    assert first is not None
+    second = directory.create("u", 0, uuid.UUID(int=8), first.config)
+    for _ in range(40):
+        second.append_records([Record(b"%d" % key, os.urandom(5_000)) for key in range(10)])
+    asked: list[int] = []
+
+    def threads(count: int) -> Executor:
+        asked.append(count)
+        return ThreadPoolExecutor(count)
+
+    limits = parse(BrokerConfig, {"log.dirs": "/nowhere", "log.cleaner.threads": "3"})
+    assert asyncio.run(Cleaner(directory, threads, lambda: limits).clean()) == 2
+    assert asked == [2]
     directory.close()

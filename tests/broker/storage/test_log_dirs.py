@@ -10,10 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
-from broker.errors import KafkaStorageError
+from broker.errors import InvalidReplicaAssignment, InvalidReplicationFactor, KafkaStorageError
 from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.protocol.api import ApiKey
@@ -24,6 +32,11 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from broker.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
 from broker.protocol.records import Record
 from broker.protocol.schema import Request, Response, decode, encode
 from tests.servers.process import wait_until
@@ -147,6 +160,14 @@ def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None
         topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60).topics["t"]
         assert {number for number, one in topics.partitions.items() if one.leader == -1} == on_two
         assert described(broker.port)[str(paths[1])] == {}
+        pages = ask(
+            broker.port,
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]),
+            DescribeTopicPartitionsResponse,
+        )
+        assert {one.partition_index for one in pages.topics[0].partitions if one.leader_id == -1} == on_two
     paths[1].unlink()
     shutil.move(tmp_path / "away", paths[1])
     directory = LogDirectory(paths)
@@ -175,3 +196,64 @@ def test_a_partition_that_is_in_two_places_is_taken_from_one(tmp_path: Path) -> 
     assert [record.value for record in metadata.logs("t")[0].iter_records()] == [b"kept"]
     assert len([name for path in paths for name in os.listdir(path) if name.endswith("-stray")]) == 1
     directory.close()
+
+
+def test_cordoned_directories_get_nothing_new(tmp_path: Path) -> None:
+    one, two = (str(tmp_path / name) for name in ("one", "two"))
+    given = {**settings(tmp_path), "log.dirs": f"{one},{two}", "cordoned.log.dirs": one}
+    with BrokerThread(given) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 3)])["t"].result(60)
+        assert {path for path, found in described(broker.port).items() if found} == {two}
+        assert move(broker.port, one, 0) == InvalidReplicaAssignment.code
+        cordon(admin, "*")
+        for failing in (
+            admin.create_topics([NewTopic("u", 1)])["u"],
+            admin.create_partitions([NewPartitions("t", 4)])["t"],
+        ):
+            with pytest.raises(KafkaException) as refused:
+                failing.result(60)
+            assert refused.value.args[0].code() == InvalidReplicationFactor.code
+        request = DescribeLogDirsRequest(topics=None)
+        shown = ask(broker.port, ApiKey.DESCRIBE_LOG_DIRS, 5, request, DescribeLogDirsResponse)
+        assert [result.is_cordoned for result in shown.results] == [True, True]
+        cordon(admin, two)
+        assert move(broker.port, one, 0) == 0
+        admin.create_topics([NewTopic("u", 1)])["u"].result(60)
+        assert ("u", 0) in described(broker.port)[one]
+        wait_until(lambda: described(broker.port)[one].get(("t", 0), (0, True))[1] is False, "the move")
+
+
+def cordon(admin: AdminClient, paths: str) -> None:
+    entry = ConfigEntry("cordoned.log.dirs", paths, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(60)
+
+
+def test_a_disk_that_fails_keeps_nothing_from_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = LogDirectory([tmp_path / "one", tmp_path / "two"])
+    directory.open()
+    metadata = ClusterMetadata.open(directory)
+    metadata.create_topic("t", partitions=4)
+    for one in metadata.logs("t"):
+        one.append_records([Record(None, b"v")])
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError(5, "the disk is gone")
+
+    directory.flush()
+    with monkeypatch.context() as failing:
+        failing.setattr(directory.disks[0]._checkpoints, "write", broken)
+        with pytest.raises(KafkaStorageError, match="the disk is gone"):
+            directory.checkpoint()
+    points = [tmp_path / name / "recovery-point-offset-checkpoint" for name in ("one", "two")]
+    assert [path.exists() and " 1\n" in path.read_text() for path in points] == [False, True]
+    on_one = next(one for one in metadata.logs("t") if directory.disk_of(one) is directory.disks[0])
+    monkeypatch.setattr(on_one, "save_snapshot", broken)
+    with pytest.raises(KafkaStorageError, match="the disk is gone"):
+        directory.close()
+    assert not (tmp_path / "one" / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / "two" / ".kafka_cleanshutdown").exists()
+    again = LogDirectory([tmp_path / "one", tmp_path / "two"])
+    again.open()
+    again.close()
