@@ -228,9 +228,14 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
     unstable = context.broker.groups.unstable_offsets(group.group_id) if stable else ()
     topics: list[OffsetFetchResponseTopics] = []
     if group.topics is None:
-        for name in sorted({name for name, _ in found if _hidden(context, Operation.DESCRIBE, name) is None}):
-            indexes = sorted(index for topic, index in found if topic == name)
-            topics.append(_fetched(context, name, indexes, found, unstable))
+        committed: dict[str, list[int]] = {}
+        for name, index in sorted(found):
+            committed.setdefault(name, []).append(index)
+        topics += (
+            _fetched(context, name, indexes, found, unstable)
+            for name, indexes in committed.items()
+            if _hidden(context, Operation.DESCRIBE, name) is None
+        )
     else:
         for topic in group.topics:
             name_or_id = topic.topic_id if context.version >= _TOPIC_IDS_SINCE else topic.name

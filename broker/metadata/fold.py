@@ -67,7 +67,6 @@ _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
 
 _REMOVED: Final[dict[type[MetadataRecord], Callable[..., bool]]] = {
     ConfigRecord: lambda one: one.value is None,
-    FeatureLevelRecord: lambda one: one.feature_level == 0,
     ClientQuotaRecord: lambda one: one.remove,
     RemoveAccessControlEntryRecord: lambda _: True,
     RemoveUserScramCredentialRecord: lambda _: True,

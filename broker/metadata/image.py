@@ -96,6 +96,8 @@ class ClusterMetadata:
         self._log = records
         self._topics: dict[str, Topic] = {}
         self._names: dict[uuid.UUID, str] = {}
+        self._alike: dict[str, str] = {}
+        """The topics by the name they have in metrics, where a dot is a line."""
         self._removed: set[uuid.UUID] = set()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._defaults: Mapping[str, str] = {}
@@ -232,8 +234,7 @@ class ClusterMetadata:
         self.check_name(name)
         if name in self._topics or name == METADATA_TOPIC:
             raise TopicAlreadyExists(f"topic {name!r} exists already")
-        alike = name.replace(".", "_")
-        collision = next((other for other in self._topics if other.replace(".", "_") == alike), None)
+        collision = self._alike.get(name.replace(".", "_"))
         if collision is not None and ("." in name or "." in collision):
             raise InvalidTopic(
                 f"topic {name!r} collides with {collision!r}: '.' and '_' are the same in the names of metrics"
@@ -439,6 +440,7 @@ class ClusterMetadata:
                     record.name, record.topic_id, 0, self._configs.get((TOPIC_RESOURCE, record.name), {})
                 )
                 self._names[record.topic_id] = record.name
+                self._alike[record.name.replace(".", "_")] = record.name
                 self._changed_topics.add(record.name)
                 self.topics_created_version = self.version
             case PartitionRecord():
@@ -460,6 +462,7 @@ class ClusterMetadata:
                 self._replay_config(record)
             case RemoveTopicRecord():
                 name = self._names.pop(record.topic_id)
+                self._alike.pop(name.replace(".", "_"), None)
                 self._changed_topics.add(name)
                 self._removed.add(record.topic_id)
                 for partition in range(self._topics.pop(name).partitions):

@@ -119,6 +119,7 @@ class Connection:
         self._writing = self._reading = self._handling = False
         self._finishing: str | None = None
         self._mutes = 0
+        self._stopped = False
         self.is_open = True
         self.made_at = self.active_at = self._loop.time()
         self.bytes_in = self.bytes_out = 0
@@ -217,7 +218,7 @@ class Connection:
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
         wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
-        wanted = wanted and not self._mutes
+        wanted = wanted and not self._mutes and not self._stopped
         if wanted != self._reading and self.is_open:
             self._set_reading(wanted)
             if wanted and not self._handling:
@@ -230,6 +231,8 @@ class Connection:
             self._take_frames()
         except ConnectionRefusal as refusal:
             self.close(str(refusal))
+        except OSError as error:
+            self.close(f"records could not be read: {error}")
 
     def mute(self, seconds: float) -> None:
         """Take no more requests for so long: the client is above its quota (KIP-219). Answers still go out."""
@@ -317,6 +320,8 @@ class Connection:
                 self._out.append(part)
             elif part.size:
                 data = os.pread(part.fd, part.size, part.position)
+                if len(data) < part.size:
+                    raise OSError("a log file ended before the records that were to be sent")
                 self._unsent += len(data)
                 self._out.append(memoryview(data))
 
@@ -402,6 +407,7 @@ class Connection:
 
     def stop_reading(self) -> None:
         """Take no more requests; those taken are still answered."""
+        self._stopped = True
         if self.is_open and self._reading:
             self._set_reading(False)
 

@@ -31,6 +31,8 @@ _KEPT_MS: Final = 60_000
 """An instance is forgotten that was silent for three of its intervals, or for this if that is longer."""
 _MOST_POINTS: Final = 5_000
 """Numbers in one push, and kept of one client."""
+_MOST_KEPT: Final = 250_000
+"""Numbers kept of all clients together, about 300 bytes each; more are left out until some are forgotten."""
 _NEVER: Final = -(1 << 60)
 _PREFIX: Final = "org.apache.kafka."
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
@@ -202,11 +204,14 @@ class Telemetry:
             said.append(point)
             if len(said) > _MOST_POINTS:
                 raise InvalidRecord(f"More than {_MOST_POINTS} numbers were pushed at once.")
+        kept = sum(len(one.series) for one in self._instances.values())
         for point in said:
             name = "kafka_client_" + _NOT_IN_NAMES.sub("_", point.name.removeprefix(_PREFIX))
             series = (name, tuple((_NOT_IN_NAMES.sub("_", label), value) for label, value in point.labels))
             before = instance.series.get(series)
-            if before is None and len(instance.series) >= _MOST_POINTS:
-                continue
+            if before is None:
+                if len(instance.series) >= _MOST_POINTS or kept >= _MOST_KEPT:
+                    continue
+                kept += 1
             added = before[0] if before is not None and point.delta else 0.0
             instance.series[series] = (added + point.value, point.counts)

@@ -20,6 +20,7 @@ from broker.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
@@ -163,3 +164,14 @@ def test_a_damaged_snapshot_is_not_taken(tmp_path_factory: pytest.TempPathFactor
     assert found[1].values == values
     with pytest.raises(CorruptMessage):
         read_snapshot(bad.path)
+
+
+def test_a_feature_that_was_put_to_0_stays_there(tmp_path: Path) -> None:
+    directory, metadata = opened(tmp_path)
+    metadata.append([FeatureLevelRecord(name="group.version", feature_level=0)])
+    assert asyncio.run(keeper(metadata).keep()) is not None
+    metadata.log.delete_records(metadata.log.log_end_offset)
+    directory.close()
+    directory, again = opened(tmp_path)
+    assert again.features["group.version"] == 0
+    directory.close()
