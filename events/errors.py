@@ -10,7 +10,7 @@ EventsError
 │   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion
 ├── BadEvent                   this event is refused; others in the same request are not
 │   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
-│   │   UndecodablePayload, EventTooLarge
+│   │   WrongTypeInRecord, UndecodablePayload, EventTooLarge
 ├── BadRequest                 the request as a whole is refused
 │   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
 ├── DefinitionError            an event definition is refused
@@ -64,6 +64,7 @@ __all__ = [
     "WrongMediaType",
     "WrongMethod",
     "WrongType",
+    "WrongTypeInRecord",
 ]
 
 
@@ -182,7 +183,7 @@ class FieldNotWritable(BadEvent):
 class WrongType(BadEvent):
     """A value of another type than the field's; Salesforce answers in the words of its JSON reader.
 
-    ``in_record`` are code and message where the value did not come as JSON.
+    ``in_record`` is what it says where the value did not come as JSON.
     """
 
     code = "JSON_PARSER_ERROR"
@@ -193,10 +194,16 @@ class WrongType(BadEvent):
             f"Cannot deserialize instance of {wanted} from {token} value {shown} or request may be missing a required field",
             fields=(field,),
         )
-        self.in_record = (
-            "INVALID_TYPE_ON_FIELD_IN_RECORD",
-            f"{label or field}: value not of required type: {shown}",
-        )
+        self.in_record = WrongTypeInRecord(field, label or field, shown)
+
+
+class WrongTypeInRecord(BadEvent):
+    """A value of another type than the field's in a row or an XML element, and no value for a Checkbox."""
+
+    code = "INVALID_TYPE_ON_FIELD_IN_RECORD"
+
+    def __init__(self, field: str, label: str, value: str) -> None:
+        super().__init__(f"{label}: value not of required type: {value}", fields=(field,))
 
 
 def _token(value: object) -> tuple[str, str]:

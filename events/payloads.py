@@ -24,6 +24,7 @@ from events.errors import (
     StringTooLong,
     UndecodablePayload,
     WrongType,
+    WrongTypeInRecord,
 )
 
 __all__ = ["EventSchema", "frame", "instant_text", "unframe"]
@@ -81,8 +82,8 @@ class EventSchema:
     def encode_json(self, body: Mapping[str, Any], *, created_ms: int, created_by: str) -> bytes:
         """The Avro body of an event given as a JSON object, as REST takes it.
 
-        Field names are read without regard to case, an empty string is null, ``attributes`` is ignored. Raises the
-        BadEvent that says which field is wrong and how.
+        Field names are read without regard to case, an empty string is null (but a Checkbox has no null), ``attributes``
+        is ignored. Raises the BadEvent that says which field is wrong and how.
         """
         values: dict[str, Any] = {"CreatedDate": created_ms, "CreatedById": created_by}
         for name, value in body.items():
@@ -167,12 +168,14 @@ def _bounded(ms: int) -> int:
 
 
 def _from_json(field: EventField, value: Any) -> Any:
+    if field.type is FieldType.CHECKBOX:
+        if value is None:
+            raise WrongTypeInRecord(field.name, field.label, "")
+        return _checkbox(field, value)
     if value is None or value == "":
         return None
     if field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
         read: Any = _text(field, value)
-    elif field.type is FieldType.CHECKBOX:
-        read = _checkbox(field, value)
     elif field.type is FieldType.NUMBER:
         read = _number(field, value)
     elif field.type is FieldType.DATE:

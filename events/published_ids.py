@@ -2,7 +2,8 @@
 
 The log is the truth: an event's id is its record's key. This index of it lies in an SQLite file, because a day's ids need
 not fit in memory. It is written after the log has acknowledged; what a kill cut off, and what was published when the
-outcome could not be seen, is read from the log again before the next answer.
+outcome could not be seen, is read from the log again before the next answer. An index that is damaged, as a power cut may
+leave it, is made anew.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class PublishedIds:
     def __init__(self, path: Path, event_log: EventLog, clock_ms: Callable[[], int]) -> None:
         self._log, self._clock_ms = event_log, clock_ms
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = _opened(path)
+        self._path, self._database = path, _opened(path)
+        self._made = 0
+        """How often the index was made anew."""
         self._checked_ms: dict[str, int] = {}
         self._doubted: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
@@ -52,8 +55,18 @@ class PublishedIds:
 
     async def find(self, topic: str, ids: Collection[str]) -> dict[str, int]:
         """The replay ids of those events that are in the log. Raises BusUnavailable when that cannot be known now."""
-        async with self._turns.setdefault(topic, asyncio.Lock()):
-            await self._catch_up(topic)
+        for _ in range(2):
+            try:
+                async with self._turns.setdefault(topic, asyncio.Lock()):
+                    await self._catch_up(topic)
+                return self._known(topic, ids)
+            except sqlite3.OperationalError as error:
+                raise BusUnavailable(f"The index of published ids in {self._path} cannot be used: {error}") from error
+            except sqlite3.DatabaseError as error:
+                self._make_anew(error)
+        raise BusUnavailable(f"The index of published ids in {self._path} is damaged again and again")
+
+    def _known(self, topic: str, ids: Collection[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         asked = [id_.encode() for id_ in ids]
         since = self._clock_ms() - KEPT_MS
@@ -67,7 +80,24 @@ class PublishedIds:
         return found
 
     def put(self, topic: str, published: Mapping[str, int]) -> None:
-        """Remember acknowledged events: replay ids by id."""
+        """Remember acknowledged events: replay ids by id. What cannot be written down now is looked for in the log later."""
+        try:
+            self._remember(topic, published)
+        except sqlite3.OperationalError as error:
+            log.warning("published ids cannot be written down", file=str(self._path), error=str(error))
+            self.doubt(topic)
+        except sqlite3.DatabaseError as error:
+            self._make_anew(error)
+
+    def _make_anew(self, error: sqlite3.DatabaseError) -> None:
+        log.warning("the index of published ids is damaged; making it anew", file=str(self._path), error=str(error))
+        self._database.close()
+        _delete(self._path)
+        self._database = _opened(self._path)
+        self._checked_ms.clear()
+        self._made += 1
+
+    def _remember(self, topic: str, published: Mapping[str, int]) -> None:
         now = self._clock_ms()
         with self._database:
             self._insert(topic, [(id_.encode(), replay_id, now) for id_, replay_id in published.items()])
@@ -88,7 +118,7 @@ class PublishedIds:
 
     async def _catch_up(self, topic: str) -> None:
         now = self._clock_ms()
-        checked = self._checked_ms.get(topic)
+        checked, made = self._checked_ms.get(topic), self._made
         doubted = topic in self._doubted
         if checked is not None and not doubted and now - checked < _CHECK_MS:
             return
@@ -104,6 +134,8 @@ class PublishedIds:
         if known is None or doubted or checked is None:
             seen_ms = known[1] if known is not None else 0
             await self._read(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
+            if made != self._made:
+                raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
             with self._database:
                 self._database.execute("INSERT OR REPLACE INTO topics VALUES (?, ?, ?)", (topic, identity, now))
         self._doubted.discard(topic)
@@ -137,8 +169,12 @@ def _opened(path: Path) -> sqlite3.Connection:
             if attempt or isinstance(error, sqlite3.OperationalError):
                 raise
             log.warning("the index of published ids is damaged; making it anew", file=str(path), error=str(error))
-            for suffix in ("", "-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            _delete(path)
         else:
             return database
     raise AssertionError("unreachable")
+
+
+def _delete(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -120,9 +120,7 @@ def status_of(
         )
     if isinstance(answer, UnknownEvent):
         return "INVALID_TYPE", f"sObject type '{event.name[:100]}' is not supported.", ()
-    if isinstance(answer, WrongType) and not from_json:
-        return *answer.in_record, answer.fields
-    (said,) = error_body(answer)
+    (said,) = error_body(answer.in_record if isinstance(answer, WrongType) and not from_json else answer)
     return said["errorCode"], said["message"], said.get("fields", [])
 
 

@@ -92,6 +92,24 @@ async def test_it_is_so_across_a_restart(service: Service, lost: str) -> None:
     assert await service.publish("c", "a") == [Published("c", 2), Published("a", 0)]
 
 
+async def test_damage_that_is_met_while_running_is_mended_from_the_log(service: Service) -> None:
+    ids = [f"{number:04d}-{'x' * 60}" for number in range(2000)]
+    await service.publish(*ids)
+    assert service.ids is not None
+    service.ids.close()
+    file = service.data / "ids.sqlite"
+    content = file.read_bytes()
+    file.write_bytes(content[: 3 * 4096] + b"\xff" * (len(content) - 3 * 4096))  # its head is whole: it can be opened
+    service.ids = None
+    service.start()
+    assert await service.publish(ids[7], "new", ids[1999]) == [
+        Published(ids[7], 7),
+        Published("new", 2000),
+        Published(ids[1999], 1999),
+    ]
+    assert await service.publish(ids[8]) == [Published(ids[8], 8)]
+
+
 async def test_an_id_is_forgotten_after_a_day(service: Service) -> None:
     await service.publish("a")
     service.now += KEPT_MS + 1

@@ -105,6 +105,8 @@ def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
         ),
         ({"Order_Number__c": "a", "Due__c": "2026-13-01"}, "JSON_PARSER_ERROR", "date from"),
         ({"Order_Number__c": "a", "Express__c": "perhaps"}, "JSON_PARSER_ERROR", "boolean"),
+        ({"Order_Number__c": "a", "Express__c": ""}, "JSON_PARSER_ERROR", "boolean from VALUE_STRING value  or"),
+        ({"Order_Number__c": "a", "Express__c": None}, "INVALID_TYPE_ON_FIELD_IN_RECORD", "Express: value not of"),
         ({"Order_Number__c": "a", "CreatedById": "005"}, "INVALID_FIELD_FOR_INSERT_UPDATE", "CreatedById"),
         ({"Order_Number__c": "\ud800"}, "JSON_PARSER_ERROR", "string"),
         ({"\ud800": "x"}, "INVALID_FIELD", "No such column"),
