@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 import requests
@@ -80,6 +81,10 @@ class EventsClient:
             return self._session.request(method, self._url + path, timeout=_TIMEOUT_S, **more)
         except requests.ReadTimeout as error:
             raise TidegateError(f"the events service at {self._url} did not answer within {_TIMEOUT_S} s") from error
+        except requests.exceptions.SSLError as error:
+            raise TidegateError(
+                f"no TLS connection to {self._url}: {error}; REQUESTS_CA_BUNDLE names the authorities that are trusted"
+            ) from error
         except requests.ConnectionError as error:
             raise TidegateError(f"no events service answers at {self._url}") from error
         except requests.RequestException as error:
@@ -106,7 +111,7 @@ class EventsClient:
         return found
 
     def describe(self, event: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{event}")
+        found: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{_named(event)}")
         return found
 
     def define_xml(self, event: str, metadata: bytes) -> dict[str, Any]:
@@ -149,7 +154,7 @@ class EventsClient:
         return found
 
     def forget_entity(self, name: str) -> None:
-        self._call("DELETE", f"/tidegate/v1/entities/{name}")
+        self._call("DELETE", f"/tidegate/v1/entities/{_named(name)}")
 
     def triggers(self) -> dict[str, Any]:
         """``subscribers``: triggers and flows as rows of EventBusSubscriber; ``problems``: files that cannot be loaded."""
@@ -158,14 +163,14 @@ class EventsClient:
 
     def change_trigger(self, name: str, wanted: Mapping[str, Any]) -> None:
         """``status`` Running or Suspended; ``replay`` latest skips what is waiting."""
-        self._call("PATCH", f"/tidegate/v1/triggers/{name}", json=dict(wanted))
+        self._call("PATCH", f"/tidegate/v1/triggers/{_named(name)}", json=dict(wanted))
 
     def forget_trigger(self, name: str) -> None:
-        self._call("DELETE", f"/tidegate/v1/triggers/{name}")
+        self._call("DELETE", f"/tidegate/v1/triggers/{_named(name)}")
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
         """Publish one event; returns its uuid once the log has it."""
-        answer = self._call("POST", f"/services/data/v60.0/sobjects/{event}", json=dict(fields))
+        answer = self._call("POST", f"/services/data/v60.0/sobjects/{_named(event)}", json=dict(fields))
         return str(answer["errors"][0]["message"])
 
     def follow(self, event: str, *, replay_id: int = -1) -> Iterator[ReceivedEvent]:
@@ -236,6 +241,11 @@ class EventsClient:
             answer = ask(pb.SchemaRequest(schema_id=schema_id), metadata=self._metadata())
             self._schemas[schema_id] = fastavro.parse_schema(json.loads(answer.schema_json))
         return self._schemas[schema_id]
+
+
+def _named(name: str) -> str:
+    """A name as part of a path."""
+    return quote(name, safe="")
 
 
 def _channel(event: str) -> str:

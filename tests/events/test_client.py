@@ -96,3 +96,14 @@ def test_what_is_no_events_service_is_said_to_be_none() -> None:
 def test_a_replay_id_that_none_could_be_is_refused(client: EventsClient, replay_id: int) -> None:
     with pytest.raises(UsageError, match="replay id .* is none"):
         next(client.follow("Order_Shipped__e", replay_id=replay_id))
+
+
+def test_a_name_is_one_part_of_a_path(client: EventsClient) -> None:
+    for name in ("../events?x=", "a/b", "#"):
+        with pytest.raises(PublishRefused, match="NOT_FOUND: The requested resource does not exist"):
+            client.describe(name)
+
+
+def test_an_authority_that_is_not_trusted_is_said_to_be_the_trouble(service: EventsThread) -> None:
+    with pytest.raises(TidegateError, match="REQUESTS_CA_BUNDLE"):
+        EventsClient(service.secure_url, user=USER, password=PASSWORD)
