@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
-from connect.api import Password, Problem, at_least, config, key, one_of, valid_regexes
+from connect.api import Password, Problem, at_least, config, key, one_of, valid_regex, valid_regexes
 from connectors.jdbc.connection import ConnectionKeys
 from tidegate.kit.config import Check, KeyType
 
@@ -29,6 +29,16 @@ def _topic_part(value: str) -> str | None:
     if _TOPIC.fullmatch(value) and len(value) <= 249:
         return None
     return "Must be at most 249 letters, digits, points, underscores and hyphens"
+
+
+def _mappings(value: list[str]) -> str | None:
+    for item in value:
+        regex, colon, named = item.rpartition(":")
+        if not colon or not regex or not named.strip("[] "):
+            return f"{item!r} should be a regular expression for a table's full name, a colon and columns: regex:column"
+        if (wrong := valid_regex(regex)) is not None:
+            return f"{item!r}: {wrong}"
+    return None
 
 
 _isolation: Check = one_of(
@@ -123,12 +133,14 @@ class JdbcSourceConfig(ConnectionKeys):
     timestamps_mapping: list[str] = key(
         "timestamp.columns.mapping",
         default=[],
+        check=_mappings,
         doc="Timestamp columns by table: regex:[column|column], the regex for the table's full name.",
         group="Mode",
     )
     incrementing_mapping: list[str] = key(
         "incrementing.column.mapping",
         default=[],
+        check=_mappings,
         doc="Incrementing column by table: regex:column, the regex for the table's full name.",
         group="Mode",
     )

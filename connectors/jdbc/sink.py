@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.api import (
     MAX_BATCH_BYTES,
@@ -162,12 +162,16 @@ class JdbcSinkTask(SinkTask[Any]):
 
 class _SinkConnector(SinkConnector[Any]):
     task_class = JdbcSinkTask
+    creation: ClassVar[str] = "auto.create"
+    """The key by which missing tables are made, with the value ``creating``."""
+    creating: ClassVar[str] = "true"
 
     @classmethod
     def check(cls, config: SinkConfig) -> Iterable[Problem]:
         """Connect once, so that a wrong password or database is told before a task fails of it."""
         try:
-            with closing(_connected(config)):
+            with closing(_connected(config)) as writer:
+                yield from cls._table_problems(config, writer)
                 return
         except TidegateError as error:
             said = str(error)
@@ -175,6 +179,24 @@ class _SinkConnector(SinkConnector[Any]):
         if "password" in said.lower() or "access denied" in said.lower():
             key = "connection.password"
         yield Problem(key, said)
+
+    @classmethod
+    def _table_problems(cls, config: SinkConfig, writer: Writer) -> Iterable[Problem]:
+        """Topics whose table is neither there nor to be made. Transformations may call topics otherwise, so nothing is known then."""
+        from connectors.jdbc.sink_rows import RowShaper
+
+        settings = config.settings
+        if settings.auto_create or config.transforms or "${source." in settings.table_format:
+            return
+        shaper = RowShaper(settings)
+        for topic in config.topics:
+            table = shaper.table_of(topic, None)
+            if writer.columns(table) is None:
+                yield Problem(
+                    cls.creation,
+                    f"there is no table {table} in {config.database} for topic {topic!r}: create it, correct the key that names "
+                    f"tables, or set {cls.creation}={cls.creating} to have it made",
+                )
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
@@ -212,3 +234,4 @@ class DebeziumSinkConnector(_SinkConnector):
     """Debezium's sink."""
 
     config_class = DebeziumSinkConfig
+    creation, creating = "schema.evolution", "basic"

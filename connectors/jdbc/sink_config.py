@@ -17,6 +17,19 @@ __all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "SinkKeys"]
 class SinkKeys:
     """What every JDBC sink is told in the same words."""
 
+    topics: list[str] = key(
+        "topics",
+        default=[],
+        doc="What is written. Where tables are not made, those of these topics are looked for when a configuration is validated.",
+        importance="high",
+    )
+    transforms: list[str] = key(
+        "transforms",
+        default=[],
+        doc="With transformations, which may call topics otherwise, no table is looked for then.",
+        importance="low",
+    )
+
     offsets_table: str = key(
         "tidegate.offsets.table",
         default="",

@@ -49,6 +49,9 @@ class SinkSettings:
 class SinkConfig(Protocol):
     """What the keys of every JDBC sink give."""
 
+    topics: list[str]
+    transforms: list[str]
+
     @property
     def database(self) -> Database:
         """Raises ConnectError for a URL that is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,6 +38,8 @@ def to_connect(
             return _decimals(column, schema)
         if schema.name == TIME:
             return _times(column)
+        if schema.type is SchemaType.ARRAY and pa.types.is_list(column.type):
+            return _lists(column, schema, name, timezone)
         if schema.type is SchemaType.BOOLEAN and pa.types.is_integer(column.type):
             return pc.not_equal(column, 0)
         return column.cast(schema.arrow_type)
@@ -44,6 +47,15 @@ def to_connect(
         wanted = schema.name.rpartition(".")[2] if schema.name else schema.type.value
         reason = str(error).splitlines()[0]
         raise DataError(f"column {name!r} holds a value that does not fit its type, {wanted}: {reason}") from error
+
+
+def _lists(column: pa.Array, schema: Schema, name: str, timezone: str) -> pa.Array:
+    """Items go the way of columns."""
+    assert schema.value_schema is not None
+    items = to_connect(column.flatten(), schema.value_schema, name=name, timezone=timezone)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
+    return pa.ListArray.from_arrays(offsets, items, type=schema.arrow_type, mask=column.is_null())
 
 
 def _decimals(column: pa.Array, schema: Schema) -> pa.Array:

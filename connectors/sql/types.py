@@ -44,9 +44,10 @@ def schema_of(kind: types.TypeEngine[Any], *, optional: bool, options: TypeOptio
 
 
 def _array(kind: types.ARRAY[Any], optional: bool, options: TypeOptions) -> Schema | None:
-    """Arrays of one dimension whose items arrive in their own form; others are not read."""
+    """Arrays of one dimension; ``timestamp.granularity`` does not reach into them, so those of timestamps have Connect's alone."""
     items = schema_of(kind.item_type, optional=True, options=options)
-    if items is None or items.name is not None or not isinstance(kind.item_type, _PLAIN_ITEMS):
+    plain = options.timestamps == "connect_logical" or not isinstance(kind.item_type, types.DateTime)
+    if items is None or not plain or not isinstance(kind.item_type, _ITEMS):
         return None
     return Schema.array(items, optional=optional)
 
@@ -130,4 +131,7 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any, TypeOptions], Schema | None]], ...
 )
 """Looked through in order; the first class that fits decides."""
 
-_PLAIN_ITEMS: Final = (types.Boolean, types.Integer, types.Float, types.String)
+_ITEMS: Final = (
+    *(types.Boolean, types.Integer, types.Float, types.Numeric, types.String, types.Uuid, types.JSON, _Binary),
+    *(types.Date, types.Time, types.DateTime),
+)

@@ -33,8 +33,10 @@ class PostgresDialect(Dialect):
 
     def _column(self, column: ReflectedColumn, schema: Schema) -> Column:
         name = self.quote(column.name)
-        cast = next((sql for base, sql in self._CASTS if isinstance(column.type, base)), None)
         kind: Any = column.type
+        cast = next((sql for base, sql in self._CASTS if isinstance(kind, base)), None)
+        if isinstance(kind, types.ARRAY) and isinstance(kind.item_type, _AS_TEXTS):
+            cast = None if isinstance(kind.item_type, types.Float) else "text[]"
         stamp = isinstance(kind, types.DateTime)
         return Column(
             column.name,
@@ -58,6 +60,8 @@ class PostgresDialect(Dialect):
         return found
 
 
+_AS_TEXTS: Final = (types.Uuid, types.JSON, types.Enum, types.Numeric)
+"""Items that ADBC does not deliver in arrays as it does alone. (Floats, which it does, are Numeric too for SQLAlchemy.)"""
 _DESCRIBE: Final = """
 SELECT format_type(%s, %s), (SELECT typtype FROM pg_type WHERE oid = %s),
        coalesce((SELECT attnotnull FROM pg_attribute WHERE attrelid = %s AND attnum = %s), false)

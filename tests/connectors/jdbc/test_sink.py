@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect.api import ConnectError, Record, Schema, SchemaType, TopicPartition
-from connectors.jdbc.sink import DebeziumSinkConnector
+from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector
 from tests.connectors.jdbc.sink_places import (
     KEY,
     PLACE,
@@ -25,6 +25,7 @@ from tests.connectors.jdbc.sink_places import (
     put,
     row,
 )
+from tidegate.kit.config import parse
 
 BY_KEY = {"pk_mode": "record_key", "auto_create": "true"}
 UPSERT = {**BY_KEY, "insert_mode": "upsert", "delete_enabled": "true"}
@@ -170,6 +171,21 @@ def test_debeziums_events_are_taken_for_what_they_say(place: SinkPlace) -> None:
         put(running, [batch(0, events)])
     seen = datetime(1970, 1, 1, 0, 0, 1, 1) if place.exact_times else 1000
     assert place.ask("SELECT * FROM people") == [(1, "c", seen)]
+
+
+def test_a_table_that_is_missing_and_not_made_is_told_before(place: SinkPlace) -> None:
+    place.run("CREATE TABLE there (id integer)")
+
+    def told(connector: Any, **more: str) -> list[tuple[str, str]]:
+        config = parse(connector.config_class, place.properties(**more))
+        return [(problem.key, problem.message) for problem in connector.check(config)]
+
+    (problem,) = told(JdbcSinkConnector, topics="there,t")
+    assert problem[0] == "auto.create" and "no table t in " in problem[1] and "auto.create=true" in problem[1]
+    (problem,) = told(DebeziumSinkConnector)
+    assert problem[0] == "schema.evolution" and "schema.evolution=basic" in problem[1]
+    assert told(JdbcSinkConnector, auto_create="true") == told(JdbcSinkConnector, transforms="renamed") == []
+    assert told(JdbcSinkConnector, table_name_format="there") == []
 
 
 def test_preview_shows_statements_and_changes_nothing(place: SinkPlace) -> None:

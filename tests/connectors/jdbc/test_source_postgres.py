@@ -74,13 +74,16 @@ def test_every_type_has_its_schema_and_arrives_exactly(place: Place) -> None:
     place.execute(
         "CREATE TABLE t (id int8 NOT NULL, i2 int2, i4 int4, f4 real, f8 float8, n numeric(30,4), nn numeric, b bool, "
         "v varchar(10), c char(3), by bytea, d date, ti time, ts timestamp, tz timestamptz, u uuid, j jsonb, x xml, "
-        "m mood, p positive, mo money, o oid, ai int[], at text[], iv interval, ip inet, tt timetz)"
+        "m mood, p positive, mo money, o oid, ai int[], at text[], iv interval, ip inet, tt timetz, au uuid[], aj jsonb[], "
+        "am mood[], an numeric(6,2)[], af float8[], ab bytea[], ad date[], ati time[], ats timestamp[], atz timestamptz[])"
     )
     place.execute(
         "INSERT INTO t VALUES (1, 2, 3, 1.5, 2.5, 12345678901234567890123456.7891, -0.000000000000000001, true, 'v', 'c', "
         "'\\x00ff', '0044-03-15', '23:59:59.999999', '2024-01-02 03:04:05.678901', '2024-01-02 03:04:05.678901+02', "
         "'10349801-5e5b-4006-a542-fe9a9a6d0b24', '{\"a\": 1}', '<a/>', 'fine', 7, 12.5, 4000000000, '{1,null}', '{x}', "
-        "'1 day', '127.0.0.1', '01:00+02')"
+        "'1 day', '127.0.0.1', '01:00+02', '{10349801-5e5b-4006-a542-fe9a9a6d0b24,null}', ARRAY['{\"a\": 1}', NULL]::jsonb[], "
+        "'{fine,null}', '{1.25,null}', '{1.5,null}', ARRAY['\\x00ff'::bytea, NULL], '{2024-02-29,null}', '{23:59:59.999,null}', "
+        "'{2024-01-02 03:04:05.678901,null}', '{2024-01-02 03:04:05.678901+02,null}')"
     )
     place.execute("INSERT INTO t (id) VALUES (2)")
     task = place.task(incrementing_column_name="id")
@@ -111,6 +114,22 @@ def test_every_type_has_its_schema_and_arrives_exactly(place: Place) -> None:
         "o": (Schema(SchemaType.INT64), 4000000000),
         "ai": (Schema.array(Schema(SchemaType.INT32, optional=True)), [1, None]),
         "at": (Schema.array(Schema(SchemaType.STRING, optional=True)), ["x"]),
+        "au": (Schema.array(Schema(SchemaType.STRING, optional=True)), ["10349801-5e5b-4006-a542-fe9a9a6d0b24", None]),
+        "aj": (Schema.array(Schema(SchemaType.STRING, optional=True)), ['{"a": 1}', None]),
+        "am": (Schema.array(Schema(SchemaType.STRING, optional=True)), ["fine", None]),
+        "an": (Schema.array(Schema.decimal(2, 6).as_optional()), [Decimal("1.25"), None]),
+        "af": (Schema.array(Schema(SchemaType.FLOAT64, optional=True)), [1.5, None]),
+        "ab": (Schema.array(Schema(SchemaType.BYTES, optional=True)), [b"\x00\xff", None]),
+        "ad": (Schema.array(Schema.date(optional=True)), [dt.date(2024, 2, 29), None]),
+        "ati": (Schema.array(Schema.time(optional=True)), [dt.time(23, 59, 59, 999000), None]),
+        "ats": (
+            Schema.array(Schema.timestamp(optional=True)),
+            [dt.datetime(2024, 1, 2, 3, 4, 5, 678000, dt.UTC), None],
+        ),
+        "atz": (
+            Schema.array(Schema.timestamp(optional=True)),
+            [dt.datetime(2024, 1, 2, 1, 4, 5, 678000, dt.UTC), None],
+        ),
     }
     made = {field.name: field.schema for field in batch.value_schema.fields}
     assert made == {name: schema.as_optional(name != "id") for name, (schema, _) in expected.items()}

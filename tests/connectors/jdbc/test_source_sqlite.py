@@ -356,6 +356,14 @@ def test_keys_that_exclude_one_another_are_told_together() -> None:
     assert wrong == {"timestamp.column.name", "table.blacklist", "query", "topic.prefix"}
 
 
+@pytest.mark.parametrize("key", ["timestamp.columns.mapping", "incrementing.column.mapping"])
+@pytest.mark.parametrize("mapping", ["nonsense", "[:id", "a.*:", "a.*:[]"])
+def test_mappings_that_are_none_are_refused(key: str, mapping: str) -> None:
+    given = {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "topic.prefix": "x"}
+    (error,) = [e for judged in validate(JdbcSourceConfig, given | {key: mapping}) for e in judged.errors]
+    assert repr(mapping) in error
+
+
 def test_a_file_locked_by_a_writer_is_tried_again(database: Writer, tmp_path: Path) -> None:
     numbers(database, 1, 2)
     task = started(properties(tmp_path))
