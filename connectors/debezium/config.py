@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from connect.api import Password, Problem, at_least, config, family, key, one_of, valid_regexes
+from connect.api import Problem, at_least, config, family, key, one_of, valid_regexes
+from connectors.debezium.masks import cut_problem, mask_problem
+from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signals.config import SignalConfig
-from tidegate.kit.config import Check, KeyType
+from tidegate.kit.config import Check
 
-__all__ = ["CaptureConfig", "DebeziumConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
+__all__ = ["CaptureConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
 
 
 def _topic_prefix(value: str) -> str | None:
@@ -44,7 +46,7 @@ def snapshot_mode_key(*more: str, doc: str = "") -> Any:
 
 
 @config
-class CaptureConfig(SignalConfig):
+class CaptureConfig(ReadingConfig, SignalConfig):
     """Which tables, in what form."""
 
     prefix: str = key(
@@ -61,7 +63,7 @@ class CaptureConfig(SignalConfig):
         doc="Regular expressions that match the whole names schema.table of the tables to capture; all where none is given.",
         importance="high",
         group="Tables",
-        aliases=("table.whitelist",),
+        aliases=("table.whitelist", "table.includelist"),
         check=valid_regexes,
     )
     table_exclude: list[str] = key(
@@ -69,7 +71,7 @@ class CaptureConfig(SignalConfig):
         default=[],
         doc="Tables not to capture, likewise; not together with table.include.list.",
         group="Tables",
-        aliases=("table.blacklist",),
+        aliases=("table.blacklist", "table.excludelist"),
         check=valid_regexes,
     )
     column_include: list[str] = key(
@@ -95,7 +97,9 @@ class CaptureConfig(SignalConfig):
         group="Columns",
     )
     column_masks: dict[str, str] = family(
-        "column.mask.", doc="with.N.chars: columns (regular expressions) whose text is replaced by so many asterisks."
+        "column.mask.",
+        doc="with.N.chars: columns (regular expressions) whose text is replaced by so many asterisks; hash.SHA-256.with.salt.SALT or "
+        "hash.v2.SHA-256.with.salt.SALT: by a hash.",
     )
     column_truncations: dict[str, str] = family(
         "column.truncate.to.", doc="N.chars: columns (regular expressions) whose text is cut to so many characters."
@@ -217,6 +221,14 @@ class CaptureConfig(SignalConfig):
         group="Values",
         check=_adjustment,
     )
+    sanitize_fields: bool = key(
+        "sanitize.field.names",
+        default=False,
+        doc="As field.name.adjustment.mode=avro.",
+        importance="low",
+        group="Values",
+        deprecated="Use field.name.adjustment.mode.",
+    )
     snapshot_mode: str = snapshot_mode_key()
     snapshot_tables: list[str] = key(
         "snapshot.include.collection.list",
@@ -238,25 +250,6 @@ class CaptureConfig(SignalConfig):
         doc="Headers __debezium.context.* that say which connector and task wrote a record.",
         importance="low",
         group="Topics",
-    )
-    poll_interval_ms: int = key(
-        "poll.interval.ms", default=500, doc="How long to wait for changes at most.", group="Reading", check=at_least(1)
-    )
-    max_batch_size: int = key(
-        "max.batch.size",
-        default=2048,
-        doc="Changes in a batch at least before it is handed on while more are at hand; batches are bounded in bytes as well.",
-        group="Reading",
-        check=at_least(1),
-        type=KeyType.INT,
-    )
-    max_queue_size: int = key(
-        "max.queue.size",
-        default=8192,
-        doc="Changes in a batch at most.",
-        group="Reading",
-        check=at_least(1),
-        type=KeyType.INT,
     )
     include_unknown: bool = key(
         "include.unknown.datatypes",
@@ -292,17 +285,23 @@ class CaptureConfig(SignalConfig):
         check=one_of("io.debezium.schema.SchemaTopicNamingStrategy", "io.debezium.schema.DefaultTopicNamingStrategy"),
     )
 
+    @property
+    def field_names(self) -> str:
+        """How the names of fields are made to fit: ``none``, ``avro`` or ``avro_unicode``."""
+        mode = self.field_adjustment.lower()
+        return "avro" if self.sanitize_fields and mode == "none" else mode
+
     def problems(self) -> Iterable[Problem]:
         """What does not go together, and what of Debezium is not here."""
         yield from super().problems()
         yield from not_both("table.include.list", self.table_include, "table.exclude.list", self.table_exclude)
         yield from not_both("column.include.list", self.column_include, "column.exclude.list", self.column_exclude)
         for name in self.column_masks:
-            if not re.fullmatch(r"with\.\d+\.chars", name):
-                yield Problem("topic.prefix", f"column.mask.{name} is not supported: only column.mask.with.N.chars is")
+            if (wrong := mask_problem(name)) is not None:
+                yield Problem(f"column.mask.{name}", wrong)
         for name in self.column_truncations:
-            if not re.fullmatch(r"\d+\.chars", name):
-                yield Problem("topic.prefix", f"column.truncate.to.{name} should be column.truncate.to.N.chars")
+            if (wrong := cut_problem(name)) is not None:
+                yield Problem(f"column.truncate.to.{name}", wrong)
         if "sink" in self.notification_channels and not self.notification_topic:
             yield Problem("notification.sink.topic.name", "name the topic that notifications go to")
         refused = {
@@ -316,44 +315,6 @@ class CaptureConfig(SignalConfig):
             parse_key_columns(self.key_columns)
         except ValueError as error:
             yield Problem("message.key.columns", str(error))
-
-
-@config
-class DebeziumConfig(CaptureConfig):
-    """Which server they are on as well."""
-
-    hostname: str = key("database.hostname", doc="Where the database is.", importance="high", group="Database")
-    user: str = key(
-        "database.user", doc="Whom to connect as; needs the right to replicate.", importance="high", group="Database"
-    )
-    password: Password | None = key(
-        "database.password", default=None, doc="Password of that user.", importance="high", group="Database"
-    )
-    snapshot_statements: str | None = key(
-        "snapshot.select.statement.overrides",
-        default=None,
-        doc="Tables whose rows are read by the SELECT in snapshot.select.statement.overrides. and their whole name.",
-        group="Snapshot",
-    )
-    snapshot_selects: dict[str, str] = family(
-        "snapshot.select.statement.overrides.",
-        doc="The SELECT that reads the rows of the table of this whole name in a snapshot.",
-    )
-    read_only: bool = key(
-        "read.only",
-        default=False,
-        doc="Let incremental snapshots do without writing: chunks are told apart by positions in the log, not by rows in the table of signals.",
-        group="Signals",
-        importance="low",
-    )
-    snapshot_delay_ms: int = key(
-        "snapshot.delay.ms",
-        default=0,
-        doc="Pause before a snapshot.",
-        importance="low",
-        group="Snapshot",
-        check=at_least(0),
-    )
 
 
 def not_both(one: str, value: object, other: str, other_value: object) -> Iterator[Problem]:

@@ -62,10 +62,11 @@ def _repeated(value: str, arrow: pa.DataType, length: int) -> pa.Array:
 
 
 def struct_column(schema: Schema, columns: Sequence[pa.Array], absent: np.ndarray | None = None) -> pa.Array:
-    """A struct column of its fields' columns; null where ``absent`` says so."""
+    """A struct column of its fields' columns; null where ``absent`` says so. Columns after those of the fields are left out: a
+    table's shape has there what only keys need."""
     fields = list(schema.arrow_type)
     mask = None if absent is None or not absent.any() else pa.array(absent)
-    return pa.StructArray.from_arrays(list(columns), fields=fields, mask=mask)
+    return pa.StructArray.from_arrays(list(columns[: len(fields)]), fields=fields, mask=mask)
 
 
 class ContextHeaders:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from connectors.debezium.config import CaptureConfig, parse_key_columns
+from connectors.debezium.masks import Mask, Masks
 
 __all__ = ["Chosen", "Filters", "compiled"]
 
@@ -31,6 +32,11 @@ class Chosen:
         """Whether one of what a thing is called is chosen."""
         return _any(self._include, *names) if self._include else not _any(self._exclude, *names)
 
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """The patterns of the include list that choose none of all the names there are."""
+        known = list(names)
+        return [p.pattern for p in self._include if not any(p.fullmatch(name) for name in known)]
+
 
 class Filters:
     """The lists of a configuration, compiled. Tables are named ``schema.table``, columns ``schema.table.column``."""
@@ -43,17 +49,15 @@ class Filters:
         self._keys = parse_key_columns(config.key_columns)
         self._propagated = compiled(config.propagate_columns)
         self._propagated_types = compiled(config.propagate_types)
-        self._masks = [
-            (int(name.split(".")[1]), compiled(patterns.split(","))) for name, patterns in config.column_masks.items()
-        ]
-        self._cuts = [
-            (int(name.split(".")[0]), compiled(patterns.split(",")))
-            for name, patterns in config.column_truncations.items()
-        ]
+        self._masks = Masks(config.column_masks, config.column_truncations)
 
     def table(self, name: str) -> bool:
         """Whether it is captured; the table of signals always is."""
         return name.lower() == self._signals or self._tables.has(name)
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """What of ``table.include.list`` is no table."""
+        return self._tables.missing(names)
 
     def column(self, table: str, column: str) -> bool:
         return self._columns.has(f"{table}.{column}", f"{self._database}.{table}.{column}")
@@ -65,15 +69,9 @@ class Filters:
                 return columns
         return None
 
-    def mask(self, table: str, column: str) -> int | None:
-        """How many asterisks replace the column's text."""
-        names = (f"{table}.{column}", f"{self._database}.{table}.{column}")
-        return next((length for length, patterns in self._masks if _any(patterns, *names)), None)
-
-    def cut(self, table: str, column: str) -> int | None:
-        """How many characters of the column's text are kept."""
-        names = (f"{table}.{column}", f"{self._database}.{table}.{column}")
-        return next((length for length, patterns in self._cuts if _any(patterns, *names)), None)
+    def mask(self, table: str, column: str, length: int | None = None) -> Mask | None:
+        """What is done to the column's texts, of at most ``length`` characters."""
+        return self._masks.of((f"{table}.{column}", f"{self._database}.{table}.{column}"), length)
 
     def propagated(self, table: str, column: str, type_name: str) -> bool:
         names = (f"{table}.{column}", f"{self._database}.{table}.{column}")

@@ -19,29 +19,34 @@ class Layouts:
     def __init__(self, config: CaptureConfig, source: Schema) -> None:
         self._prefix, self._delimiter, self._source = config.prefix, config.delimiter, source
         self._schema_name = adjuster(config.schema_adjustment.lower())
-        self._field_name = adjuster(config.field_adjustment.lower(), field=True)
+        self._field_name = adjuster(config.field_names, field=True)
 
     def topic(self, *parts: str) -> str:
         return topic_name(self._prefix, *parts, delimiter=self._delimiter)
 
     def of(
-        self, table: tuple[str, str], columns: Sequence[tuple[str, Schema]], key: Sequence[str]
+        self,
+        table: tuple[str, str],
+        columns: Sequence[tuple[str, Schema]],
+        key: Sequence[str],
+        more: Sequence[tuple[str, Schema]] = (),
     ) -> tuple[Layout, tuple[int, ...]]:
-        """The layout of a table (schema, name) with these columns, and where among them those of the key are.
+        """The layout of a table (schema, name) with these columns, and where those of the key are: among them, or after them
+        among ``more``, columns that keys have otherwise than rows or that rows have not.
 
-        Raises DataError for a key column that is not captured.
+        Raises DataError for a key column that the table has not, or whose type has no form.
         """
-        names = [name for name, _ in columns]
+        names = [name for name, _ in (*columns, *more)]
         for name in key:
             if name not in names:
                 raise DataError(
-                    f"column {name!r} of table {'.'.join(table)} is in the key but not captured: "
-                    "include it, or name other columns in message.key.columns"
+                    f"column {name!r} of table {'.'.join(table)} is in the key but cannot be captured: "
+                    "name other columns in message.key.columns"
                 )
         topic = self.topic(*table)
-        fields = [Field(self._field_name(name), schema) for name, schema in columns]
-        positions = tuple(names.index(name) for name in key)
-        row = Schema.struct(fields, name=self._schema_name(f"{topic}.Value"), optional=True)
+        fields = [Field(self._field_name(name), schema) for name, schema in (*columns, *more)]
+        positions = tuple(len(names) - 1 - names[::-1].index(name) for name in key)
+        row = Schema.struct(fields[: len(columns)], name=self._schema_name(f"{topic}.Value"), optional=True)
         key_schema = None
         if positions:
             members = [Field(fields[at].name, _plain(fields[at].schema)) for at in positions]

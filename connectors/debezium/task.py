@@ -7,9 +7,10 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from connect.api import RecordBatch, SourceTask
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, SourceTask
+from connectors.debezium.accepted import given_without_effect
 from connectors.debezium.config import CaptureConfig
 from connectors.debezium.envelope import topic_name
 from connectors.debezium.events import ContextHeaders, heartbeat
@@ -21,14 +22,14 @@ from tidegate.kit.logs import logger
 __all__ = ["CaptureTask", "snapshot_pending"]
 
 log = logger(__name__)
-_STOP_S: Final = 10.0
 CaptureConfigT = TypeVar("CaptureConfigT", bound=CaptureConfig)
 
 
 def snapshot_pending(offset: Mapping[str, Any]) -> bool:
-    """Whether a position, ours or the original's of any version, was written before its snapshot was complete."""
+    """Whether a position, ours or the original's of any version, was written before its initial snapshot was complete. One that a
+    signal asked for (BLOCKING) does not begin anew."""
     done = offset.get("last_snapshot_record") or offset.get("snapshot_completed")
-    return bool(offset.get("snapshot")) and not done
+    return bool(offset.get("snapshot")) and str(offset["snapshot"]).upper() != "BLOCKING" and not done
 
 
 class CaptureTask(SourceTask[CaptureConfigT]):
@@ -53,6 +54,8 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._signals: IncrementalSnapshots | None = None
         self._first, self._finished, self._skipped = True, False, False
         self._next_heartbeat = 0.0
+        self._failures = 0
+        """Polls in a row that the database did not answer."""
         self._busy = threading.Lock()
         """Held while the database is used: ``stop`` comes from another thread."""
 
@@ -102,6 +105,8 @@ class CaptureTask(SourceTask[CaptureConfigT]):
 
     def start(self) -> None:
         config = self.config
+        if unused := given_without_effect(type(config), self.context.properties):
+            log.info("these keys have no effect here", connector=self.context.connector, keys=unused)
         table = config.signal_collection if "source" in config.signal_channels else None
         self._signals = IncrementalSnapshots(
             self._chunks(),
@@ -121,11 +126,36 @@ class CaptureTask(SourceTask[CaptureConfigT]):
             return []
         try:
             with self._busy, self._errors():
-                return self._next()
-        except BaseException:
+                found = self._next()
+        except BaseException as error:
             with self._busy:
                 self._disconnect()
+            if isinstance(error, RetriableConnectError):
+                self._tried(error)
             raise
+        self._failures = 0
+        return found
+
+    def _tried(self, error: RetriableConnectError) -> None:
+        """Wait before the next try; raises ConnectError where there is to be none."""
+        self._failures += 1
+        most = self.config.max_retries
+        if 0 <= most < self._failures:
+            message = f"{error} (failed {self._failures} times in a row, and errors.max.retries={most})"
+            raise ConnectError(message) from error
+        self.context.stopping.wait((self.config.retry_wait_ms or 0) / 1000)
+
+    def _tell_missing(self, patterns: Sequence[str]) -> None:
+        """What is to be captured and not there; it may be made later, so that is no error."""
+        if patterns:
+            log.warning("no table has a name of table.include.list", connector=self.context.connector, names=patterns)
+
+    def _guard(self, said: str | None, *, fail: bool) -> None:
+        """What is said against the number of captured tables, if anything."""
+        if said is not None and fail:
+            raise ConnectError(said)
+        if said is not None:
+            log.warning(said, connector=self.context.connector)
 
     def _next(self) -> Sequence[RecordBatch]:
         signals = self._signals
@@ -165,6 +195,8 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._finished = self.config.snapshot_mode.lower() == "initial_only"
         log.info("the snapshot is complete", connector=self.context.connector)
         self._end_snapshot()
+        if not self._finished:
+            self.context.stopping.wait(self.config.streaming_delay_ms / 1000)
         return self._notifications.taken()
 
     def _heartbeat(self) -> list[RecordBatch]:
@@ -195,7 +227,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
 
     def stop(self) -> None:
         """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
-        if not self._busy.acquire(timeout=_STOP_S):
+        if not self._busy.acquire(timeout=self.config.stop_timeout_ms / 1000):
             log.warning("a statement did not end in time", connector=self.context.connector)
             return
         try:

@@ -1,8 +1,7 @@
-"""Values that all databases' forms need: times in another unit, what stands for nothing, texts that are masked or cut."""
+"""Values that all databases' forms need: times in another unit, what stands for nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from connect.api import Schema, SchemaType
 
-__all__ = ["in_unit", "masked_or_cut", "zero_of"]
+__all__ = ["in_unit", "zero_of"]
 
 
 def in_unit(micros: pa.Array, unit: str) -> pa.Array:
@@ -51,13 +50,3 @@ def zero_of(schema: Schema) -> Any:
         case SchemaType.STRUCT:
             return {f.name: None if f.schema.optional else zero_of(f.schema) for f in schema.fields}
     return 0
-
-
-def masked_or_cut(mask: int | None, cut: int | None) -> tuple[Callable[[pa.Array], pa.Array], dict[str, str]] | None:
-    """What column.mask.with.N.chars or column.truncate.to.N.chars does to a column of texts, and the parameter that tells of it."""
-    if mask is not None:
-        stars = "*" * mask
-        return (lambda column: pc.if_else(column.is_valid(), stars, column)), {"masked": "true"}
-    if cut is not None:
-        return (lambda column: pc.utf8_slice_codeunits(column, 0, cut)), {"truncateLength": str(cut)}
-    return None

@@ -19,8 +19,8 @@ from connectors.debezium.events import ContextHeaders, Rows, constant, event_bat
 from connectors.debezium.values import zero_of
 from connectors.mysql.binlog.rows import PADDING, ImageLayout, Physical
 from connectors.mysql.config import MySqlConfig
+from connectors.mysql.forms import LogColumn
 from connectors.mysql.tables import Shape
-from connectors.mysql.types import LogColumn
 
 __all__ = ["Counts", "Origin", "Place", "TableChanges", "filled", "source_column", "truncation"]
 

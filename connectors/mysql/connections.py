@@ -21,11 +21,13 @@ from tidegate.kit.tls import TlsKeys, client_context
 
 __all__ = ["Binlog", "Server", "connect", "database_errors"]
 
-_HEARTBEAT_S: Final = 1
+_HEARTBEAT_MS: Final = 1000
 _CHUNK: Final = 256 * 1024
 _WHOLE: Final = 0xFFFFFF
+_WRITE_S: Final = 3600
+"""How long a server waits while what it sends is not taken."""
 _SESSION: Final = (
-    "SET SESSION time_zone = '+00:00', net_write_timeout = 3600",
+    f"SET SESSION time_zone = '+00:00', net_write_timeout = {_WRITE_S}",
     "SET SESSION sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'NO_BACKSLASH_ESCAPES', '')",
 )
 
@@ -74,7 +76,7 @@ def _tls(config: MySqlConfig) -> dict[str, Any]:
 
 def connect(config: MySqlConfig) -> Any:
     """A plain connection in autocommit mode. Raises PyMySQL's errors."""
-    connection = _open(config)
+    connection = _open(config, read_timeout=-(-config.query_timeout_ms // 1000) or None)
     with connection.cursor() as cursor:
         for statement in _SESSION:
             cursor.execute(statement)
@@ -83,7 +85,7 @@ def connect(config: MySqlConfig) -> Any:
     return connection
 
 
-def _open(config: MySqlConfig) -> Any:
+def _open(config: MySqlConfig, **more: Any) -> Any:
     return pymysql.connect(
         host=config.hostname,
         port=config.port,
@@ -93,6 +95,7 @@ def _open(config: MySqlConfig) -> Any:
         autocommit=True,
         connect_timeout=max(1, config.connect_timeout_ms // 1000),
         **_tls(config),
+        **more,
     )
 
 
@@ -137,6 +140,10 @@ class Server:
             return str(status[4] or "").replace("\n", "")
         return str(self.value("SELECT @@GLOBAL.gtid_executed") or "").replace("\n", "")
 
+    def purged(self) -> MySqlGtids:
+        """The transactions that a MySQL server has executed and no longer has in its log."""
+        return MySqlGtids(str(self.value("SELECT @@GLOBAL.gtid_purged") or ""))
+
     def has_file(self, name: str) -> bool:
         return any(row[0] == name for row in self.rows("SHOW BINARY LOGS"))
 
@@ -151,6 +158,8 @@ class Binlog:
         self, config: MySqlConfig, *, mariadb: bool, file: str, position: int, gtids: MariaDbGtids | MySqlGtids | None
     ) -> None:
         self._connection = _open(config)
+        self._heartbeat_ms = max(1, min(_HEARTBEAT_MS, config.keep_alive_ms // 3))
+        self._timeouts = {"read": config.net_read_timeout_s, "write": config.net_write_timeout_s or _WRITE_S}
         try:
             self.checksummed = self._prepare(mariadb, gtids)
             self._register(config.reader_id)
@@ -161,13 +170,18 @@ class Binlog:
         self._socket = self._connection._sock
         self._buffer = bytearray()
         self._at = 0
-        self.heard = time.monotonic()
+        self._heard = time.monotonic()
+
+    @property
+    def silent_s(self) -> float:
+        """For how long nothing came, not even one of the heartbeats that the server was asked for. To be asked after ``next`` had nothing."""
+        return time.monotonic() - self._heard
 
     def _prepare(self, mariadb: bool, gtids: MariaDbGtids | MySqlGtids | None) -> bool:
         names = ("master",) if mariadb else ("master", "source")  # newer servers look at the second
-        statements = ["SET SESSION net_write_timeout = 3600"]
+        statements = [f"SET SESSION net_{way}_timeout = {s}" for way, s in self._timeouts.items() if s]
         for name in names:
-            statements.append(f"SET @{name}_heartbeat_period = {_HEARTBEAT_S * 1_000_000_000}")
+            statements.append(f"SET @{name}_heartbeat_period = {self._heartbeat_ms * 1_000_000}")
             statements.append(f"SET @{name}_binlog_checksum = @@global.binlog_checksum")
         if mariadb:
             statements.append("SET @mariadb_slave_capability = 4")
@@ -215,7 +229,7 @@ class Binlog:
                 return None
             if not data:
                 raise EOFError("the server closed the connection")
-            self.heard = time.monotonic()
+            self._heard = time.monotonic()
             if self._at:
                 del self._buffer[: self._at]
                 self._at = 0

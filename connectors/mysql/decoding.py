@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from connect.api import ConnectError, Record, RecordBatch
-from connectors.debezium.envelope import TRANSACTION_KEY, TRANSACTION_VALUE
+from connect.api import ConnectError, RecordBatch
 from connectors.debezium.events import ContextHeaders, bounded
 from connectors.mysql.binlog import events
 from connectors.mysql.binlog.events import HEADER_BYTES, EventType, Header, TableMap
@@ -19,6 +17,7 @@ from connectors.mysql.config import MySqlConfig
 from connectors.mysql.position import Position, place_number
 from connectors.mysql.structure import TableName
 from connectors.mysql.tables import Shape, Shapes
+from connectors.mysql.transactions import Transaction, boundary
 from tidegate.kit.logs import logger
 
 __all__ = ["Decoder"]
@@ -50,19 +49,6 @@ class _Mapped(NamedTuple):
     layouts: dict[bytes, ImageLayout]
 
 
-@dataclass(slots=True)
-class _Transaction:
-    """``gtid`` names it where there are GTIDs. ``counts`` only with transaction metadata."""
-
-    gtid: str | None = None
-    thread: int | None = None
-    query: str | None = None
-    open: bool = False
-    ignored: bool = False
-    counts: Counts | None = None
-    begun: bool = False
-
-
 class Decoder:
     """Takes events in their order (``feed``); ``take`` hands out what they made.
 
@@ -90,7 +76,7 @@ class Decoder:
         self._maps: dict[int, _Mapped] = {}
         self._pending: dict[TableName, TableChanges] = {}
         self._ready: list[TableChanges | RecordBatch] = []
-        self._transaction = _Transaction()
+        self._transaction = Transaction()
         self._checksum = 4
         self.rows = 0
 
@@ -217,25 +203,15 @@ class Decoder:
             self._seen.add(transaction.gtid)
         position.file, position.pos, position.gtids = self._file, head.position, self._seen
         position.events = position.rows = 0
-        self._transaction = _Transaction()
+        self._transaction = Transaction()
         self._skipping, self._skip_events, self._skip_rows = False, 0, 0
 
     def _boundary(self, status: str, seconds: int) -> None:
         counts = self._transaction.counts
         assert counts is not None
         self._set_aside()
-        ended = status == "END"
-        tables = [{"data_collection": name, "event_count": n} for name, n in sorted(counts.tables.items())]
-        value = {
-            "status": status,
-            "id": counts.transaction,
-            "event_count": counts.total if ended else None,
-            "data_collections": tables if ended else None,
-            "ts_ms": seconds * 1000,
-        }
         topic = self._shapes.topic(self._config.transaction_topic)
-        record = Record(topic, value, TRANSACTION_VALUE, {"id": counts.transaction}, TRANSACTION_KEY)
-        self._ready.append(RecordBatch.from_records([record]))
+        self._ready.append(boundary(counts, status, seconds, topic))
         self.rows += 1
 
     def _place(self, head: Header) -> Place:

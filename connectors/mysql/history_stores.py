@@ -18,10 +18,6 @@ __all__ = ["FileHistory", "History", "KafkaHistory", "MemoryHistory", "history_o
 class History(Protocol):
     """Keeps records in the order in which they come."""
 
-    def exists(self) -> bool:
-        """Whether there is any record."""
-        ...
-
     def read(self) -> Iterator[dict[str, Any]]: ...
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
@@ -35,9 +31,6 @@ class MemoryHistory:
     def __init__(self) -> None:
         self._records: list[dict[str, Any]] = []
 
-    def exists(self) -> bool:
-        return bool(self._records)
-
     def read(self) -> Iterator[dict[str, Any]]:
         return iter(self._records)
 
@@ -50,9 +43,6 @@ class FileHistory:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-
-    def exists(self) -> bool:
-        return self._path.exists() and self._path.stat().st_size > 0
 
     def read(self) -> Iterator[dict[str, Any]]:
         if not self._path.exists():
@@ -91,6 +81,11 @@ def _kafka_errors(topic: str) -> Iterator[None]:
         raise RetriableConnectError(f"the schema history in topic {topic} could not be reached: {error}") from error
 
 
+def _known(given: Mapping[str, str]) -> dict[str, str]:
+    """Without the names of Java's serializers."""
+    return {name: value for name, value in given.items() if not name.startswith(("key.", "value."))}
+
+
 class KafkaHistory:
     """A topic of one partition that is never compacted and kept for ever. ``worker`` is how the worker reaches its log."""
 
@@ -98,30 +93,22 @@ class KafkaHistory:
         from broker.client import ClientConfig
 
         self._topic = config.history_topic or f"{config.prefix}.schema-history"
-        given = {**config.history_client_1x, **config.history_client}
-        known = {name: value for name, value in given.items() if not name.startswith(("key.", "value."))}
-        self._client = worker
-        if config.history_servers and config.history_servers != worker.bootstrap_servers:
-            self._client = ClientConfig(config.history_servers, known)
-        elif known:
-            self._client = worker.with_properties(known)
+        writing = _known({**config.history_client_1x, **config.history_client})
+        reading = _known({**config.history_reader_1x, **config.history_reader}) or writing
 
-    def exists(self) -> bool:
-        from broker.client import TopicPartition
-        from broker.client.blocking import Admin
+        def client(properties: dict[str, str]) -> Any:
+            if config.history_servers and config.history_servers != worker.bootstrap_servers:
+                return ClientConfig(config.history_servers, properties)
+            return worker.with_properties(properties) if properties else worker
 
-        with Admin(self._client) as admin:
-            if self._topic not in admin.list_topics(internal=True):
-                return False
-            partition = TopicPartition(self._topic, 0)
-            return admin.end_offsets([partition])[partition] > admin.beginning_offsets([partition])[partition]
+        self._writer, self._reader = client(writing), client(reading)
 
     def _create(self) -> None:
         from broker.client import NewTopic
         from broker.client.blocking import Admin
 
         kept = {"cleanup.policy": "delete", "retention.ms": str(2**63 - 1), "retention.bytes": "-1"}
-        with Admin(self._client) as admin:
+        with Admin(self._writer) as admin:
             if self._topic not in admin.list_topics(internal=True):
                 admin.create_topics([NewTopic(self._topic, 1, -1, kept)], exist_ok=True)
 
@@ -134,14 +121,14 @@ class KafkaHistory:
         from broker.client.blocking import Admin, BatchConsumer
 
         partition = TopicPartition(self._topic, 0)
-        with Admin(self._client) as admin:
+        with Admin(self._reader) as admin:
             if self._topic not in admin.list_topics(internal=True):
                 return
             end = admin.end_offsets([partition])[partition]
             start = admin.beginning_offsets([partition])[partition]
         if start >= end:
             return
-        with BatchConsumer(self._client) as consumer:
+        with BatchConsumer(self._reader) as consumer:
             consumer.assign([partition])
             consumer.seek(partition, start)
             while consumer.position(partition) < end:
@@ -158,7 +145,7 @@ class KafkaHistory:
         from broker.client.blocking import BatchProducer
 
         self._create()
-        with BatchProducer(self._client.with_properties({"acks": "all"})) as producer:
+        with BatchProducer(self._writer.with_properties({"acks": "all"})) as producer:
             waiting = [
                 producer.enqueue(self._topic, None, json.dumps(one, ensure_ascii=False).encode(), partition=0)
                 for one in records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,13 +18,15 @@ from connectors.mysql.connections import Server, connect, message_of
 __all__ = ["find_problems", "lost_because"]
 
 
-def lost_because(server: Server, offset: Mapping[str, Any]) -> str | None:
-    """Why the server cannot deliver its log from a position on; None where it can."""
+def lost_because(server: Server, offset: Mapping[str, Any], config: MySqlConfig) -> str | None:
+    """Why the server cannot deliver its log from a position on; None where it can. Transactions of servers that do not count
+    (``gtid.source.includes``) may be gone."""
     if offset.get("gtids"):
         known = gtid_set(str(offset["gtids"]), mariadb=server.mariadb)
         if server.mariadb:
             return None  # the server itself refuses what it has not, when it is asked
-        purged = gtid_set(str(server.value("SELECT @@GLOBAL.gtid_purged") or ""), mariadb=False)
+        pattern, excluded = config.gtid_sources
+        purged = server.purged().retain(pattern, excluded=excluded)
         if not purged.within(known):
             return f"it has purged transactions {purged}, which are not all among those that were read"
         return None
@@ -105,26 +108,50 @@ def _is_taken(server: Server, server_id: int) -> bool:
 
 
 def _right_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
-    grants = " ".join(str(row[0]).upper() for row in server.rows("SHOW GRANTS"))
-    everything = "ALL PRIVILEGES ON *.*" in grants
-    if not everything and not any(right in grants for right in ("REPLICATION SLAVE", "REPLICATION REPLICA")):
+    rights = _rights(server)
+
+    def lacks(*any_of: str) -> bool:
+        return "ALL PRIVILEGES" not in rights and not rights & set(any_of)
+
+    if lacks("REPLICATION SLAVE", "REPLICATION REPLICA"):
         yield Problem(
             "database.user",
             f"user {config.user!r} may not read the binary log: GRANT REPLICATION SLAVE ON *.* TO {_account(server)}",
         )
-    monitors = ("REPLICATION CLIENT", "BINLOG MONITOR", "SUPER")
-    if not everything and not any(right in grants for right in monitors):
+    if lacks("REPLICATION CLIENT", "BINLOG MONITOR", "SUPER"):
         yield Problem(
             "database.user",
             f"user {config.user!r} may not ask for the log's position: GRANT REPLICATION CLIENT ON *.* TO {_account(server)}",
         )
     snapshot = config.snapshot_mode.lower() != "never" and config.snapshot_locking.lower() != "none"
-    if snapshot and not everything and not any(right in grants for right in ("RELOAD", "LOCK TABLES")):
+    if snapshot and lacks("RELOAD", "LOCK TABLES"):
         yield Problem(
             "database.user",
             f"user {config.user!r} may not lock tables for the snapshot: GRANT RELOAD ON *.* TO {_account(server)}, or set "
             "snapshot.locking.mode=none",
         )
+
+
+def _rights(server: Server) -> set[str]:
+    """The names of the rights that the user has, all of them only where it has them on everything; by the roles too that are active."""
+    rows = server.rows("SHOW GRANTS")
+    if not server.mariadb:  # MariaDB tells of roles' rights anyway, MySQL 8 when it is asked
+        try:
+            roles = str(server.value("SELECT CURRENT_ROLE()"))
+            if roles.upper() != "NONE":
+                rows = server.rows(f"SHOW GRANTS FOR CURRENT_USER() USING {roles}")
+        except pymysql.err.Error:  # before MySQL 8 there are no roles
+            pass
+    found: set[str] = set()
+    for row in rows:
+        grant = re.match(r"GRANT (.+?) ON (.+?) TO ", str(row[0]).upper())
+        if grant is not None:
+            names = {name.strip() for name in grant[1].split(",")}
+            if grant[2] == "*.*":
+                found |= names
+            elif names & {"LOCK TABLES", "ALL PRIVILEGES"}:  # of the others those on everything count
+                found.add("LOCK TABLES")
+    return found
 
 
 def _account(server: Server) -> str:
@@ -141,3 +168,4 @@ def _table_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
         known = ", ".join(".".join(name) for name in names[:20]) or "none that the user may see"
         key = "table.include.list" if config.table_include else "database.include.list"
         yield Problem(key, f"no table matches: names are database.table, and the tables there are: {known}")
+    yield from config.guardrail_problems(len(tables))

@@ -19,7 +19,7 @@ from connect.api import (
 )
 from connectors.debezium.filters import Filters
 from connectors.debezium.task import CaptureTask, snapshot_pending
-from connectors.mysql.binlog.gtid import gtid_set
+from connectors.mysql.binlog.gtid import MySqlGtids, gtid_set
 from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin, Place
 from connectors.mysql.chunks import MySqlChunks
@@ -75,9 +75,15 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         self._connection = connect(self.config)
         server = Server(self._connection)
         mode = self.config.snapshot_mode.lower()
+        if self._first:
+            names = Catalog(server).tables()
+            self._tell_missing(self._shapes.filters.missing(".".join(name) for name in names))
+            captured = sum(self._shapes.is_captured(name) for name in names)
+            self._guard(self.config.too_many(captured), fail=self.config.most_tables_action.lower() == "fail")
         position = self._offset
         known = bool(position) and not snapshot_pending(position)
-        if known and (reason := lost_because(server, position)) is not None:
+        looked = known and self.config.check_position
+        if looked and (reason := lost_because(server, position, self.config)) is not None:
             if mode != "when_needed":
                 raise ConnectError(
                     f"the log after position {position.get('gtids') or position.get('file')} cannot be had any more: {reason}. "
@@ -153,6 +159,10 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             told = self._read_structure(Server(self._connection), self._offset, tell=True)
             if config.snapshot_locking.lower() != "extended":
                 readers.unlock()
+            if config.snapshot_order.lower() != "disabled":
+                rows = catalog.row_counts()
+                backwards = config.snapshot_order.lower() == "descending"
+                captured.sort(key=lambda name: rows.get(name, 0), reverse=backwards)
             shapes = [shape for name in captured if (shape := self._shapes.get(name)) is not None]
         except BaseException:
             readers.close()
@@ -183,6 +193,9 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         if offset.get("gtids"):
             gtids = gtid_set(str(offset["gtids"]), mariadb=server.mariadb)
         wanted = gtids
+        if isinstance(gtids, MySqlGtids) and self.config.gtid_sources[0] is not None:
+            # of servers that do not count the log may have been purged: the server must not be asked for it
+            wanted = gtids.united(server.purged())
         if gtids is None and server.mariadb:  # read by file and position, and counted from there on
             gtids = gtid_set(str(server.value("SELECT BINLOG_GTID_POS(%s, %s)", file, pos) or ""), mariadb=True)
         start = Position(file, pos, gtids, int(offset.get("event") or 0), int(offset.get("row") or 0))
@@ -204,9 +217,10 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         assert stream is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
         limit, size = self.config.max_queue_size, 0
+        most = self.config.batch_bytes(_BATCH_BYTES)
         feed, following = decoder.feed, stream.next
         try:
-            while decoder.rows < limit and size < _BATCH_BYTES:
+            while decoder.rows < limit and size < most:
                 event = following(0)
                 if event is None:
                     left = deadline - time.monotonic()
@@ -214,6 +228,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
                         break
                     event = following(min(left, 0.1))
                     if event is None:
+                        self._look_after(stream)
                         continue
                 feed(event)
                 size += len(event)
@@ -226,6 +241,14 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         if batches:
             self._offset = decoder.offset
         return batches
+
+    def _look_after(self, stream: Binlog) -> None:
+        """Give a connection up that died without a word."""
+        config = self.config
+        if config.keep_alive and stream.silent_s * 1000 > config.keep_alive_ms:
+            raise RetriableConnectError(
+                f"{config.hostname}:{config.port}: nothing came for {stream.silent_s:.0f} s, not even the server's heartbeats"
+            )
 
     def _explain(self, error: pymysql.err.Error) -> None:
         """Say what to do about the errors with which a server ends its stream."""

@@ -12,10 +12,10 @@ from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
 from connectors.debezium.layouts import Layouts
-from connectors.debezium.values import masked_or_cut
 from connectors.mysql.config import MySqlConfig
+from connectors.mysql.forms import Form, Modes
 from connectors.mysql.structure import Column, Structure, Table, TableName
-from connectors.mysql.types import Form, Modes, form_of
+from connectors.mysql.types import form_of, is_text
 
 __all__ = ["Shape", "Shapes", "source_schema"]
 
@@ -40,8 +40,9 @@ def source_schema(connector: str) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, ``key_positions``
-    those of the key's among the captured."""
+    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, with one ``forms`` each,
+    ``key_positions`` those of the key's among the captured. The last ones may be for keys alone: a key has its columns as they are,
+    whatever is left out of rows or masked in them."""
 
     table: Table
     layout: Layout
@@ -87,19 +88,22 @@ class Shapes:
         return made
 
     def _of(self, table: Table) -> Shape:
-        positions, forms, columns = [], [], []
+        chosen = self.filters.key_of(table.full_name)
+        key = table.key_columns if chosen is None else chosen
+        in_rows: list[tuple[int, Form]] = []
+        in_keys: list[tuple[int, Form]] = []
         for at, column in enumerate(table.columns):
-            if not self.filters.column(table.full_name, column.name):
-                continue
             form = self._form(table, column)
             if form is None:
                 continue
-            positions.append(at)
-            forms.append(form)
-            columns.append((column.name, form.schema))
-        chosen = self.filters.key_of(table.full_name)
-        key = table.key_columns if chosen is None else chosen
-        layout, key_positions = self._layouts.of(table.name, columns, key)
+            shown = self._shown(table, column, form) if self.filters.column(table.full_name, column.name) else None
+            if shown is not None:
+                in_rows.append((at, shown))
+            if column.name in key and shown is not form:
+                in_keys.append((at, form))
+        columns, more = ([(table.columns[at].name, form.schema) for at, form in some] for some in (in_rows, in_keys))
+        layout, key_positions = self._layouts.of(table.name, columns, key, more)
+        positions, forms = zip(*in_rows, *in_keys, strict=True) if in_rows or in_keys else ((), ())
         return Shape(table, layout, tuple(positions), tuple(forms), key_positions)
 
     def _form(self, table: Table, column: Column) -> Form | None:
@@ -112,15 +116,19 @@ class Shapes:
         name = table.full_name, column.name
         if self.filters.propagated(*name, column.type):
             schema = replace(schema, parameters={**schema.parameters, **source_parameters(column)})
-        finish = form.finish
-        if form.schema.type is SchemaType.STRING and form.schema.name is None:
-            change = masked_or_cut(self.filters.mask(*name), self.filters.cut(*name))
-            if change is not None:
-                alter, parameters = change
-                inner = form.finish
-                schema = replace(schema, parameters={**schema.parameters, **parameters})
-                finish = lambda c: alter(inner(c))  # noqa: E731
-        return replace(form, schema=schema, finish=finish)
+        return replace(form, schema=schema)
+
+    def _shown(self, table: Table, column: Column, form: Form) -> Form:
+        """The form in rows: masked or cut where the configuration says so. As with the original the schema says so of columns of any
+        type, and only texts, ENUM and SET are changed."""
+        change = self.filters.mask(table.full_name, column.name, column.length)
+        if change is None:
+            return form
+        (alter, parameters), inner = change, form.finish
+        schema = replace(form.schema, parameters={**form.schema.parameters, **parameters})
+        if not is_text(column) or schema.type is not SchemaType.STRING:
+            return replace(form, schema=schema)
+        return replace(form, schema=schema, finish=lambda column: alter(inner(column)))
 
 
 def source_parameters(column: Column) -> dict[str, str]:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,86 +19,22 @@ from connectors.debezium.envelope import ENUM
 from connectors.mysql import temporal
 from connectors.mysql.binlog import values
 from connectors.mysql.binlog.json import json_text
-from connectors.mysql.binlog.rows import Cells, Physical
 from connectors.mysql.charsets import decoded
+from connectors.mysql.forms import Form, LogColumn, Modes, cast, each, number, same, schema_of
 from connectors.mysql.structure import Column
 
-__all__ = ["Form", "LogColumn", "Modes", "form_of", "words_of"]
-
-
-class LogColumn(NamedTuple):
-    """A column of images in the binary log: the bytes (twice, as they are and as numbers), places in them, how they are packed."""
-
-    data: bytes
-    numbers: npt.NDArray[np.uint8]
-    cells: Cells
-    physical: Physical
-
-
-Column1: TypeAlias = Callable[[pa.Array], pa.Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Modes:
-    """What the configuration says of values, lower case."""
-
-    decimal: str = "precise"
-    time: str = "adaptive_time_microseconds"
-    binary: str = "bytes"
-    bigint_unsigned: str = "long"
-    adjust_years: bool = True
-    include_unknown: bool = False
-    unavailable: str = "__debezium_unavailable_value"
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """``text`` takes the bytes of the server's text. ``large`` are those values that a log may leave out when they did not change."""
-
-    schema: Schema
-    text: Column1
-    log: Callable[[LogColumn], pa.Array]
-    finish: Column1
-    large: bool = False
-
-    def of_text(self, column: pa.Array) -> pa.Array:
-        return self.finish(self.text(column))
-
-    def of_log(self, column: LogColumn) -> pa.Array:
-        return self.finish(self.log(column))
-
-
-def _s(kind: SchemaType, name: str | None = None, **more: Any) -> Schema:
-    return Schema(kind, name=name, version=1 if name else None, **more)
-
-
-def _same(column: pa.Array) -> pa.Array:
-    return column
-
-
-def _cast(arrow: pa.DataType) -> Column1:
-    def convert(column: pa.Array) -> pa.Array:
-        try:
-            return column if column.type == arrow else pc.cast(column, arrow)
-        except pa.ArrowInvalid as error:
-            raise DataError(str(error)) from error
-
-    return convert
-
-
-def _each(read: Callable[[Any], Any], arrow: pa.DataType) -> Column1:
-    """Value by value, nulls kept."""
-    return lambda column: pa.array([None if v is None else read(v) for v in column.to_pylist()], arrow)
-
-
-def _number(arrow: pa.DataType) -> Column1:
-    return lambda column: _cast(arrow)(column.cast(pa.string()))
+__all__ = ["form_of", "is_text", "words_of"]
 
 
 def words_of(column: Column) -> tuple[str, bool]:
     """A type's first word, and whether it is unsigned."""
     words = column.type.split(" ")
     return words[0], "UNSIGNED" in words
+
+
+def is_text(column: Column) -> bool:
+    """Whether its values are texts, or labels of an ENUM or SET."""
+    return words_of(column)[0] in _TEXTS | {"ENUM", "SET"}
 
 
 _SIZES: Final = {
@@ -166,7 +100,7 @@ def form_of(column: Column, modes: Modes) -> Form | None:
     if word in makers:
         return makers[word]()
     if modes.include_unknown:
-        return Form(_s(SchemaType.BYTES), _same, _blob, _same)
+        return Form(schema_of(SchemaType.BYTES), same, _blob, same)
     return None
 
 
@@ -185,20 +119,20 @@ def _integer(word: str, unsigned: bool, modes: Modes) -> Form:
         return values.integers(column.numbers, column.cells, column.physical.size, unsigned=unsigned)
 
     if word in ("BOOL", "BOOLEAN"):
-        return Form(_s(SchemaType.BOOLEAN), _number(pa.int64()), log, lambda c: pc.not_equal(c, 0))
+        return Form(schema_of(SchemaType.BOOLEAN), number(pa.int64()), log, lambda c: pc.not_equal(c, 0))
     if size == 8 and unsigned:
         if modes.bigint_unsigned == "precise":
             schema = Schema.decimal(0, 20)
             return Form(
-                schema, _number(pa.uint64()), log, lambda c: c.cast(pa.decimal128(20, 0)).cast(schema.arrow_type)
+                schema, number(pa.uint64()), log, lambda c: c.cast(pa.decimal128(20, 0)).cast(schema.arrow_type)
             )
-        return Form(_s(SchemaType.INT64), _number(pa.uint64()), log, lambda c: c.view(pa.int64()))
+        return Form(schema_of(SchemaType.INT64), number(pa.uint64()), log, lambda c: c.view(pa.int64()))
     kinds = {1: SchemaType.INT16, 2: SchemaType.INT16, 3: SchemaType.INT32, 4: SchemaType.INT32, 8: SchemaType.INT64}
     kind = kinds[size]
     if unsigned:
         kind = {2: SchemaType.INT32, 4: SchemaType.INT64}.get(size, kind)
-    schema = _s(kind)
-    return Form(schema, _number(pa.int64()), log, _cast(schema.arrow_type))
+    schema = schema_of(kind)
+    return Form(schema, number(pa.int64()), log, cast(schema.arrow_type))
 
 
 def _float(column: Column, word: str) -> Form:
@@ -208,13 +142,15 @@ def _float(column: Column, word: str) -> Form:
         return values.floats(found.numbers, found.cells, found.physical.size)
 
     if word == "FLOAT" and column.scale is None and (column.length or 0) <= 24:
-        return Form(_s(SchemaType.FLOAT32), _number(pa.float32()), log, _cast(pa.float32()))
+        return Form(schema_of(SchemaType.FLOAT32), number(pa.float32()), log, cast(pa.float32()))
     if word == "REAL":
-        return Form(_s(SchemaType.FLOAT32), _number(pa.float64()), log, lambda c: pc.cast(c, pa.float32(), safe=False))
+        return Form(
+            schema_of(SchemaType.FLOAT32), number(pa.float64()), log, lambda c: pc.cast(c, pa.float32(), safe=False)
+        )
     plain = (
         pa.float32() if word.startswith("FLOAT") and word != "FLOAT8" and (column.length or 0) <= 24 else pa.float64()
     )
-    return Form(_s(SchemaType.FLOAT64), _number(plain), log, _cast(pa.float64()))
+    return Form(schema_of(SchemaType.FLOAT64), number(plain), log, cast(pa.float64()))
 
 
 def _decimal(column: Column, modes: Modes) -> Form:
@@ -227,11 +163,11 @@ def _decimal(column: Column, modes: Modes) -> Form:
         return values.decimals(found.numbers, found.cells, found.physical)
 
     if modes.decimal == "string":
-        return Form(_s(SchemaType.STRING), _number(plain), log, _each(lambda v: f"{v:f}", pa.string()))
+        return Form(schema_of(SchemaType.STRING), number(plain), log, each(lambda v: f"{v:f}", pa.string()))
     if modes.decimal == "double":
-        return Form(_s(SchemaType.FLOAT64), _number(plain), log, _cast(pa.float64()))
+        return Form(schema_of(SchemaType.FLOAT64), number(plain), log, cast(pa.float64()))
     schema = Schema.decimal(scale, precision)
-    return Form(schema, _number(plain), log, _cast(schema.arrow_type))
+    return Form(schema, number(plain), log, cast(schema.arrow_type))
 
 
 def _text(column: Column) -> Form:
@@ -242,7 +178,7 @@ def _text(column: Column) -> Form:
             return _json_of_log(found)
         return decoded(_blob(found), column.charset)
 
-    return Form(_s(SchemaType.STRING), _cast(pa.string()), log, _same, large=word in _LARGE)
+    return Form(schema_of(SchemaType.STRING), cast(pa.string()), log, same, large=word in _LARGE)
 
 
 def _binary(column: Column, modes: Modes) -> Form:
@@ -256,13 +192,13 @@ def _binary(column: Column, modes: Modes) -> Form:
 
     large = column.type.endswith("BLOB") or column.type.startswith("LONG")
     if modes.binary == "bytes":
-        return Form(_s(SchemaType.BYTES), _same, log, _same, large)
+        return Form(schema_of(SchemaType.BYTES), same, log, same, large)
     texts: dict[str, Callable[[bytes], str]] = {
         "hex": bytes.hex,
         "base64": lambda v: base64.b64encode(v).decode(),
         "base64-url-safe": lambda v: base64.urlsafe_b64encode(v).decode(),
     }
-    return Form(_s(SchemaType.STRING), _same, log, _each(texts[modes.binary], pa.string()), large)
+    return Form(schema_of(SchemaType.STRING), same, log, each(texts[modes.binary], pa.string()), large)
 
 
 def _enum(column: Column) -> Form:
@@ -276,8 +212,8 @@ def _enum(column: Column) -> Form:
         made = labels[np.where(at < len(labels), at, 0)]
         return pa.array(made, pa.string(), mask=found.cells.null if found.cells.null.any() else None)
 
-    schema = _s(SchemaType.STRING, ENUM, parameters={"allowed": ",".join(column.labels)})
-    return Form(schema, _cast(pa.string()), log, _same)
+    schema = schema_of(SchemaType.STRING, ENUM, parameters={"allowed": ",".join(column.labels)})
+    return Form(schema, cast(pa.string()), log, same)
 
 
 def _set(column: Column) -> Form:
@@ -288,10 +224,10 @@ def _set(column: Column) -> Form:
         if found.physical.code != 248:
             raise DataError(f"the binary log holds a value of type {found.physical.code} where a SET was expected")
         numbers = values.integers(found.numbers, found.cells, found.physical.size, unsigned=True)
-        return _each(chosen, pa.string())(numbers)
+        return each(chosen, pa.string())(numbers)
 
-    schema = _s(SchemaType.STRING, "io.debezium.data.EnumSet", parameters={"allowed": ",".join(column.labels)})
-    return Form(schema, _cast(pa.string()), log, _same)
+    schema = schema_of(SchemaType.STRING, "io.debezium.data.EnumSet", parameters={"allowed": ",".join(column.labels)})
+    return Form(schema, cast(pa.string()), log, same)
 
 
 def _bit(column: Column) -> Form:
@@ -305,25 +241,25 @@ def _bit(column: Column) -> Form:
 
     def text(found: pa.Array) -> pa.Array:
         if pa.types.is_string(found.type):  # a default: digits
-            return _each(lambda v: int(v, 2), pa.uint64())(found)
-        return _each(lambda v: int.from_bytes(v, "big"), pa.uint64())(found)
+            return each(lambda v: int(v, 2), pa.uint64())(found)
+        return each(lambda v: int.from_bytes(v, "big"), pa.uint64())(found)
 
     if length == 1:
-        return Form(_s(SchemaType.BOOLEAN), text, log, lambda c: pc.not_equal(c, pa.scalar(0, pa.uint64())))
-    schema = _s(SchemaType.BYTES, "io.debezium.data.Bits", parameters={"length": str(length)})
-    return Form(schema, text, log, _each(lambda v: v.to_bytes(size, "little"), pa.binary()))
+        return Form(schema_of(SchemaType.BOOLEAN), text, log, lambda c: pc.not_equal(c, pa.scalar(0, pa.uint64())))
+    schema = schema_of(SchemaType.BYTES, "io.debezium.data.Bits", parameters={"length": str(length)})
+    return Form(schema, text, log, each(lambda v: v.to_bytes(size, "little"), pa.binary()))
 
 
 def _year() -> Form:
     def log(found: LogColumn) -> pa.Array:
         return values.years(found.numbers, found.cells)
 
-    return Form(_s(SchemaType.INT32, "io.debezium.time.Year"), _number(pa.int64()), log, _cast(pa.int32()))
+    return Form(schema_of(SchemaType.INT32, "io.debezium.time.Year"), number(pa.int64()), log, cast(pa.int32()))
 
 
 def _json_of_log(found: LogColumn) -> pa.Array:
     blobs = values.blobs(found.data, found.cells)
-    return _each(json_text, pa.string())(blobs)
+    return each(json_text, pa.string())(blobs)
 
 
 def _json() -> Form:
@@ -332,16 +268,16 @@ def _json() -> Form:
             return _json_of_log(found)
         return decoded(_blob(found), "utf8mb4")
 
-    return Form(_s(SchemaType.STRING, "io.debezium.data.Json"), _cast(pa.string()), log, _same, large=True)
+    return Form(schema_of(SchemaType.STRING, "io.debezium.data.Json"), cast(pa.string()), log, same, large=True)
 
 
 def _geometry(name: str, doc: str) -> Form:
-    wkb = _s(SchemaType.BYTES)
-    srid = _s(SchemaType.INT32, optional=True)
+    wkb = schema_of(SchemaType.BYTES)
+    srid = schema_of(SchemaType.INT32, optional=True)
     members: dict[str, Schema] = {"wkb": wkb, "srid": srid}
     if name == "Point":
-        number = _s(SchemaType.FLOAT64)
-        members = {"x": number, "y": number, "wkb": wkb.as_optional(), "srid": srid}
+        coordinate = schema_of(SchemaType.FLOAT64)
+        members = {"x": coordinate, "y": coordinate, "wkb": wkb.as_optional(), "srid": srid}
     schema = Schema.struct(members, name=f"io.debezium.data.geometry.{name}", version=1, doc=doc)
 
     def read(raw: bytes) -> dict[str, Any]:
@@ -357,7 +293,7 @@ def _geometry(name: str, doc: str) -> Form:
             made |= {"x": float(pair[0]), "y": float(pair[1])}
         return made
 
-    return Form(schema, _same, _blob, _each(read, schema.arrow_type), large=True)
+    return Form(schema, same, _blob, each(read, schema.arrow_type), large=True)
 
 
 def _temporal(column: Column, word: str, modes: Modes) -> Form:

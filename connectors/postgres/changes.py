@@ -291,6 +291,7 @@ def source_column(
     transactions: Sequence[Transaction],
     runs: Numbers,
     snapshot: pa.Array | None = None,
+    xmin: int | None = None,
 ) -> pa.Array:
     """The source block of events at these positions; ``runs`` says how many each transaction has."""
     length, text = len(lsns), pa.string()
@@ -318,7 +319,7 @@ def source_column(
         constant(table[1], text, length),
         spread([t.xid for t in transactions]),
         pa.array(lsns, _I64),
-        pa.nulls(length, _I64),
+        constant(xmin, _I64, length),
         pa.nulls(length, text),
         pa.nulls(length, _I64),
     ]

@@ -7,14 +7,26 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from connect.api import Password, Problem, at_least, between, config, key, one_of, valid_regexes
-from connectors.debezium.config import DebeziumConfig, not_both, snapshot_mode_key
+from connectors.debezium.accepted import without_effect
+from connectors.debezium.config import not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen, compiled
+from connectors.debezium.server_config import DebeziumConfig
 from tidegate.kit.config import KeyType
 
 __all__ = ["PostgresConfig"]
 
 _PLUGINS = ("pgoutput", "decoderbufs", "wal2json", "wal2json_streaming", "wal2json_rds", "wal2json_rds_streaming")
+_NO_WAIT = "what is done is told to the server without waiting for it"
 _NAME = re.compile(r"[a-z0-9_]{1,63}")
+
+
+_FACTORIES = ("org.postgresql.ssl.NonValidatingFactory", "org.postgresql.ssl.DefaultJavaSSLFactory")
+
+
+def _ssl_factory(value: str) -> str | None:
+    if value in ("", *_FACTORIES[:1]):
+        return None
+    return f"Must be {_FACTORIES[0]}: classes of Java's cannot be loaded here; database.sslrootcert names the certificates to trust"
 
 
 def _slot_name(value: str) -> str | None:
@@ -56,6 +68,19 @@ class PostgresConfig(DebeziumConfig):
         doc="File of the certificates that the server's must come from.",
         group="Database",
     )
+    sslfactory: str | None = key(
+        "database.sslfactory",
+        default=None,
+        doc="Only org.postgresql.ssl.NonValidatingFactory: certificates are not checked then.",
+        group="Database",
+        check=_ssl_factory,
+    )
+    keep_alive: bool = key(
+        "database.tcpKeepAlive",
+        default=True,
+        doc="Whether TCP looks now and then if the server is still there.",
+        group="Database",
+    )
     initial_statements: str | None = key(
         "database.initial.statements",
         default=None,
@@ -82,6 +107,7 @@ class PostgresConfig(DebeziumConfig):
         default=False,
         doc="Drop the slot when the task stops. What is written until it starts again is then lost.",
         group="Replication",
+        aliases=("slot.drop_on_stop",),
     )
     slot_failover: bool = key(
         "slot.failover",
@@ -161,6 +187,30 @@ class PostgresConfig(DebeziumConfig):
         group="Replication",
         deprecated="Use lsn.flush.mode.",
     )
+    xmin_interval_ms: int = key(
+        "xmin.fetch.interval.ms",
+        default=0,
+        doc="How often the slot's catalog_xmin is asked for, which then stands in source.xmin; 0: never.",
+        group="Replication",
+        importance="low",
+        check=at_least(0),
+    )
+    flush_timeout_ms: int = without_effect("lsn.flush.timeout.ms", 30_000, _NO_WAIT)
+    flush_timeout_action: str = without_effect("lsn.flush.timeout.action", "fail", _NO_WAIT)
+    refresh_mode: str = without_effect(
+        "schema.refresh.mode",
+        "columns_diff",
+        "the log tells of a table's columns before its next change, with either value",
+        check=one_of("columns_diff", "columns_diff_exclude_unchanged_toast", ignore_case=True),
+    )
+    ignore_builtin: bool = without_effect("table.ignore.builtin", True, "PostgreSQL publishes no tables of its own")
+    include_comments: bool = key(
+        "include.schema.comments",
+        default=False,
+        doc="With column.propagate.source.type: comments of columns are parameters too.",
+        importance="low",
+        group="Columns",
+    )
     schema_include: list[str] = key(
         "schema.include.list",
         default=[],
@@ -215,6 +265,28 @@ class PostgresConfig(DebeziumConfig):
         group="Snapshot",
         check=between(1, 64),
         type=KeyType.INT,
+    )
+    snapshot_parts: int = key(
+        "snapshot.max.threads.multiplier",
+        default=1,
+        doc="Parts of a large table for each of these connections.",
+        group="Snapshot",
+        importance="low",
+        check=between(1, 1000),
+        type=KeyType.INT,
+    )
+    snapshot_isolation: str = without_effect(
+        "snapshot.isolation.mode",
+        "serializable",
+        "all connections read one exported view, under REPEATABLE READ",
+        check=one_of("serializable", "repeatable_read", "read_committed", "read_uncommitted", ignore_case=True),
+    )
+    snapshot_lock_timeout_ms: int = key(
+        "snapshot.lock.timeout.ms",
+        default=10_000,
+        doc="How long to wait for the locks of snapshot.locking.mode=shared.",
+        group="Snapshot",
+        check=at_least(1),
     )
     snapshot_locking: str = key(
         "snapshot.locking.mode",

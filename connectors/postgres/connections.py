@@ -26,6 +26,7 @@ __all__ = [
     "BLOCK_BYTES",
     "ArrowConnection",
     "ReplicationStream",
+    "application",
     "connect",
     "database_errors",
     "lsn_number",
@@ -45,6 +46,11 @@ def lsn_number(text: str) -> int:
 
 def lsn_text(number: int) -> str:
     return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
+
+
+def application(config: PostgresConfig) -> str:
+    """What the server calls the connections of a connector; its names have 63 bytes."""
+    return f"tidegate {config.prefix}"[:63]
 
 
 def _place(config: PostgresConfig) -> str:
@@ -68,20 +74,22 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
 
 
 def _conninfo(config: PostgresConfig, **more: Any) -> str:
+    unchecked = bool(config.sslfactory)  # Java's factory that checks no certificate
     given = {
         "host": config.hostname,
         "port": config.port,
         "dbname": config.database,
         "user": config.user,
         "password": config.password.reveal() if config.password is not None else None,
-        "sslmode": config.sslmode,
+        "sslmode": "require" if unchecked and config.sslmode.startswith("verify") else config.sslmode,
         "sslcert": config.sslcert,
         "sslkey": config.sslkey,
         "sslpassword": config.sslpassword.reveal() if config.sslpassword is not None else None,
-        "sslrootcert": config.sslrootcert,
+        "sslrootcert": None if unchecked else config.sslrootcert,
+        "keepalives": int(config.keep_alive),
         "connect_timeout": 10,
         "client_encoding": "UTF8",
-        "application_name": "tidegate",
+        "application_name": application(config),
         "options": SESSION,
         **more,
     }
@@ -90,7 +98,8 @@ def _conninfo(config: PostgresConfig, **more: Any) -> str:
 
 def connect(config: PostgresConfig) -> psycopg.Connection[Any]:
     """A plain connection in autocommit mode. Raises psycopg's errors."""
-    connection: psycopg.Connection[Any] = psycopg.connect(_conninfo(config), autocommit=True)
+    options = f"{SESSION} -c statement_timeout={config.query_timeout_ms}"
+    connection: psycopg.Connection[Any] = psycopg.connect(_conninfo(config, options=options), autocommit=True)
     for statement in _initial(config):
         connection.execute(statement.encode())
     return connection

@@ -53,6 +53,8 @@ class Decoder:
         self._offset: dict[str, Any] = dict(offset)
         self._last: tuple[bytes, Transaction] | None = None
         self.commit_lsn: int | None = offset.get("lsn_commit")
+        self.xmin: int | None = None
+        """The slot's, for source blocks and positions, where the configuration has it asked for."""
         self.in_transaction = False
         self._transaction = _NOTHING
         # where the transaction that was being read when the position was written goes on
@@ -141,7 +143,7 @@ class Decoder:
             self._offset = _position(lsn, _NAMES[message[HEAD]], transaction, commit)
             if self._topic is not None:
                 self._offset |= self._topic.position(lsn)
-        return self._offset
+        return self._offset if self.xmin is None else {**self._offset, "xmin": self.xmin}
 
     def _relation(self, relation: Relation) -> None:
         """A table's shape from now on. What came in its old shape goes out on its own."""
@@ -170,7 +172,7 @@ class Decoder:
             if now is None:
                 made.append(Column(column.name, kind, optional=not (column.in_key and relation.identity != "f")))
             else:
-                made.append(Column(column.name, kind, now.optional, now.default))
+                made.append(Column(column.name, kind, now.optional, now.default, now.comment))
         names = {column.name for column in relation.columns}
         key = known.key if known is not None and set(known.key) <= names else ()
         if not key and relation.identity != "f":
@@ -225,7 +227,9 @@ class Decoder:
 
     def _batch(self, shape: Shape, events: Events, block: pa.Array | None, position: Mapping[str, Any]) -> RecordBatch:
         table, config = (shape.table.schema, shape.table.name), self._config
-        source = source_column(config.prefix, config.database, table, events.lsns, events.transactions, events.runs)
+        source = source_column(
+            config.prefix, config.database, table, events.lsns, events.transactions, events.runs, xmin=self.xmin
+        )
         rows = Rows(events.ops, events.before, events.after, events.keys, source, block, events.headers)
         return event_batch(shape.layout, rows, self._context, **position)
 

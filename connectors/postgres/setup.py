@@ -13,7 +13,7 @@ from psycopg import pq
 from connect.api import ConnectError, Problem
 from connectors.debezium.filters import Filters
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connections import connect, lsn_number, replication
+from connectors.postgres.connections import application, connect, lsn_number, replication
 from connectors.postgres.tables import Catalog, Table, captured
 
 __all__ = ["Slot", "drop_slot", "find_problems", "find_slot", "make_publication", "make_slot", "set_identities"]
@@ -195,12 +195,52 @@ def _server_problems(connection: psycopg.Connection[Any], config: PostgresConfig
         user = connection.execute(
             "SELECT application_name, client_addr::text FROM pg_stat_activity WHERE pid = %s", [slot.active_pid]
         ).fetchone()
-        if user is None or user[0] != "tidegate":
+        if user is None or user[0] != application(config):  # a task of the very connector may be that one
             yield Problem(
                 "slot.name",
                 f"replication slot {config.slot!r} is in use by process {slot.active_pid} ({user[0] if user else 'unknown'}): "
                 "stop that consumer, or give this connector a slot.name of its own",
             )
+
+
+def _right_problems(
+    connection: psycopg.Connection[Any], config: PostgresConfig, tables: Sequence[Table]
+) -> Iterable[Problem]:
+    """Tables that the user may not read, or not publish."""
+    rows = connection.execute(
+        "SELECT c.oid::int8, has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'), "
+        "pg_has_role(c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = ANY (%s)",
+        [[table.oid for table in tables]],
+    ).fetchall()
+    readable, owned = ({oid for oid, *rights in rows if rights[which]} for which in (0, 1))
+    reads = config.snapshot_mode.lower() not in ("no_data", "never", "schema_only")
+    if reads and (closed := [table.quoted for table in tables if table.oid not in readable]):
+        yield Problem(
+            "database.user",
+            f"user {config.user!r} may not read {_some(closed)}, as the snapshot does: GRANT SELECT ON {_some(closed)} TO "
+            f"{_literal(config.user)}",
+        )
+    there = connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", [config.publication]).fetchone()
+    if there is not None or config.autocreate.lower() != "filtered":
+        return
+    if foreign := [table.quoted for table in tables if table.oid not in owned]:
+        yield Problem(
+            "publication.autocreate.mode",
+            f"user {config.user!r} does not own {_some(foreign)}, and only owners can publish a table: let a superuser run "
+            f"CREATE PUBLICATION {_literal(config.publication)} FOR TABLE {_some(foreign)}, or make the user a member of the owner's role",
+        )
+    may = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
+    if may is not None and not may[0]:
+        yield Problem(
+            "publication.autocreate.mode",
+            f"user {config.user!r} may not make a publication in this database: GRANT CREATE ON DATABASE "
+            f"{_literal(config.database)} TO {_literal(config.user)}",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """At most five of them."""
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _table_problems(connection: psycopg.Connection[Any], config: PostgresConfig) -> Iterable[Problem]:
@@ -213,6 +253,8 @@ def _table_problems(connection: psycopg.Connection[Any], config: PostgresConfig)
         yield Problem(
             "table.include.list", f"no table matches: names are schema.table, and the tables there are: {known}"
         )
+    yield from config.guardrail_problems(len(tables))
+    yield from _right_problems(connection, config, tables)
     for table in tables:
         if config.table_include and not table.key and table.identity == "d" and filters.key_of(table.full_name) is None:
             yield Problem(

@@ -119,6 +119,7 @@ class Snapshot:
             connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.run(f"SET TRANSACTION SNAPSHOT '{self._moment.snapshot}'")
             if self._config.snapshot_locking.lower() == "shared":
+                connection.run(f"SET LOCAL lock_timeout = {self._config.snapshot_lock_timeout_ms}")
                 for shape in self._shapes:
                     connection.run(f"LOCK TABLE {shape.table.quoted} IN ACCESS SHARE MODE")
         with connect(self._config) as asking:
@@ -139,9 +140,9 @@ class Snapshot:
             yield f"SELECT {select_list(shape)} FROM ({own}) chosen"
             return
         select = f"SELECT {select_list(shape)} FROM {table.quoted}"
-        parts = self._config.snapshot_threads
+        parts = self._config.snapshot_threads * self._config.snapshot_parts
         pages = 0
-        if parts > 1 and table.kind == "r":
+        if self._config.snapshot_threads > 1 and table.kind == "r":
             row = connection.execute(
                 "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::int", [table.oid]
             ).fetchone()

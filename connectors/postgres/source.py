@@ -63,6 +63,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         self._decoder: Decoder | None = None
         self._flushed: int | None = None
         self._slot_failures = 0
+        self._next_xmin = 0.0
         self._ahead: bytes | None = None
 
     def _errors(self) -> AbstractContextManager[None]:
@@ -81,7 +82,11 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         self._let_go()
         self._connection = connection = connect(config)
         self._catalog = catalog = Catalog(connection)
-        tables = catalog.tables(captured(catalog.names(), self._filters, config))
+        names = catalog.names()
+        if self._first:
+            self._tell_missing(self._filters.missing(f"{schema}.{name}" for _, schema, name in names))
+        tables = catalog.tables(captured(names, self._filters, config))
+        self._guard(config.too_many(len(tables)), fail=config.most_tables_action.lower() == "fail")
         set_identities(connection, config, tables)
         make_publication(connection, config, tables)
         slot = find_slot(connection, config)
@@ -111,6 +116,8 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         By the position's own account the server was told no more than it; but where it may be told of what concerns no captured
         table, the slot can be ahead of it with nothing lost.
         """
+        if not self.config.check_position:
+            return False
         if slot is None or slot.lost:
             return True
         known = max(int(self._offset.get("lsn_commit") or 0), int(self._offset.get("lsn") or 0))
@@ -134,6 +141,10 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             else:
                 # the slot is older: from its position on changes come again, and end as the tables are
                 moment, exporter = exported(config, slot.confirmed if slot is not None else None)
+            if config.snapshot_order.lower() != "disabled":
+                rows = self._look().row_counts([table.oid for table in tables])
+                backwards = config.snapshot_order.lower() == "descending"
+                tables = sorted(tables, key=lambda table: rows[table.oid], reverse=backwards)
             shapes = [self._shapes.of(table) for table in tables]
             self._snapshot = Snapshot(config, shapes, moment, self._headers)
             self._snapshot.start()
@@ -207,7 +218,9 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         assert stream is not None and whole is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
         limit, size = self.config.max_queue_size, 0
+        most = self.config.batch_bytes(_BATCH_BYTES)
         lingering = 0.0
+        self._refresh_xmin(decoder)
         take_next, feed = whole.next, decoder.feed
         message = self._ahead or take_next()
         self._ahead = None
@@ -222,7 +235,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                     break
                 stream.wait(min(left, 0.1))
             else:
-                if (decoder.rows >= limit or size >= _BATCH_BYTES) and decoder.at_boundary(message):
+                if (decoder.rows >= limit or size >= most) and decoder.at_boundary(message):
                     self._ahead = message
                     break
                 feed(message)
@@ -235,6 +248,17 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         if batches:
             self._offset = dict(decoder.offset)
         return batches
+
+    def _refresh_xmin(self, decoder: Decoder) -> None:
+        interval = self.config.xmin_interval_ms / 1000
+        if not interval or time.monotonic() < self._next_xmin:
+            return
+        self._next_xmin = time.monotonic() + interval
+        assert self._connection is not None
+        row = self._connection.execute(
+            "SELECT catalog_xmin::text::int8 FROM pg_replication_slots WHERE slot_name = %s", [self.config.slot]
+        ).fetchone()
+        decoder.xmin = None if row is None else row[0]
 
     def _run(self, statement: str) -> None:
         if self._connection is not None:

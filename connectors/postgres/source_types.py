@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from connectors.postgres.types import ColumnType
 
-__all__ = ["precision_and_scale", "source_parameters"]
+__all__ = ["character_length", "precision_and_scale", "source_parameters"]
 
 
 def precision_and_scale(modifier: int) -> tuple[int, int] | None:
@@ -16,6 +16,12 @@ def precision_and_scale(modifier: int) -> tuple[int, int] | None:
         return None
     packed = modifier - 4
     return packed >> 16, ((packed & 0x7FF) ^ 1024) - 1024
+
+
+def character_length(column: ColumnType) -> int | None:
+    """How many characters a column holds at most; None where its type names no number."""
+    length, _ = _length_and_scale(column.name, column.modifier)
+    return length if column.name in ("varchar", "bpchar") and column.modifier > 4 else None
 
 
 def source_parameters(name: str, column: ColumnType) -> dict[str, str]:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
+import pyarrow as pa
 
 from connect.api import DataError, Field, Schema, SchemaType
 from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
 from connectors.debezium.layouts import Layouts
-from connectors.debezium.values import masked_or_cut
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.source_types import source_parameters
+from connectors.postgres.source_types import character_length, source_parameters
 from connectors.postgres.types import ColumnType, Form, Modes, form_of, literals
 
 __all__ = ["SOURCE", "Catalog", "Column", "Shape", "Shapes", "Table"]
@@ -35,6 +35,7 @@ SOURCE: Final = source_block(
         Field("origin_lsn", _I64),
     ],
 )
+_TEXTS: Final = frozenset({"text", "varchar", "bpchar", "char", "name", "citext"})
 _SYSTEM: Final = ("pg_catalog", "information_schema", "pg_toast")
 
 
@@ -46,6 +47,7 @@ class Column:
     type: ColumnType
     optional: bool
     default: str | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,16 @@ class Catalog:
             [list(oids)],
         ).fetchall()
         columns: dict[int, list[Column]] = {}
-        for oid, name, type_oid, modifier, required, default in self.connection.execute(
-            "SELECT a.attrelid::int8, a.attname, a.atttypid::int8, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid) "
+        for oid, name, type_oid, modifier, required, default, comment in self.connection.execute(
+            "SELECT a.attrelid::int8, a.attname, a.atttypid::int8, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid), "
+            "col_description(a.attrelid, a.attnum) "
             "FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
             "WHERE a.attrelid = ANY (%s) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY 1, a.attnum",
             [list(oids)],
         ):
-            columns.setdefault(oid, []).append(Column(name, self.type(type_oid, modifier), not required, default))
+            columns.setdefault(oid, []).append(
+                Column(name, self.type(type_oid, modifier), not required, default, comment)
+            )
         keys: dict[int, tuple[str, ...]] = {}
         for oid, names in self.connection.execute(
             "SELECT i.indrelid::int8, (SELECT array_agg(a.attname::text ORDER BY k.n) FROM unnest(i.indkey::int2[]) "
@@ -118,6 +123,13 @@ class Catalog:
             for oid, schema, name, identity, kind in heads
         }
         return [made[oid] for oid in oids if oid in made]
+
+    def row_counts(self, oids: Sequence[int]) -> dict[int, float]:
+        """How many rows the server takes tables to have; -1 where it never looked."""
+        found = self.connection.execute(
+            "SELECT oid::int8, reltuples::float8 FROM pg_class WHERE oid = ANY (%s)", [list(oids)]
+        )
+        return dict.fromkeys(oids, -1.0) | dict(found.fetchall())
 
     def type(self, oid: int, modifier: int) -> ColumnType:
         if oid not in self._types:
@@ -142,8 +154,9 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, ``key_positions``
-    those of the key's among the captured."""
+    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, with one ``forms`` each,
+    ``key_positions`` those of the key's among the captured. The last ones may be for keys alone: a key has its columns as they are,
+    whatever is left out of rows or masked in them."""
 
     table: Table
     layout: Layout
@@ -171,18 +184,21 @@ class Shapes:
         self.topic = self._layouts.topic
 
     def of(self, table: Table) -> Shape:
-        filters = self.filters
-        positions, forms, columns = [], [], []
+        key = self._key(table)
+        in_rows: list[tuple[int, Form]] = []
+        in_keys: list[tuple[int, Form]] = []
         for at, column in enumerate(table.columns):
-            if not filters.column(table.full_name, column.name):
-                continue
             form = self._form(table, column)
             if form is None:
                 continue
-            positions.append(at)
-            forms.append(form)
-            columns.append((column.name, form.schema))
-        layout, key_positions = self._layouts.of((table.schema, table.name), columns, self._key(table))
+            shown = self._shown(table, column, form) if self.filters.column(table.full_name, column.name) else None
+            if shown is not None:
+                in_rows.append((at, shown))
+            if column.name in key and shown is not form:
+                in_keys.append((at, form))
+        columns, more = ([(table.columns[at].name, form.schema) for at, form in some] for some in (in_rows, in_keys))
+        layout, key_positions = self._layouts.of((table.schema, table.name), columns, key, more)
+        positions, forms = zip(*in_rows, *in_keys, strict=True) if in_rows or in_keys else ((), ())
         return Shape(table, layout, tuple(positions), tuple(forms), key_positions)
 
     def _key(self, table: Table) -> Sequence[str]:
@@ -198,14 +214,26 @@ class Shapes:
             schema = replace(schema, default=_default(column.default, form))
         name = column.name
         if self.filters.propagated(table.full_name, name, column.type.declared or column.type.name):
-            schema = replace(schema, parameters={**schema.parameters, **source_parameters(name, column.type)})
-        form = replace(form, schema=schema)
-        change = masked_or_cut(self.filters.mask(table.full_name, name), self.filters.cut(table.full_name, name))
-        if change is not None and schema.type is SchemaType.STRING:
-            (shown, parameters), made = change, form.convert
-            schema = replace(schema, parameters={**schema.parameters, **parameters})
-            form = replace(form, schema=schema, convert=lambda column: shown(made(column)))
-        return form
+            told = source_parameters(name, column.type)
+            if self._config.include_comments and column.comment:
+                told["__debezium.source.column.comment"] = column.comment
+            schema = replace(schema, parameters={**schema.parameters, **told})
+        return replace(form, schema=schema)
+
+    def _shown(self, table: Table, column: Column, form: Form) -> Form:
+        """The form in rows: masked or cut where the configuration says so. As with the original the schema says so of columns of any
+        type, and only texts and enums are changed."""
+        change = self.filters.mask(table.full_name, column.name, character_length(column.type))
+        if change is None:
+            return form
+        (shown, parameters), made = change, form.convert
+        schema = replace(form.schema, parameters={**form.schema.parameters, **parameters})
+        if not (column.type.labels or column.type.name in _TEXTS) or schema.type is not SchemaType.STRING:
+            return replace(form, schema=schema)
+        kept = form.unavailable
+        if isinstance(kept, str):
+            kept = shown(pa.array([kept]))[0].as_py()
+        return replace(form, schema=schema, convert=lambda column: shown(made(column)), unavailable=kept)
 
 
 _LITERAL: Final = re.compile(

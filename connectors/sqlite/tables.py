@@ -13,7 +13,6 @@ from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
 from connectors.debezium.layouts import Layouts
-from connectors.debezium.values import masked_or_cut
 from connectors.sqlite.config import SqliteConfig
 from connectors.sqlite.types import Form, Modes, form_of, source_parameters
 
@@ -135,6 +134,11 @@ def _table(connection: sqlite3.Connection, name: str, without_rowid: bool, filte
             f"column {missing[0]!r} of table {SCHEMA}.{name} is in the key but not captured: "
             "include it, or name other columns in message.key.columns"
         )
+    if masked := [column for column in key if filters.mask(f"{SCHEMA}.{name}", column) is not None]:
+        raise DataError(
+            f"column {masked[0]!r} of table {SCHEMA}.{name} is in the key and masked, so that rows would have one key: name other "
+            "columns in message.key.columns"
+        )
     return Table(name, columns, key, tuple(rowids[:1] or primary), tuple(uniques))
 
 
@@ -173,7 +177,7 @@ class Shapes:
             schema = replace(schema, parameters={**schema.parameters, **parameters})
         form = replace(form, schema=schema)
         filters, names = self.filters, (table.full_name, column.name)
-        change = masked_or_cut(filters.mask(*names), filters.cut(*names))
+        change = filters.mask(*names)
         if change is None or schema.type is not SchemaType.STRING:
             return form
         changed, parameters = change

@@ -66,14 +66,15 @@ def _ordinary_user() -> str | None:
 
 
 class PostgresServer:
-    """A database cluster of its own with the superuser and database ``tidegate``, no password from loopback.
+    """A database cluster of its own with the superuser and database ``tidegate``, no password from loopback. ``settings`` are lines
+    for postgresql.conf, which win over those that it has.
 
     The data lies in a temporary folder, not below pytest's: those are closed to other users.
     """
 
     user = database = "tidegate"
 
-    def __init__(self) -> None:
+    def __init__(self, *settings: str) -> None:
         binaries, user = _binaries(), _ordinary_user()
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
         if user is not None:
@@ -84,8 +85,9 @@ class PostgresServer:
         if made.returncode:
             raise ServerFailed(f"initdb ended with status {made.returncode}: {made.stdout}{made.stderr}")
         (self.port,) = free_ports(1)
-        with (data / "postgresql.conf").open("a") as settings:
-            settings.write(f"{_SETTINGS}port = {self.port}\nunix_socket_directories = '{self._folder}'\n")
+        with (data / "postgresql.conf").open("a") as file:
+            file.write(f"{_SETTINGS}port = {self.port}\nunix_socket_directories = '{self._folder}'\n")
+            file.writelines(f"{line}\n" for line in settings)
         self.process = ServerProcess(
             "PostgreSQL",
             [str(binaries / "postgres"), "-D", str(data)],
@@ -113,6 +115,17 @@ class PostgresServer:
 
         dsn = self.dsn if database is None else self.dsn.replace(f"dbname={self.database}", f"dbname={database}")
         return psycopg.connect(dsn, autocommit=True, connect_timeout=60, **options)
+
+    def ask_password_of(self, user: str) -> None:
+        """From now on this user, of any database, has to give one."""
+        with self.connect("postgres") as connection:
+            found = connection.execute("SHOW hba_file").fetchone()
+            assert found is not None
+            rules = Path(found[0])
+            known, rule = rules.read_text(), f"host all {user} 127.0.0.1/32 scram-sha-256\n"
+            if rule not in known:
+                rules.write_text(rule + known)
+            connection.execute("SELECT pg_reload_conf()")
 
     def start(self) -> None:
         self.process.start()

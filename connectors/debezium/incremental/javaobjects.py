@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from connect.api import DataError
 
-__all__ = ["JavaInt", "read_keys", "written_keys"]
+__all__ = ["JavaInt", "read_keys", "written_keys", "written_text"]
 
 _MAGIC: Final = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY, _END, _LONG_STRING = 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x78, 0x7C
@@ -35,6 +35,11 @@ class JavaInt(int):
 def written_keys(values: Sequence[Any] | None) -> str:
     """Integers and texts (anything else as its text); None: no keys."""
     return (_MAGIC + (bytes([_NULL]) if values is None else _Writer().array(values))).hex().upper()
+
+
+def written_text(text: str) -> bytes:
+    """A text on its own."""
+    return _MAGIC + _Writer().text(text)
 
 
 class _Writer:
@@ -71,8 +76,11 @@ class _Writer:
             made = bytes([_OBJECT]) + self._described((name, version), letter) + struct.pack(form, value)
             self._next()
             return made
+        return self.text(str(value))
+
+    def text(self, text: str) -> bytes:
         self._next()
-        raw = _modified(str(value))
+        raw = _modified(text)
         if len(raw) < 0x10000:
             return struct.pack(">BH", _STRING, len(raw)) + raw
         return struct.pack(">BQ", _LONG_STRING, len(raw)) + raw

@@ -21,10 +21,6 @@ class GtidSet(Protocol):
         """Whether ``other`` has all of this."""
         ...
 
-    def retain(self, sources: re.Pattern[str] | None, *, excluded: bool) -> GtidSet:
-        """Only what came from the servers that a pattern matches, or does not."""
-        ...
-
 
 class MariaDbGtids:
     """By domain the server and the sequence of its last transaction."""
@@ -48,14 +44,6 @@ class MariaDbGtids:
         if not isinstance(other, MariaDbGtids):
             return False
         return all(sequence <= other.positions.get(d, (0, -1))[1] for d, (_, sequence) in self.positions.items())
-
-    def retain(self, sources: re.Pattern[str] | None, *, excluded: bool) -> MariaDbGtids:
-        """Sources are written ``domain-server``."""
-        made = MariaDbGtids()
-        for domain, (server, sequence) in self.positions.items():
-            if sources is None or bool(sources.fullmatch(f"{domain}-{server}")) is not excluded:
-                made.positions[domain] = (server, sequence)
-        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MariaDbGtids) and self.positions == other.positions
@@ -119,10 +107,19 @@ class MySqlGtids:
         )
 
     def retain(self, sources: re.Pattern[str] | None, *, excluded: bool) -> MySqlGtids:
+        """Only what came from the servers that a pattern matches, or does not."""
         made = MySqlGtids()
         for source, intervals in self.intervals.items():
             if sources is None or bool(sources.fullmatch(source)) is not excluded:
                 made.intervals[source] = list(intervals)
+        return made
+
+    def united(self, other: MySqlGtids) -> MySqlGtids:
+        """What is in one of the two."""
+        made = MySqlGtids(str(self))
+        for source, intervals in other.intervals.items():
+            for low, high in intervals:
+                made._join(source, low, high)
         return made
 
     def encoded(self) -> bytes:

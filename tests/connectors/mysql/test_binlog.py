@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import struct
 from decimal import Decimal
 from typing import Any
@@ -26,6 +27,10 @@ from connectors.mysql.binlog.rows import (
     image_starts,
     physical_columns,
 )
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.connections import Server
+from connectors.mysql.setup import lost_because
+from tidegate.kit.config import parse
 
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -252,6 +257,11 @@ def test_sets_of_gtids() -> None:
     assert known.encoded() == struct.pack("<Q", 1) + bytes.fromhex(one.replace("-", "")) + struct.pack(
         "<QQQQQ", 2, 1, 11, 12, 13
     )
+    two = one.replace("3e11", "4e11")
+    both = known.united(MySqlGtids(f"{one}:11,{two}:1-3"))
+    assert str(both) == f"{one}:1-12,{two}:1-3" and str(known) == f"{one}:1-10:12-12"
+    assert str(both.retain(re.compile("4e11.*"), excluded=False)) == f"{two}:1-3"
+    assert str(both.retain(re.compile("4e11.*"), excluded=True)) == f"{one}:1-12"
     maria = MariaDbGtids("0-1-5,1-2-7")
     maria.add("0-3-6")
     assert (
@@ -262,3 +272,20 @@ def test_sets_of_gtids() -> None:
             MariaDbGtids(wrong)
     with pytest.raises(ConnectError):
         MySqlGtids("nonsense:1-2")
+
+
+def test_what_is_gone_of_servers_that_do_not_count_is_not_missed() -> None:
+    counted, other = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+    class Purged(Server):
+        def __init__(self) -> None:
+            self.mariadb = False
+
+        def value(self, statement: str, *parameters: Any) -> Any:
+            return f"{counted}:1-5,\n{other}:1-9"
+
+    given = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t"}
+    offset = {"gtids": f"{counted}:1-7"}
+    assert "has purged" in str(lost_because(Purged(), offset, parse(MySqlConfig, given)))
+    assert lost_because(Purged(), offset, parse(MySqlConfig, given | {"gtid.source.includes": counted})) is None
+    assert lost_because(Purged(), offset, parse(MySqlConfig, given | {"gtid.source.excludes": "4e11.*"})) is None

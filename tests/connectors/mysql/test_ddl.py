@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from connect.api import DataError
 from connectors.mysql.ddl import apply
 from connectors.mysql.structure import Structure, Table
-from connectors.mysql.types import Modes, form_of
+from connectors.mysql.forms import Modes
+from connectors.mysql.types import form_of
 from tests.servers.mariadb import MariaDbServer
 
 STATEMENTS = (

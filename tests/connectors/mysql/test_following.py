@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -177,6 +178,54 @@ def test_the_structure_is_that_of_the_position(place: Place) -> None:
             if r.value is not None
         ]
     assert found == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
+
+
+def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration(place: Place) -> None:
+    """The structure goes back to the position's; shapes that were made of a later one must not be used again."""
+    place.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(place.server, running.task))
+        place.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
+        place.execute("INSERT INTO t VALUES (7, 3, 'z')")
+        stream, decoder = running.task._stream, running.task._decoder
+        following = stream.next
+
+        def lost(timeout_s: float) -> bytes | None:
+            event: bytes | None = following(timeout_s)
+            while event is None and decoder.rows == 1:
+                event = following(1)
+            if event is None and decoder.rows > 1:  # all of it was fed
+                raise pymysql.err.OperationalError(2013, "Lost connection")
+            return event
+
+        stream.next = lost
+        with pytest.raises(RetriableConnectError):
+            for _ in range(1000):
+                assert values(running.task.poll()) == []
+        found = [
+            r.value["after"]
+            for batch in settled(place.server, running.task)
+            for r in batch.records()
+            if r.value is not None
+        ]
+    assert found == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
+
+
+def test_a_connection_that_dies_without_a_word_is_given_up(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = place.bench(snapshot_mode="no_data", connect_keep_alive_interval_ms="600")
+    with bench.task() as running:
+        settled(place.server, running.task)
+        near, far = socket.socketpair()
+        with near, far:
+            running.task._stream._socket = near  # the server's word does not come through any more
+            deadline = time.monotonic() + 60
+            with pytest.raises(RetriableConnectError, match="not even the server's heartbeats"):
+                while time.monotonic() < deadline:
+                    running.task.poll()
+        place.execute("INSERT INTO t VALUES (1)")
+        assert values(settled(place.server, running.task)) == [("c", 1)]
 
 
 def test_a_history_that_is_lost_is_told_or_made_anew(place: Place) -> None:

@@ -52,7 +52,10 @@ class Place:
 
     def problems(self, **more: str) -> dict[str, str]:
         config = parse(PostgresSource.config_class, self.properties(**more))
-        return {problem.key: problem.message for problem in PostgresSource.check(config)}
+        found: dict[str, str] = {}
+        for problem in PostgresSource.check(config):
+            found[problem.key] = f"{found.get(problem.key, '')} {problem.message}"
+        return found
 
     def close(self) -> None:
         drop_slot(self.connection, self.name)
@@ -191,6 +194,76 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
     assert "CREATE PUBLICATION" in place.problems(publication_autocreate_mode="disabled")["publication.name"]
     place.execute(f"SELECT pg_create_logical_replication_slot('{place.name}', 'test_decoding')")
     assert "test_decoding" in place.problems()["slot.name"]
+    more = {"guardrail_collections_max": "1", "guardrail_collections_limit_action": "fail"}
+    assert "2 tables are captured" in place.problems(**more)["guardrail.collections.max"]
+
+
+def test_rights_that_are_missing_are_told_before_it_starts(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    role = f"reader_{place.name}"
+    place.execute(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'right'")
+    place.server.ask_password_of(role)
+    mine = {"database_user": role, "database_password": "right", "publication_autocreate_mode": "filtered"}
+    assert (
+        "password authentication failed" in place.problems(**mine | {"database_password": "wrong"})["database.password"]
+    )
+    found = place.problems(**mine)
+    assert f'GRANT SELECT ON "public"."t" TO "{role}"' in found["database.user"]
+    assert "GRANT CREATE ON DATABASE" in found["publication.autocreate.mode"]
+    place.execute(f"GRANT SELECT ON t TO {role}; GRANT CREATE ON DATABASE {place.name} TO {role}")
+    assert "does not own" in place.problems(**mine)["publication.autocreate.mode"]
+    place.execute(f"ALTER TABLE t OWNER TO {role}")
+    assert place.problems(**mine) == {}
+
+
+def test_a_slot_that_another_connector_reads_is_told_before_it_starts(place: Place) -> None:
+    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = place.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        assert place.problems() == {}  # it is the connector's own task
+        assert "slot.name of its own" in place.problems(topic_prefix="other")["slot.name"]
+
+
+def test_tries_are_counted() -> None:
+    given = {"database.hostname": "127.0.0.1", "database.port": "1", "database.user": "u", "database.dbname": "d"}
+    bench = Bench(PostgresSource, given | {"topic.prefix": "t", "errors.max.retries": "1"})
+    with bench.task() as running:
+        with pytest.raises(RetriableConnectError):
+            running.task.poll()
+        with pytest.raises(ConnectError, match=r"2 times in a row, and errors\.max\.retries=1"):
+            running.task.poll()
+
+
+def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
+    place.execute("CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY)")
+    place.execute("COMMENT ON COLUMN b.id IS 'a number'")
+    place.execute("INSERT INTO b SELECT generate_series(1, 3000); INSERT INTO a VALUES (1); ANALYZE a; ANALYZE b")
+    bench = place.bench(
+        snapshot_tables_order_by_row_count="descending",
+        snapshot_locking_mode="shared",
+        snapshot_max_threads="2",
+        snapshot_max_threads_multiplier="3",
+        streaming_delay_ms="1",
+        xmin_fetch_interval_ms="1",
+        max_queue_size_in_bytes="1",
+        include_schema_comments="true",
+        column_propagate_source_type=".*",
+        database_query_timeout_ms="60000",
+    )
+    with bench.task() as running:
+        found = settled(running.task)
+        assert running.task._connection.execute("SHOW statement_timeout").fetchone() == ("1min",)
+        bench.commit(found)
+        place.execute("INSERT INTO a VALUES (2), (3)")
+        changed = settled(running.task)
+    rows = [r for batch in found for r in batch.records()]
+    assert len(rows) == 3001 and rows[0].value["source"]["table"] == "b"
+    field = next(b for b in found if b.topic == "t.public.b").value_schema.field("after").schema.field("id").schema
+    assert field.parameters["__debezium.source.column.comment"] == "a number"
+    assert [len(batch) for batch in changed] == [1, 1]
+    assert all(r.value["source"]["xmin"] > 0 for batch in changed for r in batch.records())
+    assert changed[-1].source_offset["xmin"] > 0
 
 
 @pytest.mark.parametrize(
@@ -202,7 +275,7 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
         ("snapshot.mode", "custom"),
         ("message.key.columns", "nonsense"),
         ("table.include.list", "["),
-        ("column.mask.hash.SHA-256.with.salt.x", "a"),
+        ("column.mask.hash.with.salt.x", "a"),
         ("slot.name", "Not-Good"),
         ("replica.identity.autoset.values", "t:SOME"),
         ("slot.stream.params", "streaming=parallel"),

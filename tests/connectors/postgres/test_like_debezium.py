@@ -52,6 +52,16 @@ def _without_name_of_messages(record: list[Any]) -> list[Any]:
     return record
 
 
+def _without_excluded_key(record: list[Any]) -> list[Any]:
+    """A key's column that rows do not have is empty in Debezium's snapshot, which does not ask for it, and may be null in its stream."""
+    key, value, headers = record
+    if key is not None and value is not None and "hidden" in key[1]:
+        fields = [{**field, "optional": False} for field in key[0]["fields"]]
+        snapshot = {"hidden": ""} if value[1].get("op") == "r" else {}
+        key = [{**key[0], "fields": fields}, {**key[1], **snapshot}]
+    return [key, value, headers]
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_records_are_debezium_s(postgres_server: PostgresServer, scenario: Scenario) -> None:
     theirs = recorded()["scenarios"][scenario.name]
@@ -62,6 +72,6 @@ def test_records_are_debezium_s(postgres_server: PostgresServer, scenario: Scena
         made = [comparable(record) for record in ours[topic]]
         assert len(made) == len(expected), topic
         for one, other in zip(made, expected, strict=True):
-            ends = [_without_odd_values(_without_name_of_messages(record)) for record in (one, other)]
+            ends = [_without_odd_values(_without_name_of_messages(_without_excluded_key(r))) for r in (one, other)]
             # NaN is not equal to itself; the text is
             assert json.dumps(ends[0], sort_keys=True) == json.dumps(ends[1], sort_keys=True), topic

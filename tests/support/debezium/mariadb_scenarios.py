@@ -112,6 +112,23 @@ INSERT INTO plain SELECT seq, concat('bulk ', seq) FROM seq_100_to_104;
 TRUNCATE TABLE pair;
 """)
 
+_MASKED_BEFORE = """
+CREATE TABLE masked (code varchar(12), word text, short varchar(20), fixed char(8), j json, m enum('fine', 'bad'), n int, hidden varchar(9),
+  required text NOT NULL, PRIMARY KEY (code, hidden));
+CREATE TABLE cut (code varchar(9) PRIMARY KEY, word text);
+INSERT INTO masked VALUES ('abc', 'secret wörd', 'a short secret', 'fix', '{"a": 1}', 'fine', 1, 'h1', 'r'),
+  ('abd', NULL, NULL, NULL, NULL, NULL, NULL, 'h2', '');
+INSERT INTO cut VALUES ('one', 'wörds');
+"""
+_MASKED = statements("""
+INSERT INTO masked VALUES ('abe', 'other', 'ü', 'x', '2', 'bad', 2, 'h3', 'r');
+UPDATE masked SET word = NULL, short = NULL, fixed = NULL WHERE code = 'abe';
+UPDATE masked SET hidden = 'h4' WHERE code = 'abe';
+DELETE FROM masked WHERE code = 'abe';
+INSERT INTO cut VALUES ('two', NULL);
+UPDATE cut SET code = 'twofold' WHERE code = 'two';
+""")
+
 MARIADB_SCENARIOS: Final = (
     _kinds("default"),
     _kinds(
@@ -156,6 +173,20 @@ MARIADB_SCENARIOS: Final = (
         },
         _CHANGES_BEFORE,
         tuple(s for s in _CHANGES if "later" not in s),
+    ),
+    Scenario(
+        "masks",
+        {
+            "column.mask.with.4.chars": r"masks\.masked\.(code|fixed|j|m|n|required)",
+            "column.mask.hash.SHA-256.with.salt.CzQMA0cB5K": r"masks\.masked\.short",
+            "column.mask.hash.v2.SHA-256.with.salt.CzQMA0cB5K": r"masks\.masked\.word",
+            "column.truncate.to.2.chars": r"masks\.cut\..*",
+            "column.exclude.list": r"masks\.masked\.hidden",
+            "tombstones.on.delete": "false",
+            "include.schema.changes": "false",
+        },
+        _MASKED_BEFORE,
+        tuple(_MASKED),
     ),
     Scenario(
         "only_initial",

@@ -1,4 +1,5 @@
-"""Record what Debezium writes for each scenario: ``python -m tests.support.debezium.record`` (about a minute; Java).
+"""Record what Debezium writes for each scenario: ``python -m tests.support.debezium.record [NAME ...]`` (about a minute; Java). Of
+others than those named what was recorded stays.
 
 What differs from run to run (times, positions, transaction numbers) is kept as it came; the tests set it aside.
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +42,21 @@ def connector_config(server: PostgresServer, scenario: Scenario) -> dict[str, st
     }
 
 
-def main() -> None:
+def known(path: Path, names: Sequence[str]) -> tuple[dict[str, Any], dict[str, int]]:
+    """What stays when these scenarios are recorded again (all where none is named), and the numbers of its schemas."""
+    if not names or not path.exists():
+        return {"schemas": [], "scenarios": {}, "offsets": []}, {}
+    found = json.loads(gzip.decompress(path.read_bytes()))
+    return found, {json.dumps(schema, sort_keys=True): number for number, schema in enumerate(found["schemas"])}
+
+
+def keep(path: Path, recorded: Mapping[str, Any]) -> None:
+    with gzip.GzipFile(path, "wb", mtime=0) as file:
+        file.write(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def main(names: Sequence[str]) -> None:
+    chosen = [scenario for scenario in SCENARIOS if not names or scenario.name in names]
     server = PostgresServer()
     server.start()
     with tempfile.TemporaryDirectory() as name:
@@ -51,18 +67,19 @@ def main() -> None:
         worker = KafkaConnect(folder / "connect", broker.bootstrap_servers, {"plugin.path": plugins})
         try:
             worker.start()
-            recorded = _record(server, broker, worker)
+            recorded = _record(server, broker, worker, chosen, names)
         finally:
             worker.stop()
             broker.stop()
             server.stop()
-    with gzip.GzipFile(RECORDED, "wb", mtime=0) as file:
-        file.write(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")).encode())
+    keep(RECORDED, recorded)
 
 
-def _record(server: PostgresServer, broker: KafkaBroker, worker: KafkaConnect) -> dict[str, Any]:
+def _record(
+    server: PostgresServer, broker: KafkaBroker, worker: KafkaConnect, chosen: Sequence[Scenario], names: Sequence[str]
+) -> dict[str, Any]:
     with server.connect("postgres") as root:
-        for scenario in SCENARIOS:
+        for scenario in chosen:
             root.execute(f"CREATE DATABASE {scenario.name}")
             with server.connect(scenario.name) as connection:
                 connection.execute(scenario.before)
@@ -73,28 +90,28 @@ def _record(server: PostgresServer, broker: KafkaBroker, worker: KafkaConnect) -
             answer = httpx.put(f"{worker.url}/connectors/{scenario.name}/config", json=config, timeout=60)
             assert answer.is_success, answer.text
         deadline = time.monotonic() + 90
-        waiting = {s.name for s in SCENARIOS if s.after}
+        waiting = {s.name for s in chosen if s.after}
         while waiting:
             rows = root.execute("SELECT slot_name FROM pg_replication_slots WHERE active").fetchall()
             waiting -= {row[0] for row in rows}
             assert time.monotonic() < deadline, f"no stream yet: {waiting}"
             time.sleep(0.5)
     time.sleep(2)
-    for scenario in SCENARIOS:
+    for scenario in chosen:
         with server.connect(scenario.name) as connection:
             for transaction in scenario.after:
                 connection.execute(transaction)
     time.sleep(10)
-    schemas: dict[str, int] = {}
-    scenarios = {s.name: topics_of(broker.bootstrap_servers, s, schemas) for s in SCENARIOS}
-    for scenario in SCENARIOS:
+    before, schemas = known(RECORDED, names)
+    scenarios = {s.name: topics_of(broker.bootstrap_servers, s, schemas) for s in chosen}
+    for scenario in chosen:
         status = httpx.get(f"{worker.url}/connectors/{scenario.name}/status").json()
         assert status["tasks"][0]["state"] == "RUNNING", (scenario.name, status)
     offsets = list(records_in(broker.bootstrap_servers, "kafka-connect-offset"))
     return {
         "schemas": [json.loads(text) for text in schemas],
-        "scenarios": scenarios,
-        "offsets": [(json.loads(m.key()), json.loads(m.value())) for m in offsets if m.value() is not None],
+        "scenarios": before["scenarios"] | scenarios,
+        "offsets": before["offsets"] + [(json.loads(m.key()), json.loads(m.value())) for m in offsets if m.value()],
     }
 
 
@@ -134,4 +151,4 @@ def records_in(bootstrap: str, topic: str) -> Iterator[Any]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,18 +1,20 @@
-"""Record what Debezium's connector for MariaDB writes for each scenario: ``python -m tests.support.debezium.record_mariadb`` (some minutes; Java)."""
+"""Record what Debezium's connector for MariaDB writes for each scenario: ``python -m tests.support.debezium.record_mariadb [NAME ...]`` (some minutes;
+Java). Of others than those named what was recorded stays."""
 
 from __future__ import annotations
 
-import gzip
 import json
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
 from tests.support.debezium.mariadb_scenarios import MARIADB_SCENARIOS, statements
-from tests.support.debezium.record import records_in, topics_of
+from tests.support.debezium.record import keep, known, records_in, topics_of
 from tests.support.debezium.scenarios import Scenario
 from tests.servers.fetch import require
 from tests.servers.kafka import KafkaBroker, KafkaConnect
@@ -39,7 +41,7 @@ def connector_config(server: MariaDbServer, scenario: Scenario) -> dict[str, str
     }
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
     server = MariaDbServer()
     server.start()
     with tempfile.TemporaryDirectory() as name:
@@ -50,13 +52,12 @@ def main() -> None:
         worker = KafkaConnect(folder / "connect", broker.bootstrap_servers, {"plugin.path": plugins})
         try:
             worker.start()
-            recorded = _record(server, broker, worker)
+            recorded = _record(server, broker, worker, names)
         finally:
             worker.stop()
             broker.stop()
             server.stop()
-    with gzip.GzipFile(RECORDED, "wb", mtime=0) as file:
-        file.write(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")).encode())
+    keep(RECORDED, recorded)
 
 
 def run(server: MariaDbServer, database: str, listed: list[str] | tuple[str, ...]) -> None:
@@ -66,14 +67,15 @@ def run(server: MariaDbServer, database: str, listed: list[str] | tuple[str, ...
             cursor.execute(statement)
 
 
-def _record(server: MariaDbServer, broker: KafkaBroker, worker: KafkaConnect) -> dict[str, Any]:
-    for scenario in MARIADB_SCENARIOS:
+def _record(server: MariaDbServer, broker: KafkaBroker, worker: KafkaConnect, names: Sequence[str]) -> dict[str, Any]:
+    chosen = [scenario for scenario in MARIADB_SCENARIOS if not names or scenario.name in names]
+    for scenario in chosen:
         run(server, "", [f"CREATE DATABASE {scenario.name} CHARACTER SET utf8mb4"])
         run(server, scenario.name, statements(scenario.before))
     histories = {}
-    schemas: dict[str, int] = {}
+    before, schemas = known(RECORDED, names)
     scenarios: dict[str, Any] = {}
-    for scenario in MARIADB_SCENARIOS:  # one after the other: little memory
+    for scenario in chosen:  # one after the other: little memory
         config = {
             "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
             "schema.history.internal.kafka.bootstrap.servers": broker.bootstrap_servers,
@@ -111,11 +113,11 @@ def _record(server: MariaDbServer, broker: KafkaBroker, worker: KafkaConnect) ->
     offsets = list(records_in(broker.bootstrap_servers, "kafka-connect-offset"))
     return {
         "schemas": [json.loads(text) for text in schemas],
-        "scenarios": scenarios,
-        "history": histories,
-        "offsets": [(json.loads(m.key()), json.loads(m.value())) for m in offsets if m.value() is not None],
+        "scenarios": before["scenarios"] | scenarios,
+        "history": before.get("history", {}) | histories,
+        "offsets": before["offsets"] + [(json.loads(m.key()), json.loads(m.value())) for m in offsets if m.value()],
     }
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -101,6 +101,26 @@ _CHANGES = (
     "SELECT pg_logical_emit_message(false, 'note', 'outside')",
 )
 
+_MASKED_BEFORE = """
+CREATE TYPE mood AS ENUM ('fine', 'bad');
+CREATE TABLE masked (code varchar(12), word text, short varchar(20), fixed char(8), j json, u uuid, m mood, n int, hidden text, big text,
+  required text NOT NULL, PRIMARY KEY (code, hidden));
+ALTER TABLE masked ALTER big SET STORAGE EXTERNAL;
+CREATE TABLE cut (code text PRIMARY KEY, word text, big text);
+ALTER TABLE cut ALTER big SET STORAGE EXTERNAL;
+INSERT INTO masked VALUES ('abc', 'secret wörd', 'a short secret', 'fix', '{"a": 1}', '9c5b94b1-35ad-49bb-b118-8e8fc24abf80', 'fine', 1, 'h1', 'b', 'r'),
+  ('abd', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'h2', NULL, '');
+INSERT INTO cut VALUES ('one', 'wörds 𝄞', NULL);
+"""
+_MASKED = (
+    f"INSERT INTO masked SELECT 'abe', 'other', 'ü', 'x', '2', NULL, 'bad', 2, 'h3', {_BIG}, 'r'",
+    "UPDATE masked SET n = 3 WHERE code = 'abe'",
+    "UPDATE masked SET word = NULL, short = NULL, fixed = NULL WHERE code = 'abe'",
+    "UPDATE masked SET hidden = 'h4' WHERE code = 'abe'",
+    "DELETE FROM masked WHERE code = 'abe'",
+    f"INSERT INTO cut SELECT 'two', NULL, {_BIG}; UPDATE cut SET word = 'xyz' WHERE code = 'two'; UPDATE cut SET code = 'twofold' WHERE code = 'two'",
+)
+
 SCENARIOS: Final = (
     _kinds("default"),
     _kinds(
@@ -144,6 +164,19 @@ SCENARIOS: Final = (
         },
         _CHANGES_BEFORE,
         _CHANGES,
+    ),
+    Scenario(
+        "masks",
+        {
+            "column.mask.with.4.chars": r"public\.masked\.(code|fixed|j|u|m|n|big|required)",
+            "column.mask.hash.SHA-256.with.salt.CzQMA0cB5K": r"public\.masked\.short",
+            "column.mask.hash.v2.SHA-256.with.salt.CzQMA0cB5K": r"public\.masked\.word",
+            "column.truncate.to.2.chars": r"public\.cut\..*",
+            "column.exclude.list": r"public\.masked\.hidden",
+            "tombstones.on.delete": "false",
+        },
+        _MASKED_BEFORE,
+        _MASKED,
     ),
     Scenario(
         "key_only_initial",

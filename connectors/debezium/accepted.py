@@ -1,0 +1,142 @@
+"""Keys of Debezium's connectors for servers that nothing depends on here, and those of which only one value is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from connect.api import config, key
+from tidegate.kit.config import KeyType, keys_of
+
+__all__ = ["AcceptedKeys", "given_without_effect", "only", "without_effect"]
+
+_GROUP: Final = "Without effect"
+
+
+def without_effect(name: str, default: Any, because: str, *, aliases: Sequence[str] = (), **more: Any) -> Any:
+    """A key that is taken; ``because`` says why it changes nothing."""
+    doc = f"Accepted, without effect: {because}"
+    return key(name, default=default, doc=doc, importance="low", group=_GROUP, aliases=aliases, **more)
+
+
+def only(name: str, default: str | None, because: str, *others: str) -> Any:
+    """A key of which its default alone (None: no value at all), or what is the same, is taken; ``because`` says why."""
+    taken = {default.lower(), *(other.lower() for other in others)} if default else {""}
+
+    def judged(value: str) -> str | None:
+        if value.lower() in taken:
+            return None
+        return f"Must be {default}: {because}" if default else f"Must be left out: {because}"
+
+    judged.valid = f"[{default}]" if default else ""  # type: ignore[attr-defined]
+    doc = f"Only {default}: {because}." if default else f"Not supported: {because}."
+    return key(name, default=default, doc=doc, importance="low", group=_GROUP, check=judged)
+
+
+def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
+    """The keys of a configuration that change nothing, other than at their defaults."""
+    found = []
+    for declared in keys_of(cls):
+        if declared.group == _GROUP:
+            default = str(declared.default).lower()
+            names = (declared.name, *declared.aliases)
+            found += [name for name in names if name in properties and properties[name].strip().lower() != default]
+    return found
+
+
+_ONE_CLASS: Final = "classes of Java's cannot be loaded here"
+_LINEAGE: Final = "lineage is not told to OpenLineage"
+_CLOUD: Final = "a key of Confluent's cloud; value.converter and key.converter say it here, else the worker's are used"
+_MODE: Final = "it belongs to snapshot.mode=configuration_based, which is refused"
+
+
+def _maker(value: str) -> str | None:
+    if value.rpartition(".")[2] in (
+        "PostgresSourceInfoStructMaker",
+        "MySqlSourceInfoStructMaker",
+        "MariaDbSourceInfoStructMaker",
+    ):
+        return None
+    return f"Must be the connector's own class, such as io.debezium.connector.mysql.MySqlSourceInfoStructMaker: {_ONE_CLASS}"
+
+
+@config
+class AcceptedKeys:
+    """Those that all of Debezium's connectors for servers have. None is ignored silently: a task tells of those that were given."""
+
+    event_failures: str = only(
+        "event.processing.failure.handling.mode",
+        "fail",
+        "a change that cannot be read stops the task, as it would be lost otherwise",
+    )
+    source_maker: str | None = key(
+        "sourceinfo.struct.maker",
+        default=None,
+        doc="Only the connector's own.",
+        importance="low",
+        group=_GROUP,
+        check=_maker,
+    )
+    source_version: str = only("source.struct.version", "v2", "the source block is that of version 2")
+    transaction_factory: str = only(
+        "transaction.metadata.factory",
+        "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
+        _ONE_CLASS,
+    )
+    snapshot_query_mode: str = only(
+        "snapshot.query.mode", "select_all", f"{_ONE_CLASS}; snapshot.select.statement.overrides says what to select"
+    )
+    snapshot_query_custom: str | None = only("snapshot.query.mode.custom.name", None, _ONE_CLASS)
+    snapshot_mode_custom: str | None = only("snapshot.mode.custom.name", None, _ONE_CLASS)
+    snapshot_locking_custom: str | None = only("snapshot.locking.mode.custom.name", None, _ONE_CLASS)
+    based_on_data: bool = without_effect("snapshot.mode.configuration.based.snapshot.data", False, _MODE)
+    based_on_schema: bool = without_effect("snapshot.mode.configuration.based.snapshot.schema", False, _MODE)
+    based_on_stream: bool = without_effect("snapshot.mode.configuration.based.start.stream", False, _MODE)
+    based_on_schema_error: bool = without_effect(
+        "snapshot.mode.configuration.based.snapshot.on.schema.error", False, _MODE
+    )
+    based_on_data_error: bool = without_effect("snapshot.mode.configuration.based.snapshot.on.data.error", False, _MODE)
+    snapshot_fetch_size: int | None = without_effect(
+        "snapshot.fetch.size", None, "rows are streamed, and bounded in bytes", type=KeyType.INT
+    )
+    query_fetch_size: int = without_effect(
+        "query.fetch.size", 0, "rows are streamed, and bounded in bytes", type=KeyType.INT
+    )
+    old_threads: bool = without_effect(
+        "internal.legacy.snapshot.max.threads", False, "there is one way to read in parallel"
+    )
+    advanced_metrics: bool = without_effect(
+        "internal.advanced.metrics.enable", False, "metrics are the worker's, all of them always told"
+    )
+    scan_all: bool = without_effect(
+        "internal.snapshot.scan.all.columns.force", False, "the columns of all tables that are captured are looked at"
+    )
+    validation_timeout_ms: int = without_effect(
+        "connection.validation.timeout.ms", 60_000, "a validation takes 10 seconds at most"
+    )
+    metric_tags: list[str] = without_effect("custom.metric.tags", [], "there are no MBeans that would be named by them")
+    sanitize_pattern: str | None = without_effect(
+        "custom.sanitize.pattern", None, "configurations are not written to logs"
+    )
+    cloud_format: str | None = without_effect("output.data.format", None, _CLOUD)
+    cloud_key_format: str | None = without_effect("output.key.format", None, _CLOUD)
+    cloud_after_only: str = only(
+        "after.state.only",
+        "false",
+        "the transformation io.debezium.transforms.ExtractNewRecordState gives what a row is after its change",
+    )
+    lineage: bool = without_effect("openlineage.integration.enabled", False, _LINEAGE)
+    lineage_file: str = without_effect("openlineage.integration.config.file.path", "./openlineage.yml", _LINEAGE)
+    lineage_namespace: str | None = without_effect("openlineage.integration.job.namespace", None, _LINEAGE)
+    lineage_description: str = without_effect(
+        "openlineage.integration.job.description", "Debezium change data capture job", _LINEAGE
+    )
+    lineage_tags: list[str] = without_effect(
+        "openlineage.integration.job.tags", [], _LINEAGE, aliases=("openlineage.integration.tags",)
+    )
+    lineage_owners: list[str] = without_effect(
+        "openlineage.integration.job.owners", [], _LINEAGE, aliases=("openlineage.integration.owners",)
+    )
+    lineage_kafka: str | None = without_effect(
+        "openlineage.integration.dataset.kafka.bootstrap.servers", None, _LINEAGE
+    )
