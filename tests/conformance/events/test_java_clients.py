@@ -157,5 +157,10 @@ def test_camel_publishes_and_follows_on_both_protocols(place: Place, tmp_path: P
         wait(lambda: camel.lines("published") == ["true"], "Camel published")
         wait(lambda: camel.values() == ["from Camel"], "Camel's Pub/Sub consumer has it")
         wait(lambda: any("from Camel" in line for line in camel.lines("streamed")), "Camel's CometD consumer has it")
+        camel.say("composite pair")
+        camel.say("bulk row")
+        wait(lambda: camel.lines("published") == ["true"] * 3, "Camel published by composite and by job")
+        wanted = ["from Camel", "composite pair first", "composite pair second", "bulk row"]
+        wait(lambda: camel.values() == wanted, "Camel's Pub/Sub consumer has them, too")
     finally:
         camel.stop()

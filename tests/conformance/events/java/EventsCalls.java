@@ -2,7 +2,8 @@
 //
 //     EventsCalls cometd URL TOKEN CHANNEL REPLAY FIELD          CometD's client, as Salesforce's EMP connector uses it
 //     EventsCalls grpc PORT TOKEN ORG TOPIC FIELD                gRPC's, from the earliest event; a line on standard input is published
-//     EventsCalls camel URL USER PASSWORD PORT TOPIC FIELD       Camel's Salesforce component; likewise
+//     EventsCalls camel URL USER PASSWORD PORT TOPIC FIELD       Camel's Salesforce component; likewise, "composite X" all-or-none with
+//                                                                another, "bulk X" by a job
 
 import com.google.protobuf.ByteString;
 import com.salesforce.eventbus.protobuf.ConsumerEvent;
@@ -20,8 +21,10 @@ import io.grpc.Metadata;
 import io.grpc.stub.MetadataUtils;
 import io.grpc.stub.StreamObserver;
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,9 +39,16 @@ import org.apache.avro.generic.GenericRecord;
 import org.apache.avro.io.BinaryEncoder;
 import org.apache.avro.io.DecoderFactory;
 import org.apache.avro.io.EncoderFactory;
+import org.apache.camel.ProducerTemplate;
 import org.apache.camel.builder.RouteBuilder;
 import org.apache.camel.component.salesforce.AuthenticationType;
 import org.apache.camel.component.salesforce.SalesforceComponent;
+import org.apache.camel.component.salesforce.api.dto.bulkv2.ContentTypeEnum;
+import org.apache.camel.component.salesforce.api.dto.bulkv2.Job;
+import org.apache.camel.component.salesforce.api.dto.bulkv2.JobStateEnum;
+import org.apache.camel.component.salesforce.api.dto.bulkv2.OperationEnum;
+import org.apache.camel.component.salesforce.api.dto.composite.SObjectComposite;
+import org.apache.camel.component.salesforce.api.dto.composite.SObjectCompositeResponse;
 import org.apache.camel.impl.DefaultCamelContext;
 import org.cometd.bayeux.Channel;
 import org.cometd.bayeux.Message;
@@ -239,13 +249,40 @@ public final class EventsCalls {
         });
         context.start();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        ProducerTemplate template = context.createProducerTemplate();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            Map<String, Object> fields = Map.of("Order_Number__c", line);
-            Object answer = context.createProducerTemplate().requestBody(
-                "salesforce:createSObject?rawPayload=true&sObjectName=" + event,
-                "{\"Order_Number__c\": \"" + fields.get("Order_Number__c") + "\"}");
-            System.out.println("published " + (answer != null));
+            System.out.println("published " + switch (line.substring(0, line.indexOf(' '))) {
+                case "composite" -> together(template, event, given[6], line);
+                case "bulk" -> byJob(template, event, given[6], line);
+                default -> template.requestBody("salesforce:createSObject?rawPayload=true&sObjectName=" + event,
+                    "{\"" + given[6] + "\": \"" + line + "\"}") != null;
+            });
         }
         context.stop();
+    }
+
+    private static boolean together(ProducerTemplate template, String event, String field, String value) {
+        SObjectComposite both = new SObjectComposite("56.0", true);
+        for (String name : List.of("first", "second")) {
+            both.addGeneric(SObjectComposite.Method.POST, "/sobjects/" + event, Map.of(field, value + " " + name), name);
+        }
+        return template.requestBody("salesforce:composite", both, SObjectCompositeResponse.class).getCompositeResponse().stream()
+            .allMatch(result -> result.getHttpStatusCode() == 201);
+    }
+
+    private static boolean byJob(ProducerTemplate template, String event, String field, String value) throws Exception {
+        Job asked = new Job();
+        asked.setObject(event);
+        asked.setOperation(OperationEnum.INSERT);
+        asked.setContentType(ContentTypeEnum.CSV);
+        Job job = template.requestBody("salesforce:bulk2CreateJob", asked, Job.class);
+        byte[] rows = (field + "\n" + value + "\n").getBytes(StandardCharsets.UTF_8);
+        template.requestBodyAndHeader("salesforce:bulk2CreateBatch", new ByteArrayInputStream(rows), "jobId", job.getId());
+        template.requestBodyAndHeader("salesforce:bulk2CloseJob", null, "jobId", job.getId());
+        while (job.getState() != JobStateEnum.JOB_COMPLETE && job.getState() != JobStateEnum.FAILED) {
+            Thread.sleep(50);
+            job = template.requestBodyAndHeader("salesforce:bulk2GetJob", null, "jobId", job.getId(), Job.class);
+        }
+        return job.getState() == JobStateEnum.JOB_COMPLETE && job.getNumberRecordsFailed() == 0;
     }
 }
