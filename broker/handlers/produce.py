@@ -79,7 +79,15 @@ def _append(
     except BrokerError as error:
         touched.append(None)
         metrics.failed_produce(None if partition is None else partition.topic)
-        return PartitionProduced(wanted.partition, error.code, error_message=error.message, wrong_records=error.records)
+        # Where the log begins is said of records refused by the log, not of those that never reached it.
+        begins = partition.log_start_offset if partition is not None and error.records else -1
+        return PartitionProduced(
+            wanted.partition,
+            error.code,
+            log_start_offset=begins,
+            error_message=error.message,
+            wrong_records=error.records,
+        )
     touched.append(partition)
     counts = metrics.by_topic[partition.topic]
     counts.bytes_in += len(wanted.records)

@@ -164,7 +164,7 @@ def test_a_topic_may_ask_for_its_own_codec(log: PartitionLog) -> None:
 
 def test_a_compacted_topic_takes_no_record_without_a_key(log: PartitionLog) -> None:
     log.config = LogConfig(cleanup_policy=["compact"])
-    with pytest.raises(InvalidRecord, match="record 1 of a batch has no key"):
+    with pytest.raises(InvalidRecord, match="1 records of a batch have no key, .* the first is record 1"):
         log.append(encode_batch([Record(b"k", b"v", (), NOW), Record(None, b"v", (), NOW)]), now_ms=NOW)
 
 

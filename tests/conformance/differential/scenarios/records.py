@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from broker.protocol.api import ApiKey
+from broker.protocol.records import Record, encode_batch
 from tests.conformance.differential.scenario import Scenario, Step, ask
 from tests.conformance.differential.scenarios.common import ABSENT_ID, FIVE_RECORDS, create_topic, records, written
 
@@ -51,6 +52,8 @@ def epoch_end(topic: str, partition: int, epoch: int, current: int = -1) -> Step
     return ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, {"replica_id": -1, "topics": [{"topic": topic, "partitions": [one]}]})
 
 
+METADATA_ID: Final = "00000000-0000-0000-0000-000000000001"
+KEYLESS: Final = encode_batch([Record(key, b"v", timestamp_ms=1_700_000_000_000) for key in (b"k", None, None)])
 BROKEN: Final = FIVE_RECORDS[:-1] + bytes([FIVE_RECORDS[-1] ^ 1])
 
 SCENARIOS: Final = (
@@ -70,6 +73,26 @@ SCENARIOS: Final = (
         ),
         range(3, 14),
     ),
+    Scenario(
+        "produce records without keys",
+        ApiKey.PRODUCE,
+        (*create_topic(configs={"cleanup.policy": "compact"}), produce(FIVE_RECORDS), produce(KEYLESS)),
+        range(3, 14),
+    ),
+    Scenario(
+        "produce records out of time",
+        ApiKey.PRODUCE,
+        (*create_topic(configs={"message.timestamp.before.max.ms": "1000"}), produce(FIVE_RECORDS)),
+        range(3, 14),
+    ),
+    Scenario(
+        "produce to the metadata",
+        ApiKey.PRODUCE,
+        (produce(FIVE_RECORDS, topic="__cluster_metadata", topic_id=METADATA_ID),),
+        range(3, 14),
+    ),
+    Scenario("fetch the metadata", ApiKey.FETCH, (fetch(0, topic="__cluster_metadata", topic_id=METADATA_ID),)),
+    Scenario("offsets of the metadata", ApiKey.LIST_OFFSETS, (offsets((0, -1), topic="__cluster_metadata"),)),
     Scenario("produce nothing", ApiKey.PRODUCE, (*create_topic(), produce(b"")), range(3, 14)),
     Scenario(
         "produce two batches at once",
