@@ -7,7 +7,7 @@ objects for threads, ``broker.client.columns`` turns Arrow columns into batches 
 
 from broker.client.acls_admin import AclBinding
 from broker.client.admin import Admin
-from broker.client.batches import Ack, Batch, EncodedBatch, FetchedBatches, KafkaRecord, TopicPartition, encode_records
+from broker.client.batches import Ack, Batch, EncodedBatch, KafkaRecord, TopicPartition, encode_records
 from broker.client.config import ClientConfig
 from broker.client.consumer import BatchConsumer, RebalanceListener
 from broker.client.descriptions import (
@@ -22,6 +22,7 @@ from broker.client.descriptions import (
 )
 from broker.client.errors import ClientClosed, ClientTimeout, IllegalUse, NotReachable
 from broker.client.fenced import FencedWriter
+from broker.client.fetched import FetchedBatches
 from broker.client.group import Generation, GroupBehaviour, GroupMember
 from broker.client.producer import BatchProducer, Transaction
 

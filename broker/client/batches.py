@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import crc32c
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -14,14 +14,11 @@ from broker.errors import CorruptMessage, UnsupportedCompressionType, Unsupporte
 from broker.protocol.compression import Codec
 from broker.protocol.records import ATTRIBUTES_AT, HEADER_SIZE, MAGIC, BatchHeader, crc_is_right
 
-if TYPE_CHECKING:
-    from broker.client.columns import Columns
-
 __all__ = [
     "Ack",
     "Batch",
     "EncodedBatch",
-    "FetchedBatches",
+    "Fetched",
     "KafkaRecord",
     "Piece",
     "TopicPartition",
@@ -166,7 +163,7 @@ def split(data: memoryview, *, check_crc: bool, where: str) -> Iterator[Batch]:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchedBatches:
+class Fetched:
     """What one fetch brought of one partition, undecoded, CRC checked, without control and aborted batches.
 
     ``offset`` is the position the fetch was asked for: records before it, at the start of the first batch, are not
@@ -205,9 +202,3 @@ class FetchedBatches:
                 raise CorruptMessage(
                     f"{topic}-{partition}: batch at offset {batch.header.base_offset} cannot be decoded: {error}"
                 ) from error
-
-    def columns(self) -> Columns:
-        """The records as Arrow columns."""
-        from broker.client.columns import decode_batches
-
-        return decode_batches(self)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.client.batches import EncodedBatch, codec_of
+from broker.client.batches import EncodedBatch, Fetched, codec_of
 from broker.client.record_walk import HeaderFields, walk
 from broker.client.varints import Varints
 from broker.errors import CorruptMessage
@@ -20,8 +20,6 @@ from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from broker.client.batches import FetchedBatches
 
 __all__ = ["HEADERS_TYPE", "Columns", "decode_batches", "encode_batches"]
 
@@ -234,7 +232,7 @@ def _finish(records: memoryview, count: int, first_ms: int, newest_ms: int, code
     return EncodedBatch(data, count, payload)
 
 
-def decode_batches(fetched: FetchedBatches) -> Columns:
+def decode_batches(fetched: Fetched) -> Columns:
     """The records of a fetch as columns, those before the position asked for left out. Raises CorruptMessage."""
     found = walk(fetched)
     skip = int(np.searchsorted(found.offsets, fetched.offset))

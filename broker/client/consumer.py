@@ -16,9 +16,10 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.structs import TopicPartition as LibraryPartition
 
-from broker.client.batches import FetchedBatches, TopicPartition
+from broker.client.batches import TopicPartition
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse, border
+from broker.client.fetched import FetchedBatches
 from broker.client.fetcher import BatchingConsumer
 from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection

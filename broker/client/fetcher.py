@@ -19,7 +19,8 @@ from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.structs import TopicPartition
 
-from broker.client.batches import Batch, FetchedBatches, split
+from broker.client.batches import Batch, split
+from broker.client.fetched import FetchedBatches
 from broker.errors import MessageTooLarge, NotLeaderOrFollower, OffsetOutOfRange, UnknownTopicOrPartition, error_for
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger

@@ -19,7 +19,7 @@ from broker.protocol.records import HEADER_SIZE, BatchHeader
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from broker.client.batches import Batch, FetchedBatches
+    from broker.client.batches import Batch, Fetched
 
 __all__ = ["HeaderFields", "RecordFields", "walk"]
 
@@ -52,7 +52,7 @@ class RecordFields:
     headers: HeaderFields | None
 
 
-def walk(fetched: FetchedBatches) -> RecordFields:
+def walk(fetched: Fetched) -> RecordFields:
     """The fields of all records of a fetch. Raises CorruptMessage that names the partition."""
     try:
         return _walk(fetched)
@@ -61,7 +61,7 @@ def walk(fetched: FetchedBatches) -> RecordFields:
         raise CorruptMessage(f"{fetched.topic}-{fetched.partition}, batches from offset {first}: {error}") from error
 
 
-def _walk(fetched: FetchedBatches) -> RecordFields:
+def _walk(fetched: Fetched) -> RecordFields:
     payloads = [decompress(batch.header.codec, batch.data[HEADER_SIZE:]) for batch in fetched.batches]
     data = b"".join(payloads)
     starts: list[int] = []

@@ -52,7 +52,7 @@ class CheckpointFiles:
         """Have this log in the file no more."""
         self._lines.pop(one, None)
 
-    def write(self, upkeep: Upkeep) -> None:
+    def write(self, upkeep: Upkeep[PartitionLog]) -> None:
         """Write the recovery points; those that ``moved`` are the ones to look at. Raises OSError."""
         with self._lock:
             moved: list[PartitionLog] = []

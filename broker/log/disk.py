@@ -60,7 +60,7 @@ class Disk:
         """Whether no new partitions are to come here."""
         self.defaults = defaults
         self.graves = graves
-        self.upkeep = Upkeep(self.graves.bury)
+        self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury)
         self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._lock_fd = -1

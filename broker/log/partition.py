@@ -109,7 +109,7 @@ class PartitionLog:
         partition: int,
         topic_id: uuid.UUID,
         config: LogConfig,
-        upkeep: Upkeep | None = None,
+        upkeep: Upkeep[PartitionLog] | None = None,
     ) -> None:
         self.directory = directory
         self.topic = topic
@@ -124,7 +124,7 @@ class PartitionLog:
         self.aborted: list[AbortedTransaction] = []
         self._next_offset = 0
         self.leader_epoch = 0
-        self.upkeep = upkeep or Upkeep()
+        self.upkeep: Upkeep[PartitionLog] = upkeep or Upkeep()
         self.is_new = False
         self.is_damaged = False
         self.checkpointed_offset = 0

@@ -5,22 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from broker.log.files import sync_directory
 
-if TYPE_CHECKING:
-    from broker.log.partition import PartitionLog
-
 __all__ = ["Upkeep"]
+
+L = TypeVar("L")
 
 
 def _at_once(path: Path, _delay_ms: int) -> None:
     path.unlink(missing_ok=True)
 
 
-class Upkeep:
-    """Shared by the logs of a directory. Any thread adds to the sets, one takes away."""
+class Upkeep(Generic[L]):
+    """Shared by the logs (of class ``L``) of a directory. Any thread adds to the sets, one takes away."""
 
     __slots__ = ("_lock", "_named", "_synced", "bury", "failed", "moved")
 
@@ -29,9 +28,9 @@ class Upkeep:
         self._named = self._synced = 0
         self.bury = bury
         """Gets a file or directory that is out of use, and after how many ms it may be removed."""
-        self.failed: set[PartitionLog] = set()
+        self.failed: set[L] = set()
         """Logs whose records could not be flushed: they refuse appends until they are repaired."""
-        self.moved: set[PartitionLog] = set()
+        self.moved: set[L] = set()
         """Logs that were flushed since their recovery point was written down."""
 
     def named(self) -> None:

@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from broker.client import consumer
-from broker.client.batches import FetchedBatches, TopicPartition
+from broker.client.batches import TopicPartition
 from broker.client.blocking.background import call, submit
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse
+from broker.client.fetched import FetchedBatches
 
 __all__ = ["BatchConsumer", "ThreadListener"]
 

@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from broker.errors import (
     BrokerError,
@@ -19,7 +18,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ClassicMember, ConsumerMember, partitions_of
 from broker.groups.consumer.migration import Successor
 from broker.groups.consumer.protocol import decode_subscription, encode_assignment
-from broker.groups.consumer.service import check_instance
+from broker.groups.consumer.service import ConsumerGroups, check_instance
 from broker.groups.consumer.step import Step
 from broker.groups.journal import succeed, when_done
 from broker.groups.modern.group import NO_PARTITIONS
@@ -27,9 +26,6 @@ from broker.groups.modern.member import MemberState
 from broker.groups.subscription import CONSUMER
 from broker.groups.values import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
 from tidegate.kit.logs import logger
-
-if TYPE_CHECKING:
-    from broker.groups.consumer.service import ConsumerGroups
 
 __all__ = ["ClassicMembers"]
 

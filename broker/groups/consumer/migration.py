@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.errors import GroupIdNotFound, InconsistentGroupProtocol, RebalanceInProgress
 from broker.groups.consumer import changes
@@ -21,13 +21,10 @@ from broker.groups.journal import group_entry
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record, encode_entry
-from broker.groups.modern.service import Change
+from broker.groups.modern.service import Change, Surroundings
 from broker.groups.subscription import CONSUMER
 from broker.groups.values import GroupState
 from tidegate.kit.logs import logger
-
-if TYPE_CHECKING:
-    from broker.groups.consumer.service import ConsumerGroups
 
 __all__ = ["Migration", "Successor"]
 
@@ -42,12 +39,20 @@ class Successor:
     replaces: str
 
 
+class Sessions(Protocol):
+    """Who misses members of consumer groups that fall silent."""
+
+    def restart_session(self, group_id: str, member: ConsumerMember) -> None: ...
+
+    def cancel_timers(self, group_id: str, member_id: str) -> None: ...
+
+
 class Migration:
     """The rules of changing protocols."""
 
-    def __init__(self, service: ConsumerGroups) -> None:
-        self._around = service.around
-        self._service = service
+    def __init__(self, surroundings: Surroundings, sessions: Sessions) -> None:
+        self._around = surroundings
+        self._sessions = sessions
 
     @property
     def _policy(self) -> str:
@@ -127,7 +132,7 @@ class Migration:
             if isinstance(made, ConsumerGroup):
                 for member in made.members.values():
                     if member.classic is not None:
-                        self._service.restart_session(made.group_id, member)
+                        self._sessions.restart_session(made.group_id, member)
             _log.info("classic group became a consumer group", group=group.group_id, members=len(group.members))
 
         return Change([*group.tombstones(), *change.entries], follow)
@@ -185,7 +190,7 @@ class Migration:
 
         def follow() -> None:
             for member_id in group.members:
-                self._service.cancel_timers(group.group_id, member_id)
+                self._sessions.cancel_timers(group.group_id, member_id)
             self._around.groups.put(classic)
             for member in classic.members.values():
                 self._around.classic.rebalance.restart_session(classic, member)

@@ -7,19 +7,16 @@ of the heartbeat that asks for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.groups.consumer.regex import Resolved, check, resolve
+from broker.groups.consumer.step import Step
 from broker.groups.modern.group import metadata_hash
-from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS
+from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, GroupService
 from tidegate.kit.logs import logger
-
-if TYPE_CHECKING:
-    from broker.groups.consumer.service import ConsumerGroups
-    from broker.groups.consumer.step import Step
 
 __all__ = ["RegexChange", "Regexes"]
 
@@ -39,7 +36,7 @@ class RegexChange(NamedTuple):
 class Regexes:
     """The expressions of all consumer groups."""
 
-    def __init__(self, service: ConsumerGroups) -> None:
+    def __init__(self, service: GroupService[ConsumerGroup]) -> None:
         self._service = service
 
     def changed(

@@ -58,7 +58,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
 
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
-        self.migration = Migration(self)
+        self.migration = Migration(surroundings, self)
         self.regexes = Regexes(self)
 
     # -- requests --------------------------------------------------------------------------------------------------

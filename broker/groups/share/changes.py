@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record, TopicPartition
+from broker.groups.share.member import ShareMember
 from broker.groups.share.records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -26,9 +26,6 @@ from broker.groups.share.records import (
     TopicPartitionsInfo,
 )
 from broker.groups.share.values import TopicState
-
-if TYPE_CHECKING:
-    from broker.groups.share.group import ShareMember
 
 __all__ = [
     "assignment_epoch",

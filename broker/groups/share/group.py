@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Never
 from uuid import UUID
 
 from broker.errors import GroupIdNotFound
 from broker.groups.modern.group import ModernGroup
-from broker.groups.modern.member import ModernMember, Partitions
+from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import encode_entry
 from broker.groups.namespace import GroupType
 from broker.groups.records import Entry
 from broker.groups.share import changes
+from broker.groups.share.member import ShareMember
 from broker.groups.share.values import TopicState
 from broker.groups.values import CommittedOffset
 
-__all__ = ["ShareGroup", "ShareMember"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareMember(ModernMember):
-    assigned: Partitions = field(default_factory=dict)
+__all__ = ["ShareGroup"]
 
 
 class ShareGroup(ModernGroup[ShareMember, Partitions]):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.errors import BrokerError
 from broker.groups.journal import when_done
 from broker.groups.modern.records import Record
+from broker.groups.modern.service import GroupService
 from broker.groups.share import changes
 from broker.groups.share.group import ShareGroup
-from broker.groups.share.values import TopicState
+from broker.groups.share.values import ShareState, TopicState
 from tidegate.kit.logs import logger
-
-if TYPE_CHECKING:
-    from broker.groups.share.service import ShareMembership
 
 __all__ = ["PartitionStates", "joined", "without"]
 
@@ -44,10 +41,11 @@ def without(known: TopicStates, gone: TopicStates) -> dict[UUID, TopicState]:
 
 
 class PartitionStates:
-    """For the service of share groups."""
+    """For the service of share groups; ``state`` gives the share coordinator, once it is there."""
 
-    def __init__(self, service: ShareMembership) -> None:
+    def __init__(self, service: GroupService[ShareGroup], state: Callable[[], ShareState | None]) -> None:
         self._service = service
+        self._state = state
 
     # Getting a state
 
@@ -87,7 +85,7 @@ class PartitionStates:
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None] | None = None,
     ) -> None:
         """Make states that begin at these offsets, then note that the group has them; ``done`` is told what failed."""
-        state = self._service.state
+        state = self._state()
         if state is None:
             return
         writes = {
@@ -182,7 +180,7 @@ class PartitionStates:
     def _deletions(
         self, group_id: str, partitions: Mapping[UUID, Collection[int]]
     ) -> dict[tuple[UUID, int], asyncio.Future[None]]:
-        state = self._service.state
+        state = self._state()
         if state is None:
             return {}
         return {

@@ -13,7 +13,8 @@ from broker.groups.modern.group import DELETED_EPOCH
 from broker.groups.modern.member import LEAVING, MemberState
 from broker.groups.modern.records import RecordKey, RecordValue
 from broker.groups.namespace import GroupNamespace
-from broker.groups.share.group import ShareGroup, ShareMember
+from broker.groups.share.group import ShareGroup
+from broker.groups.share.member import ShareMember
 from broker.groups.share.records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,

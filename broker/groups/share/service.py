@@ -25,7 +25,8 @@ from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.target import may_assign
 from broker.groups.namespace import GroupType
 from broker.groups.share import changes
-from broker.groups.share.group import ShareGroup, ShareMember
+from broker.groups.share.group import ShareGroup
+from broker.groups.share.member import ShareMember
 from broker.groups.share.partition_states import PartitionStates
 from broker.groups.share.records import RECORDS
 from broker.groups.share.replay import replay
@@ -57,7 +58,7 @@ class ShareMembership(GroupService[ShareGroup]):
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
         self.state: ShareState | None = None
-        self.states = PartitionStates(self)
+        self.states = PartitionStates(self, lambda: self.state)
 
     # -- requests --------------------------------------------------------------------------------------------------
 
