@@ -34,8 +34,9 @@ _DAY_MS: Final = 86_400_000
 _MIN_MS: Final = -62_135_596_800_000
 _MAX_MS: Final = 253_402_300_799_999
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
-_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)(T\S*)?", re.ASCII)
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_ZONE: Final = r"(?:Z|[+-]\d\d:?\d\d)?"
+_DAY: Final = re.compile(rf"(\d{{4}}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,3}})?)?)?{_ZONE}", re.ASCII)
+_MOMENT: Final = re.compile(rf"\d{{4}}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?{_ZONE})?", re.ASCII)
 _SYSTEM: Final = frozenset(name.lower() for name in (*AUDIT_FIELDS, "ReplayId", "EventUuid", "Id"))
 
 
@@ -82,8 +83,8 @@ class EventSchema:
     def encode_json(self, body: Mapping[str, Any], *, created_ms: int, created_by: str) -> bytes:
         """The Avro body of an event given as a JSON object, as REST takes it.
 
-        Field names are read without regard to case, an empty string is null (but a Checkbox has no null), ``attributes``
-        is ignored. Raises the BadEvent that says which field is wrong and how.
+        Field names are read without regard to case, an empty string is null (but no Checkbox, date or time), a Checkbox has
+        no null, ``attributes`` is ignored. Raises the BadEvent that says which field is wrong and how.
         """
         values: dict[str, Any] = {"CreatedDate": created_ms, "CreatedById": created_by}
         for name, value in body.items():
@@ -172,7 +173,7 @@ def _from_json(field: EventField, value: Any) -> Any:
         if value is None:
             raise WrongTypeInRecord(field.name, field.label, "")
         return _checkbox(field, value)
-    if value is None or value == "":
+    if value is None or (value == "" and field.type not in (FieldType.DATE, FieldType.DATE_TIME)):
         return None
     if field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
         read: Any = _text(field, value)

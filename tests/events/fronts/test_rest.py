@@ -97,6 +97,12 @@ def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
             "JSON_PARSER_ERROR",
             "datetime from VALUE_STRING value 2017-10-17 00:00:00 or request may be missing a required field",
         ),
+        (
+            {"Order_Number__c": "a", "Due__c": "2020-04-30T13:19:18.000000+02:00"},
+            "JSON_PARSER_ERROR",
+            "date from VALUE_STRING value 2020-04-30T13:19:18.000000+02:00 or",
+        ),
+        ({"Order_Number__c": "a", "Due__c": ""}, "JSON_PARSER_ERROR", "date from VALUE_STRING value  or"),
         ({"Order_Number__c": "a", "Amount__c": "1_0"}, "JSON_PARSER_ERROR", "double from VALUE_STRING value 1_0"),
         (
             {"Order_Number__c": "a", "Shipped_At__c": "soon"},
