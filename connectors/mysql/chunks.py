@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -18,7 +17,7 @@ import pyarrow as pa
 from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
 from connectors.debezium.events import ContextHeaders, constant
 from connectors.debezium.incremental.javaobjects import JavaInt
-from connectors.debezium.incremental.progress import TablePart
+from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.mysql.catalog import Catalog
@@ -99,8 +98,7 @@ class MySqlChunks:
         return self._opened
 
     def captured(self) -> Sequence[str]:
-        signals = (self._config.signal_collection or "").lower()
-        return [name for one in self._names() if (name := ".".join(one)).lower() != signals]
+        return [name for one in self._names() if not self._config.is_signals(name := ".".join(one))]
 
     def _names(self) -> list[TableName]:
         with database_errors(self._config, "looking for tables of"):
@@ -114,7 +112,7 @@ class MySqlChunks:
         """The table as it is where the stream is, and the columns that it is read by."""
         shape = self._known(part)
         if shape is None:
-            raise DataError(f"table {part.table} is not there, or not captured")
+            raise unknown_table(part)
         table = shape.table
         names = part.read_by(table.key_columns)
         columns = [table.column(name) for name in names]
@@ -208,7 +206,7 @@ class MySqlChunks:
         if kind.endswith("close") and config.watermarking.upper() == "INSERT_DELETE":
             statement, values = f"DELETE FROM {table} WHERE id = %s", [mark_id.removesuffix("-close") + "-open"]
         else:
-            values.append(json.dumps({"timestamp": time.time_ns() // 1_000_000, **data}))
+            values.append(json.dumps(data))
         with database_errors(config, f"marking a chunk in {config.signal_collection} of"):
             Server(self._connection()).rows(statement, *values)
 

@@ -163,7 +163,8 @@ class MySqlTask(CaptureTask[MySqlConfig]):
                 rows = catalog.row_counts()
                 backwards = config.snapshot_order.lower() == "descending"
                 captured.sort(key=lambda name: rows.get(name, 0), reverse=backwards)
-            shapes = [shape for name in captured if (shape := self._shapes.get(name)) is not None]
+            read = [name for name in captured if not config.is_signals(".".join(name))]
+            shapes = [shape for name in read if (shape := self._shapes.get(name)) is not None]
         except BaseException:
             readers.close()
             raise

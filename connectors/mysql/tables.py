@@ -74,8 +74,7 @@ class Shapes:
 
     def is_captured(self, name: TableName) -> bool:
         full = ".".join(name)
-        signals = (self._config.signal_collection or "").lower()
-        return full.lower() == signals or (self._config.database_is_meant(name[0]) and self.filters.table(full))
+        return self._config.is_signals(full) or (self._config.database_is_meant(name[0]) and self.filters.table(full))
 
     def get(self, name: TableName) -> Shape | None:
         """The shape of a captured table as its structure stands; None where that is not known."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -16,7 +15,7 @@ from psycopg import sql
 from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
 from connectors.debezium.events import ContextHeaders, constant
 from connectors.debezium.incremental.javaobjects import JavaInt
-from connectors.debezium.incremental.progress import TablePart
+from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.postgres.config import PostgresConfig
@@ -51,8 +50,7 @@ class PostgresChunks:
         return self._plain
 
     def captured(self) -> Sequence[str]:
-        signals = (self._config.signal_collection or "").lower()
-        return [name for name in self._names() if name.lower() != signals]
+        return [name for name in self._names() if not self._config.is_signals(name)]
 
     def _names(self) -> dict[str, int]:
         with database_errors(self._config, "looking for tables of"):
@@ -65,7 +63,7 @@ class PostgresChunks:
         oid = self._names().get(part.table)
         tables = Catalog(self._connection()).tables([oid]) if oid is not None else []
         if not tables:
-            raise DataError(f"table {part.table} is not there, or not captured")
+            raise unknown_table(part)
         keys = part.read_by(tables[0].key)
         if missing := [key for key in keys if key not in {column.name for column in tables[0].columns}]:
             raise DataError(f"table {part.table} has no column {missing[0]!r} to be read by")
@@ -143,10 +141,8 @@ class PostgresChunks:
                 opened = mark_id.removesuffix("-close") + "-open"
                 self._connection().execute(sql.SQL("DELETE FROM {} WHERE id = %s").format(table), [opened])
                 return
-            text = json.dumps({"timestamp": time.time_ns() // 1_000_000, **data})
-            self._connection().execute(
-                sql.SQL("INSERT INTO {} VALUES (%s, %s, %s)").format(table), [mark_id, kind, text]
-            )
+            statement = sql.SQL("INSERT INTO {} VALUES (%s, %s, %s)").format(table)
+            self._connection().execute(statement, [mark_id, kind, json.dumps(data)])
 
     def whole(
         self, tables: Sequence[str], request: SnapshotRequest, offset: Mapping[str, Any]

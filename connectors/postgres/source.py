@@ -141,6 +141,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             else:
                 # the slot is older: from its position on changes come again, and end as the tables are
                 moment, exporter = exported(config, slot.confirmed if slot is not None else None)
+            tables = [table for table in tables if not config.is_signals(table.full_name)]
             if config.snapshot_order.lower() != "disabled":
                 rows = self._look().row_counts([table.oid for table in tables])
                 backwards = config.snapshot_order.lower() == "descending"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from connect.api import DataError, RecordBatch
-from connectors.debezium.incremental.progress import TablePart
+from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.sqlite.batches import Events
@@ -33,8 +33,7 @@ class SqliteChunks:
         self._snapshot: Snapshot | None = None
 
     def captured(self) -> Sequence[str]:
-        signals = (self._config.signal_collection or "").lower()
-        return [name for shape in self._shapes() if (name := shape.table.full_name).lower() != signals]
+        return [name for shape in self._shapes() if not self._config.is_signals(name := shape.table.full_name)]
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
@@ -45,7 +44,7 @@ class SqliteChunks:
         """The table and the columns that it is read by."""
         shape = next((one for one in self._shapes() if one.table.full_name == part.table), None)
         if shape is None:
-            raise DataError(f"table {part.table} is not there, or not captured")
+            raise unknown_table(part)
         columns = {column.name for column in shape.table.columns}
         keys = part.read_by(shape.table.key)
         if missing := [key for key in keys if key not in columns]:

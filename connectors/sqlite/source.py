@@ -121,7 +121,8 @@ class SqliteTask(CaptureTask[SqliteConfig]):
     def _start_snapshot(self) -> None:
         config = self.config
         wanted = compiled(config.snapshot_tables)
-        tables = [t for t in self._tables() if not wanted or any(p.fullmatch(t.full_name) for p in wanted)]
+        tables = [t for t in self._tables() if not config.is_signals(t.full_name)]
+        tables = [t for t in tables if not wanted or any(p.fullmatch(t.full_name) for p in wanted)]
         self._snapshot = Snapshot(config, self._events)
         self._seq = self._snapshot.seq
         pending = {"snapshot": "INITIAL", "snapshot_completed": False, "last_snapshot_record": False}

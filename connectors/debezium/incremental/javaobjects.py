@@ -34,7 +34,7 @@ class JavaInt(int):
 
 def written_keys(values: Sequence[Any] | None) -> str:
     """Integers and texts (anything else as its text); None: no keys."""
-    return (_MAGIC + (bytes([_NULL]) if values is None else _Writer().array(values))).hex().upper()
+    return (_MAGIC + (bytes([_NULL]) if values is None else _Writer().array(values))).hex()
 
 
 def written_text(text: str) -> bytes:

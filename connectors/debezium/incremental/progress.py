@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from connect.api import DataError
 from connectors.debezium.incremental.javaobjects import read_keys, written_keys
 
-__all__ = ["MEMBER_PREFIX", "Progress", "TablePart", "without_members"]
+__all__ = ["MEMBER_PREFIX", "Progress", "TablePart", "Unreadable", "unknown_table", "without_members"]
 
 MEMBER_PREFIX: Final = "incremental_snapshot_"
 _COLLECTIONS: Final = "incremental_snapshot_collections"
@@ -19,7 +19,8 @@ _CORRELATION: Final = f"{MEMBER_PREFIX}correlation_id"
 
 
 class TablePart(NamedTuple):
-    """What is to be read: a table's whole name, a condition in SQL, the column to read by (the key where empty), the signal."""
+    """What is to be read: a table's whole name, a condition in SQL, the column to read by (the key where empty), the signal (in a
+    position the last one stands for all, as Debezium has it)."""
 
     table: str
     condition: str = ""
@@ -30,8 +31,20 @@ class TablePart(NamedTuple):
         """The columns to read by, of a table with this primary key; raises DataError where there are none."""
         names = [self.surrogate] if self.surrogate else list(primary)
         if not names:
-            raise DataError(f"table {self.table} has no primary key: name a column in surrogate-key")
+            raise Unreadable(f"table {self.table} has no primary key: name a column in surrogate-key", "NO_PRIMARY_KEY")
         return names
+
+
+class Unreadable(DataError):
+    """A table that cannot be read in chunks; ``status`` is what notifications say of it."""
+
+    def __init__(self, message: str, status: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def unknown_table(part: TablePart) -> Unreadable:
+    return Unreadable(f"table {part.table} is not there, or not captured", "UNKNOWN_SCHEMA")
 
 
 def without_members(offset: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +71,7 @@ class Progress:
                     one[f"{_COLLECTIONS}_id"],
                     one.get(f"{_COLLECTIONS}_additional_condition") or "",
                     one.get(f"{_COLLECTIONS}_surrogate_key") or "",
-                    one.get(f"{_COLLECTIONS}_correlation_id") or "",
+                    one.get(f"{_COLLECTIONS}_correlation_id") or offset.get(_CORRELATION) or "",
                 )
                 for one in json.loads(text)
             ]
@@ -75,7 +88,6 @@ class Progress:
                 f"{_COLLECTIONS}_id": part.table,
                 f"{_COLLECTIONS}_additional_condition": part.condition or None,
                 f"{_COLLECTIONS}_surrogate_key": part.surrogate or None,
-                f"{_COLLECTIONS}_correlation_id": part.correlation or None,
             }
             for part in self.parts
         ]

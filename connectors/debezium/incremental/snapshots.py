@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from connect.api import ConnectError, DataError, RecordBatch
 from connectors.debezium.events import bounded
-from connectors.debezium.incremental.progress import Progress, TablePart, without_members
+from connectors.debezium.incremental.progress import Progress, TablePart, Unreadable, without_members
 from connectors.debezium.incremental.windows import Behind, Chunk, Window
 from connectors.debezium.notifications import Notifications
 from connectors.debezium.signals.channels import Channel
@@ -237,7 +238,11 @@ class IncrementalSnapshots:
     def _execute(self, signal: Signal) -> None:
         request = SnapshotRequest.of(signal.data)
         known = self._chunks.captured()
-        tables = [name for pattern in request.tables for name in known if re.fullmatch(pattern, name, re.IGNORECASE)]
+        tables: list[str] = []
+        for pattern in request.tables:
+            found = [name for name in known if re.fullmatch(pattern, name, re.IGNORECASE)]
+            # a name of no table goes along, as with the original, and ends as a table that is not known
+            tables += found or ([] if request.blocking else [pattern])
         if missing := [p for p in request.tables if not any(re.fullmatch(p, name, re.IGNORECASE) for name in known)]:
             log.warning("no captured table has a name that was asked for", signal=signal.id, tables=missing)
         tables = list(dict.fromkeys(tables))
@@ -303,14 +308,13 @@ class IncrementalSnapshots:
     def _next_chunk(self) -> None:
         chunk_id = str(uuid.uuid4())
         progress = self._progress
-        first = progress.parts[0]
-        about = {"correlationId": first.correlation or None, "dataCollection": first.table}
+        about = {"openWindowTimestamp": _now()}
         chunk = None
         try:
             self._chunks.mark(f"{chunk_id}-open", _OPEN, about)
             while progress.parts and chunk is None:
                 chunk = self._chunk()
-            self._chunks.mark(f"{chunk_id}-close", _CLOSE, about)
+            self._chunks.mark(f"{chunk_id}-close", _CLOSE, about | {"closeWindowTimestamp": _now()})
         except (ConnectError, DataError) as error:
             log.warning(
                 "incremental snapshots cannot be marked, so they end",
@@ -345,7 +349,8 @@ class IncrementalSnapshots:
                 table=part.table,
                 problem=str(error),
             )
-            status = "SQL_EXCEPTION" if isinstance(error, ConnectError) else "SKIPPED"
+            known = "SKIPPED" if isinstance(error, DataError) else "SQL_EXCEPTION"
+            status = error.status if isinstance(error, Unreadable) else known
         if chunk is None:
             self._over(status)
             log.info("an incremental snapshot of a table is over", table=part.table)
@@ -362,6 +367,10 @@ class IncrementalSnapshots:
     def close_channels(self) -> None:
         for channel in self._channels:
             channel.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _text(key: tuple[Any, ...] | None) -> str:

@@ -97,6 +97,10 @@ class SignalConfig:
         check=one_of("INSERT_INSERT", "INSERT_DELETE", ignore_case=True),
     )
 
+    def is_signals(self, table: str) -> bool:
+        """Whether this is the table of signals, which is captured whatever the lists say, and not read by snapshots."""
+        return table.lower() == (self.signal_collection or "").lower()
+
     def problems(self) -> Iterable[Problem]:
         outside = [channel for channel in self.signal_channels if channel != "source"]
         writes = self.watermarks_in_table and not getattr(self, "read_only", False)

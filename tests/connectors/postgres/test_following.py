@@ -84,7 +84,7 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
     connections = [place.server.connect(place.name) for _ in range(2)]
     work = Workload(connections, seed)
     work.prepare()
-    bench = place.bench(max_queue_size="7", snapshot_max_threads="2")
+    bench = place.bench(max_queue_size="7", snapshot_max_threads="2", snapshot_max_threads_multiplier="3")
     seen: list[RecordBatch] = []
     for _ in range(effort(6, 60)):
         with bench.task() as running:
@@ -242,8 +242,6 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
     bench = place.bench(
         snapshot_tables_order_by_row_count="descending",
         snapshot_locking_mode="shared",
-        snapshot_max_threads="2",
-        snapshot_max_threads_multiplier="3",
         streaming_delay_ms="1",
         xmin_fetch_interval_ms="1",
         max_queue_size_in_bytes="1",
