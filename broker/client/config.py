@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from broker.client.windows import MOST_IN_FLIGHT
 from tidegate.kit.config import (
     KeyType,
     Password,
@@ -139,6 +140,13 @@ class ProducerSettings(ConnectionSettings):
         check=at_least(1),
         doc="Age at which the broker aborts a transaction.",
     )
+    max_in_flight: int = key(
+        "max.in.flight.requests.per.connection",
+        default=5,
+        type=KeyType.INT,
+        check=at_least(1),
+        doc="Produce requests on their way to a broker at once, 5 at most. Their order is kept: without idempotence there is one.",
+    )
     delivery_timeout_ms: int = key(
         "delivery.timeout.ms",
         default=120_000,
@@ -158,6 +166,9 @@ class ProducerSettings(ConnectionSettings):
             return [Problem("acks", f"Invalid value {self.acks} for configuration acks: must be all with idempotence")]
         if self.transactional_id is not None and not self.idempotent:
             return [Problem("transactional.id", "transactional.id needs acks=all and idempotence")]
+        if self.enable_idempotence and self.max_in_flight > MOST_IN_FLIGHT:
+            name = "max.in.flight.requests.per.connection"
+            return [Problem(name, f"Must set {name} to at most {MOST_IN_FLIGHT} to use the idempotent producer.")]
         return []
 
 

@@ -6,7 +6,7 @@ This file uses names of aiokafka's that are private, as ``sender`` does; tests/b
 from __future__ import annotations
 
 import struct
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -52,10 +52,13 @@ def _text(value: str) -> bytes:
 
 
 class PiecewiseClient:
-    """What aiokafka's handler of produce requests needs of its client. ``send`` raises as the client's own does."""
+    """What aiokafka's handler of produce requests needs of its client. ``send`` raises as the client's own does.
 
-    def __init__(self, client: AIOKafkaClient) -> None:
-        self._client = client
+    ``written`` is called when a request is on its way and its answer is awaited.
+    """
+
+    def __init__(self, client: AIOKafkaClient, written: Callable[[], None]) -> None:
+        self._client, self._written = client, written
         self.force_metadata_update = client.force_metadata_update
         self._maybe_wait_metadata = client._maybe_wait_metadata
 
@@ -65,7 +68,9 @@ class PiecewiseClient:
             raise NodeNotReadyError(f"node {node_id} is not ready for a produce request")
         connection = self._client._conns[node_id, ConnectionGroup.DEFAULT]
         try:
-            return await _sent(connection, request)
+            answer = _sent(connection, request)
+            self._written()
+            return await answer
         except TimeoutError as error:
             connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # the next request gets a new one
             raise RequestTimedOutError from error

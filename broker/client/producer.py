@@ -17,6 +17,7 @@ from broker.client.errors import ClientTimeout, IllegalUse, border, translated
 from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from broker.client.sender import BatchingProducer, FinishedBatch
+from broker.client.windows import MOST_IN_FLIGHT
 from broker.errors import MessageTooLarge, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
 
@@ -31,8 +32,9 @@ class BatchProducer:
 
     Order: batches and records given for one partition arrive in the order of the calls, each once, as long as the
     producer is idempotent (the default): it sends again, over broker restarts too, until the broker answers or
-    delivery.timeout.ms have passed; one batch a partition is on its way while one more waits. A refusal for good (a
-    record too large) and a ClientTimeout are raised for that batch alone; what follows it goes on.
+    delivery.timeout.ms have passed. Finished batches are sent without waiting for the answers to those before them, up to
+    max.in.flight.requests.per.connection of them; records that come one by one wait for the answer, and share the next batch. A refusal
+    for good (a record too large) and a ClientTimeout are raised for that batch alone; what follows it goes on.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -54,6 +56,7 @@ class BatchProducer:
         producer = BatchingProducer(
             **arguments,
             delivery_timeout_ms=settings.delivery_timeout_ms,
+            max_in_flight=min(settings.max_in_flight, MOST_IN_FLIGHT),
             acks=settings.acks if settings.acks == "all" else int(settings.acks),
             compression_type=None if settings.compression_type == "none" else settings.compression_type,
             linger_ms=settings.linger_ms,

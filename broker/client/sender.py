@@ -7,7 +7,9 @@ these names: when an upgrade of aiokafka breaks it, this file is what has to cha
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from aiokafka.structs import TopicPartition
 from broker.client.batches import EncodedBatch, Piece
 from broker.client.errors import ClientTimeout
 from broker.client.produce_requests import PiecewiseClient, PiecewiseRequest
+from broker.client.windows import Windows
 from broker.errors import (
     DuplicateSequence,
     InvalidProducerEpoch,
@@ -59,7 +62,7 @@ class FinishedBatch(BatchBuilder):  # type: ignore[misc]
         return self._batch.count
 
     def _set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        self._state = (producer_id, producer_epoch, base_sequence)
+        self._state, self._pieces = (producer_id, producer_epoch, base_sequence), ()
 
     def pieces(self) -> Sequence[Piece]:
         """What is sent, and sent again."""
@@ -79,8 +82,12 @@ class SequenceNumbers(TransactionManager):  # type: ignore[misc]
     def increment_sequence_number(self, tp: TopicPartition, increment: int) -> None:
         self._sequence_numbers[tp] = (self._sequence_numbers[tp] + increment) % _SEQUENCE_MODULUS
 
+    def identity(self) -> tuple[int, int]:
+        """What the numbers count for."""
+        return self.producer_id, self.producer_epoch
+
     def give_back(self, tp: TopicPartition, count: int) -> None:
-        """Undo the last increment of a partition; only one batch a partition is in flight, so it was the last."""
+        """Have a partition go on so many numbers before."""
         self._sequence_numbers[tp] = (self._sequence_numbers[tp] - count) % _SEQUENCE_MODULUS
 
     def forget_producer_id(self) -> None:
@@ -91,13 +98,64 @@ class SequenceNumbers(TransactionManager):  # type: ignore[misc]
 
 
 class _Accumulator(MessageAccumulator):  # type: ignore[misc]
-    """aiokafka's queues with a time limit: a batch is answered within delivery.timeout.ms, whatever the cluster does.
+    """aiokafka's queues with several batches of a partition on their way, and with a time limit: a batch is answered within
+    delivery.timeout.ms, whatever the cluster does.
 
     aiokafka 0.14 tries a batch of an idempotent producer for ever, and one that it gives up before sending keeps its
     sequence numbers, so that all that follows is out of order.
     """
 
     delivery_timeout_s: float
+    windows: Windows[TopicPartition, MessageBatch]
+
+    def drain_by_nodes(
+        self, ignore_nodes: set[int], muted_partitions: set[TopicPartition] | frozenset[TopicPartition] = frozenset()
+    ) -> Any:
+        closed = {
+            tp
+            for tp, queue in self._batches.items()
+            if not self.windows.admits(tp, queue[0], together=_finished(queue[0]))
+        }
+        return super().drain_by_nodes(ignore_nodes, closed.union(muted_partitions))
+
+    def _pop_batch(self, tp: TopicPartition) -> MessageBatch:
+        """The first of a queue, to be sent: with sequence numbers where it has none that hold."""
+        batch = self._batches[tp].popleft()
+        sequences: SequenceNumbers | None = self._txn_manager
+        if sequences is not None and self.windows.needs_numbers(tp, batch):
+            number = sequences.sequence_number(tp)
+            sequences.increment_sequence_number(tp, batch.record_count)
+            batch.set_producer_state(sequences.producer_id, sequences.producer_epoch, number)
+        if not batch.retry_count:
+            batch.future.add_done_callback(lambda _: self._ended(batch))
+        batch.drain_ready()
+        if not self._batches[tp]:
+            del self._batches[tp]
+        self._pending_batches.add(batch)
+        self.windows.left(tp, batch, batch.record_count, together=_finished(batch))
+        return batch
+
+    def _ended(self, batch: MessageBatch) -> None:
+        self._pending_batches.discard(batch)
+        written = not batch.future.cancelled() and batch.future.exception() is None
+        self._queue_again(self.windows.ended(batch.tp, batch, written=written))
+
+    def reenqueue(self, batch: MessageBatch) -> None:
+        """Have a batch sent again, once all that went with it are answered."""
+        if not batch.future.done():
+            self._queue_again(self.windows.back(batch.tp, batch))
+
+    def _queue_again(self, batches: Sequence[MessageBatch]) -> None:
+        for batch in reversed(batches):
+            super().reenqueue(batch)
+            if self.is_late(batch):
+                self._give_up_waiting(batch)
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the sender look again."""
+        if not self._waiter_future.done():
+            self._waiter_future.set_result(None)
 
     def _append_batch(self, builder: BatchBuilder, tp: TopicPartition) -> MessageBatch:
         batch = super()._append_batch(builder, tp)
@@ -138,7 +196,14 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
 
     def __init__(self, sender: Sender, batches: Mapping[TopicPartition, MessageBatch]) -> None:
         super().__init__(sender, dict(batches))  # a copy: the sender unmutes by its own
-        self._client = PiecewiseClient(sender.client)
+        self.written = asyncio.get_running_loop().create_future()
+        """Done when the request is with the socket."""
+        self._client = PiecewiseClient(sender.client, self._on_written)
+        self._windows = sender._message_accumulator.windows
+
+    def _on_written(self) -> None:
+        if not self.written.done():
+            self.written.set_result(None)
 
     def create_request(self) -> PiecewiseRequest:
         topics: dict[str, list[tuple[int, Sequence[Piece]]]] = {}
@@ -155,13 +220,29 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
             for answer in partitions:
                 partition, code = answer[0], answer[1]
                 if code in (0, DuplicateSequence.code):
+                    self._prove(TopicPartition(topic, partition))
                     continue
                 message = answer[6] if len(answer) > 6 else None
                 error = error_for(code)
                 error = error_for(code, f"{topic}-{partition}: {message or error.message}")
                 if not error.retriable:
-                    self._refuse(TopicPartition(topic, partition), code, error)
+                    self._judge(TopicPartition(topic, partition), code, error)
         super().handle_response(response)
+
+    def _prove(self, tp: TopicPartition) -> None:
+        """Those in front of a batch that was tried first are in the log too; where, the broker no longer knows."""
+        batch = self._batches.get(tp)
+        for before in () if batch is None else self._windows.proven(tp, batch):
+            before.done(-1, -1)
+
+    def _judge(self, tp: TopicPartition, code: int, error: Exception) -> None:
+        batch = self._batches.get(tp)
+        if batch is not None and code == OutOfOrderSequence.code and self._windows.explains(tp, batch):
+            del self._batches[tp]
+            self._windows.failed(tp, batch, out_of_order=True)
+            self._to_reenqueue.append(batch)
+        else:
+            self._refuse(tp, code, error)
 
     def _refuse(self, tp: TopicPartition, code: int, error: Exception) -> None:
         batch = self._batches.pop(tp, None)
@@ -172,13 +253,14 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
             if code in _LOST and sequences.transactional_id is None:
                 sequences.forget_producer_id()
             else:
-                sequences.give_back(tp, batch.record_count)
+                self._windows.refused(tp, batch)
         fenced = isinstance(error, InvalidProducerEpoch) and sequences is not None and sequences.transactional_id
         batch.failure(exception=ProducerFenced(str(error)) if fenced else error)
 
     def _can_retry(self, error: Any, batch: MessageBatch) -> bool:
         accumulator: _Accumulator = self._sender._message_accumulator
         if error.retriable and not accumulator.is_late(batch):
+            self._windows.failed(batch.tp, batch)
             return True
         accumulator.lose_track()
         if error.retriable:
@@ -187,17 +269,54 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
 
 
 class _Sender(Sender):  # type: ignore[misc]
+    """aiokafka's sender with several requests on their way to a broker."""
+
+    def __init__(self, *arguments: Any, max_in_flight: int, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._most = max_in_flight
+        self._on_their_way: Counter[int] = Counter()
+        self._being_written: set[int] = set()
+        self._answers: set[asyncio.Task[None]] = set()
+
     async def _send_produce_req(self, node_id: int, batches: Mapping[TopicPartition, MessageBatch]) -> None:
-        await _ProduceHandler(self, batches).do(node_id)
-        self._in_flight.remove(node_id)
-        for tp in batches:
-            self._muted_partitions.remove(tp)
+        """Returns when the request is written: until then there is no other for this broker, so that they keep their order."""
+        handler = _ProduceHandler(self, batches)
+        answer = asyncio.create_task(handler.do(node_id))
+        self._on_their_way[node_id] += 1
+        self._being_written.add(node_id)
+        self._answers.add(answer)
+        answer.add_done_callback(lambda task: self._answered(node_id, task))
+        await asyncio.wait((answer, handler.written), return_when=asyncio.FIRST_COMPLETED)
+        self._being_written.discard(node_id)
+        self._muted_partitions.difference_update(batches)  # from here on their windows say what may be sent
+        self._open(node_id)
+
+    def _answered(self, node_id: int, task: asyncio.Task[None]) -> None:
+        self._answers.discard(task)
+        self._on_their_way[node_id] -= 1
+        self._fail_all(task)
+        self._open(node_id)
+        self._message_accumulator.wake()
+
+    def _open(self, node_id: int) -> None:
+        if node_id not in self._being_written and self._on_their_way[node_id] < self._most:
+            self._in_flight.discard(node_id)
+
+    async def close(self) -> None:
+        await super().close()
+        if self._answers:
+            await asyncio.wait(self._answers)
+
+
+def _finished(batch: MessageBatch) -> bool:
+    """Whether others may go with it: records that come one by one wait for the answer instead, and share the next batch."""
+    return isinstance(batch._builder, FinishedBatch)
 
 
 class BatchingProducer(AIOKafkaProducer):  # type: ignore[misc]
     """aiokafka's producer with our sequence numbers, queues and sender in the place of its own."""
 
-    def __init__(self, *, delivery_timeout_ms: int, **arguments: Any) -> None:
+    def __init__(self, *, delivery_timeout_ms: int, max_in_flight: int, **arguments: Any) -> None:
         super().__init__(**arguments)
         theirs: TransactionManager | None = self._txn_manager
         ours = theirs and SequenceNumbers(theirs.transactional_id, theirs.transaction_timeout_ms)
@@ -212,6 +331,7 @@ class BatchingProducer(AIOKafkaProducer):  # type: ignore[misc]
             linger_ms=their_queues._linger_time * 1000,
         )
         self._message_accumulator.delivery_timeout_s = delivery_timeout_ms / 1000
+        self._message_accumulator.windows = Windows(max_in_flight, ours)
         their_sender: Sender = self._sender
         self._sender: _Sender = _Sender(
             self.client,
@@ -220,4 +340,5 @@ class BatchingProducer(AIOKafkaProducer):  # type: ignore[misc]
             message_accumulator=self._message_accumulator,
             retry_backoff_ms=arguments.get("retry_backoff_ms", 100),
             request_timeout_ms=self._request_timeout_ms,
+            max_in_flight=1 if ours is None else max_in_flight,
         )

@@ -27,7 +27,18 @@ TP = LibraryPartition("t", 0)
 def test_the_private_names_are_there() -> None:
     """What an upgrade of aiokafka may take away; then sender.py has to change."""
     assert {"_set_producer_state", "_build", "size", "record_count", "closed", "append"} <= set(vars(BatchBuilder))
-    assert {"add_batch", "add_message", "fail_all", "flush"} <= set(vars(MessageAccumulator))
+    queues = {
+        "add_batch",
+        "add_message",
+        "fail_all",
+        "flush",
+        "drain_by_nodes",
+        "_pop_batch",
+        "reenqueue",
+        "_append_batch",
+    }
+    assert queues <= set(vars(MessageAccumulator))
+    assert "self._waiter_future" in inspect.getsource(MessageAccumulator.waiter)
     assert {"increment_sequence_number", "sequence_number", "is_in_transaction"} <= set(vars(TransactionManager))
     assert {"failure", "done"} <= set(vars(MessageBatch))
     assert list(inspect.signature(SendProduceReqHandler.__init__).parameters) == ["self", "sender", "batches"]
@@ -35,6 +46,7 @@ def test_the_private_names_are_there() -> None:
     source = inspect.getsource(Sender._send_produce_req)
     assert "_in_flight.remove(node_id)" in source
     assert "_muted_partitions.remove(tp)" in source
+    assert {"do", "handle_response", "_can_retry"} <= set(vars(SendProduceReqHandler))
     assert "_txn_manager.increment_sequence_number" in inspect.getsource(MessageAccumulator._pop_batch)
 
 
