@@ -196,6 +196,10 @@ class WrongType(BadEvent):
         )
         self.in_record = WrongTypeInRecord(field, label or field, shown)
 
+    def locate(self, line: int, column: int) -> None:
+        """Say where the value begins, counted from 1."""
+        self.args = (f"{self} at [line:{line}, column:{column}]",)
+
 
 class WrongTypeInRecord(BadEvent):
     """A value of another type than the field's in a row or an XML element, and no value for a Checkbox."""

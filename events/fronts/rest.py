@@ -14,8 +14,9 @@ from events.access import Access, Permission, Session
 from events.catalog import Catalog
 from events.changes.entities import ChangeEntities
 from events.changes.schemas import ChangeEventSchema, is_change_event
-from events.errors import BadRequest, UnknownEvent, UnknownSchema
+from events.errors import BadRequest, UnknownEvent, UnknownSchema, WrongType
 from events.fronts import describe
+from events.fronts.json_places import place_of
 from events.fronts.records import (
     MAX_RECORDS,
     collection_result,
@@ -137,6 +138,10 @@ class RestFront:
         if together is not None:
             return json_response(save_result(await together.publish(event)), 201)
         (answer,) = await self._publisher.publish_json([event], user=session.user)
+        if isinstance(answer, WrongType):
+            place = place_of((await request.body()).decode(errors="replace"), answer.fields[0])
+            if place is not None:
+                answer.locate(*place)
         if isinstance(answer, TidegateError):
             raise answer
         assert answer is not None

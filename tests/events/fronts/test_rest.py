@@ -135,6 +135,20 @@ def test_a_bad_event_is_refused_with_salesforces_code(
     assert len(service.memory_log.topics["Order_Shipped__e"]) == before
 
 
+def test_a_value_of_a_wrong_type_is_said_to_be_where_it_begins(service: EventsThread) -> None:
+    answer = call(service, "POST", EVENTS, b'{\r\n "Order_Number__c": "a", "x\\u0061": null,\n  "amount__C" : "many"}')
+    assert answer.json()[0]["errorCode"] == "INVALID_FIELD"
+    answer = call(service, "POST", EVENTS, b'{\r\n "Order_Number__c": "a",\n  "amount__C" : "many"}')
+    assert answer.json() == [
+        {
+            "message": "Cannot deserialize instance of double from VALUE_STRING value many or request may be missing a required field "
+            "at [line:3, column:17]",
+            "errorCode": "JSON_PARSER_ERROR",
+            "fields": ["Amount__c"],
+        }
+    ]
+
+
 def test_field_names_are_read_without_regard_to_case(service: EventsThread) -> None:
     assert call(service, "POST", EVENTS + "/", {"order_number__C": "lower"}).status_code == 201
 
