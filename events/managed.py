@@ -137,7 +137,9 @@ class ManagedSubscriptions:
             return Start(_PRESETS[subscription.default_replay])
         if held["topic"] != identity:
             return Start(_PRESETS[subscription.error_recovery_replay])
-        return Start(held["replayId"], stale=Stale[subscription.error_recovery_replay])
+        # Before a topic's first event, which is no number that a replay id has: -1 means something else.
+        replay_id = held["replayId"] if held["replayId"] >= 0 else EARLIEST
+        return Start(replay_id, stale=Stale[subscription.error_recovery_replay])
 
     async def hold(self, name: str, holder: str) -> None:
         """Take the subscription over for a stream."""
@@ -163,7 +165,7 @@ class ManagedSubscriptions:
         """Where dealing out begins, and how far it had come."""
         start = await self.start(subscription)
         held = await self._state.get(_POSITION + subscription.name.lower())
-        if held is None or "next" not in held or start.replay_id != held["replayId"]:
+        if held is None or "next" not in held or held["topic"] != await self._identity(subscription):
             return start, SharedPosition()
         return start, SharedPosition(held["next"], tuple(held["open"]))
 

@@ -344,3 +344,18 @@ def test_one_server_deals_a_shared_subscription_out_until_its_lease_ends(
     client.publish("here")
     assert ids(worker.events(1)) == ["here"]
     worker.end()
+
+
+def test_a_position_before_the_first_event_is_kept(tmp_path_factory: pytest.TempPathFactory, stubs: Any) -> None:
+    with EventsThread(tmp_path_factory.mktemp("first"), **{"pubsub.keepalive.ms": 300}) as service:
+        service.define()
+        client, tooling = Client(service, stubs, tls=False), Tooling(service)
+        tooling.define("First")
+        stream = Managed(client, 5, developer_name="First")
+        assert not stream.commit(next(stream.responses).latest_replay_id).HasField("error")
+        stream.end()
+        client.publish("first of all")
+        again = Managed(client, 5, developer_name="First")
+        assert ids(again.events(1)) == ["first of all"]
+        again.end()
+        client.channel.close()
