@@ -265,3 +265,27 @@ def test_a_connection_may_end_while_it_is_muted() -> None:
         assert rig.reasons == [None]
 
     run(test)
+
+
+def test_a_connection_that_reads_no_more_does_not_begin_again_after_an_answer() -> None:
+    async def test() -> None:
+        futures: list[asyncio.Future[bytes]] = []
+
+        def handle(connection: Connection, content: bytes) -> None:
+            futures.append(asyncio.get_running_loop().create_future())
+            connection.reserve(futures[-1], lambda done: [bytearray(done.result())])
+
+        rig = Rig(handle)
+        await rig.send(frame(b"one"))
+        while not rig.frames:
+            await asyncio.sleep(0)
+        rig.connection.stop_reading()
+        futures[0].set_result(b"answer")
+        assert await rig.receive(6) == b"answer"
+        await rig.send(frame(b"two"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert rig.frames == [b"one"] and rig.connection.is_idle
+        rig.close()
+
+    run(test)
