@@ -10,6 +10,9 @@ import pytest
 Tools = Callable[..., str]
 pytestmark = pytest.mark.servers
 
+SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+STREAMS_RESETTER = "org.apache.kafka.tools.StreamsResetter"
+
 
 def versions(text: str) -> dict[str, tuple[int, int]]:
     """API to (lowest, highest) version of a broker, from what kafka-broker-api-versions prints."""
@@ -74,3 +77,30 @@ def test_the_verifiable_producer_sees_every_acknowledgement(
     )  # fmt: skip
     assert '"acked":1000' in text
     assert "producer_send_error" not in text
+
+
+@pytest.mark.proof  # three JVMs
+def test_the_console_share_consumer(kafka_tools: Tools, bootstrap_servers: str, topic: str) -> None:
+    server = ("--bootstrap-server", bootstrap_servers)
+    group = f"{topic}-g"
+    entity = ("--entity-type", "groups", "--entity-name", group)
+    kafka_tools("kafka-configs", *server, *entity, "--alter", "--add-config", "share.auto.offset.reset=earliest")
+    lines = [f"value {n}" for n in range(100)]
+    kafka_tools("kafka-console-producer", *server, "--topic", topic, stdin="\n".join(lines) + "\n")
+    everything = ("--max-messages", "100", "--timeout-ms", "60000")
+    text = kafka_tools(SHARE_CONSUMER, *server, "--topic", topic, "--group", group, *everything)
+    assert sorted(line for line in text.splitlines() if line.startswith("value")) == sorted(lines)
+
+
+@pytest.mark.proof  # five JVMs
+def test_a_streams_application_is_reset(kafka_tools: Tools, bootstrap_servers: str, topic: str) -> None:
+    server = ("--bootstrap-server", bootstrap_servers)
+    group, own = f"{topic}-app", f"{topic}-app-store-changelog"
+    kafka_tools("kafka-topics", *server, "--create", "--topic", own)
+    kafka_tools("kafka-console-producer", *server, "--topic", topic, stdin="a\nb\nc\n")
+    everything = ("--group", group, "--from-beginning", "--max-messages", "3", "--timeout-ms", "60000")
+    kafka_tools("kafka-console-consumer", *server, "--topic", topic, *everything)
+    kafka_tools(STREAMS_RESETTER, *server, "--application-id", group, "--input-topics", topic)
+    described = kafka_tools("kafka-consumer-groups", *server, "--describe", "--group", group)
+    assert sum(int(at) for at in re.findall(rf"{topic}\s+\d+\s+(\d+)", described)) == 0
+    assert own not in kafka_tools("kafka-topics", *server, "--list").split()
