@@ -162,6 +162,19 @@ def test_a_topic_may_ask_for_its_own_codec(log: PartitionLog) -> None:
     assert len(list(log.iter_records())) == 50
 
 
+def test_the_records_that_are_out_of_time_are_named_but_not_without_end(log: PartitionLog) -> None:
+    log.config = LogConfig(message_timestamp_after_max_ms=1000)
+    for count, named in ((3, [2]), (20_000, [])):
+        late = [Record(b"k", b"v", (), NOW + (5000 if n == count - 1 else 0)) for n in range(count)]
+        with pytest.raises(InvalidTimestamp) as caught:
+            log.append(encode_batch(late, compression=Codec.ZSTD), now_ms=NOW)
+        assert [index for index, _ in caught.value.records] == named
+    log.config = LogConfig(cleanup_policy=["compact"])
+    with pytest.raises(InvalidRecord) as refused:
+        log.append(encode_batch([Record(None, b"v", (), NOW)] * 20_000, compression=Codec.ZSTD), now_ms=NOW)
+    assert len(refused.value.records) == 10_000
+
+
 def test_a_compacted_topic_takes_no_record_without_a_key(log: PartitionLog) -> None:
     log.config = LogConfig(cleanup_policy=["compact"])
     with pytest.raises(InvalidRecord, match="1 records of a batch have no key, .* the first is record 1"):
