@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import compress, count, repeat
+from operator import le
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, NamedTuple
 
 from broker.log.config import LogConfig
 from broker.log.files import sync_data
-from broker.log.record_spans import Span, largest_timestamp, spans
+from broker.log.record_spans import Spans, spans
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.protocol.compression import Codec
@@ -150,6 +153,7 @@ def run(work: CompactionPlan) -> Compaction:
     pace = _Pace(work.bytes_per_s)
     latest, clean_until = _latest_offsets(work, pace)
     sources = [segment for segment in (*work.clean, *work.dirty) if segment.base_offset < clean_until]
+    latest[None] = sys.maxsize  # what has no key has no place here: no client can write it
     cleaner = _Cleaner(work, latest, pace)
     groups = tuple(_clean_group(cleaner, group) for group in _groups(sources, work.config.segment_bytes))
     return Compaction(groups, clean_until, cleaner.records_before, cleaner.records_after)
@@ -160,9 +164,23 @@ def _digest(key: bytes) -> bytes:
     return blake2b(key, digest_size=_LONGEST_KEY + 1).digest()
 
 
-def _latest_offsets(work: CompactionPlan, pace: _Pace) -> tuple[dict[bytes, int], int]:
-    """The last offset of each key in the dirty segments, and up to where they were read."""
-    latest: dict[bytes, int] = {}
+def _remembered(keys: list[bytes | None]) -> list[bytes | None]:
+    """The keys as they are kept in memory."""
+    try:
+        if len(max(keys, key=len, default=b"")) <= _LONGEST_KEY:  # type: ignore[arg-type]
+            return keys
+    except TypeError:  # one is None
+        pass
+    return [key if key is None or len(key) <= _LONGEST_KEY else _digest(key) for key in keys]
+
+
+def _offsets(header: BatchHeader, records: Spans) -> Iterator[int]:
+    return map(header.base_offset.__add__, records.deltas)
+
+
+def _latest_offsets(work: CompactionPlan, pace: _Pace) -> tuple[dict[bytes | None, int], int]:
+    """The last offset of each key in the dirty segments, None being one of them, and up to where they were read."""
+    latest: dict[bytes | None, int] = {}
     until = work.dirty[0].base_offset
     aborted = _Aborted(work.aborted)
     for segment in work.dirty:
@@ -171,10 +189,8 @@ def _latest_offsets(work: CompactionPlan, pace: _Pace) -> tuple[dict[bytes, int]
             if len(latest) >= work.max_keys and until > work.dirty[0].base_offset:
                 return latest, until
             if not header.is_control and not aborted.covers(header):
-                base_offset = header.base_offset
-                for key, delta, _, _, _ in spans(opened_batch(batch)[1], header.record_count):
-                    if key is not None:
-                        latest[key if len(key) <= _LONGEST_KEY else _digest(key)] = base_offset + delta
+                records = spans(opened_batch(batch)[1], header.record_count)
+                latest.update(zip(_remembered(records.keys), _offsets(header, records), strict=True))
             until = header.last_offset + 1
         until = segment.next_offset
     return latest, until
@@ -200,7 +216,7 @@ class _Cleaner:
     """Decides batch by batch, from the start of the log on."""
 
     work: CompactionPlan
-    latest: dict[bytes, int]
+    latest: dict[bytes | None, int]
     pace: _Pace
     records_before: int = 0
     records_after: int = 0
@@ -218,44 +234,42 @@ class _Cleaner:
             return None
         horizon = header.delete_horizon_ms
         expired = horizon is not None and horizon <= self.work.now_ms
-        data = opened_batch(batch)[1]
-        records = spans(data, header.record_count)
+        records = spans(opened_batch(batch)[1], header.record_count)
         if header.is_control:
-            kept = records if header.producer_id in self._open or not expired else []
+            stays = header.producer_id in self._open or not expired
+            kept = list(range(len(records.ends))) if stays else []
             horizon_needed = header.producer_id not in self._open
             self._open.discard(header.producer_id)
         else:
-            kept = self._staying(records, header.base_offset, tombstones=not expired)
-            horizon_needed = any(span.is_tombstone for span in kept)
+            kept = self._staying(records, header, tombstones=not expired)
+            horizon_needed = any(records.tombstones) and any(records.tombstones[index] for index in kept)
             if kept and header.is_transactional:
                 self._open.add(header.producer_id)
         self.records_after += len(kept)
         if not kept:
             return None
         sets_horizon = horizon_needed and horizon is None
-        if len(kept) == len(records) and not sets_horizon:
+        if len(kept) == len(records.ends) and not sets_horizon:
             return batch
         if not sets_horizon:
-            return _shrunk(header, data, kept)
-        deltas = {span.delta for span in kept}
+            return _shrunk(header, records, kept)
+        deltas = {records.deltas[index] for index in kept}
         staying = [record for record in decode_batch(batch) if record.offset - header.base_offset in deltas]
         return _rewritten(header, staying, self.work.now_ms + self.work.config.delete_retention_ms)
 
-    def _staying(self, records: list[Span], base_offset: int, *, tombstones: bool) -> list[Span]:
-        latest, longest = self.latest.get, _LONGEST_KEY
-        return [
-            span
-            for span in records
-            if (key := span[0]) is not None
-            and latest(key if len(key) <= longest else _digest(key), -1) <= base_offset + span[1]
-            and (tombstones or not span[2])
-        ]
+    def _staying(self, records: Spans, header: BatchHeader, *, tombstones: bool) -> list[int]:
+        """Which records stay, with no Python call per record."""
+        last = map(self.latest.get, _remembered(records.keys), repeat(-1))
+        kept = list(compress(count(), map(le, last, _offsets(header, records))))
+        return kept if tombstones else [index for index in kept if not records.tombstones[index]]
 
 
-def _shrunk(header: BatchHeader, data: bytes, kept: list[Span]) -> bytes:
+def _shrunk(header: BatchHeader, records: Spans, kept: list[int]) -> bytes:
     """The batch with only these records, byte for byte: they are relative to a header that stays as it is."""
-    newest = header.max_timestamp if header.has_append_time else largest_timestamp(data, kept, header.base_timestamp)
-    return repacked_batch(header, b"".join([data[span[3] : span[4]] for span in kept]), len(kept), newest)
+    newest = header.max_timestamp
+    if not header.has_append_time and newest != header.base_timestamp:
+        newest = records.largest_timestamp(kept, header.base_timestamp)
+    return repacked_batch(header, records.bytes_of(kept), len(kept), newest)
 
 
 def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
-from broker.log.record_spans import largest_timestamp, spans
+from broker.log.record_spans import spans
 from broker.protocol.records import BatchHeader, Record, decode_batch, encode_batch, opened_batch, repacked_batch
 
 records = st.lists(
@@ -34,22 +34,17 @@ def test_what_stays_is_as_it_was(made: list[Record], data: st.DataObject) -> Non
     batch = encode_batch(placed, base_offset=40, keep_offsets=True)
     header, opened = opened_batch(batch)
     found = spans(opened, header.record_count)
-    assert [(one.key, one.delta + 40, one.is_tombstone) for one in found] == [
-        (one.key, one.offset, one.value is None) for one in placed
-    ]
-    kept = data.draw(st.sets(st.integers(0, len(made) - 1), min_size=1))
-    staying = [found[number] for number in sorted(kept)]
-    smaller = repacked_batch(
-        header,
-        b"".join(opened[one.start : one.end] for one in staying),
-        len(staying),
-        largest_timestamp(opened, staying, header.base_timestamp),
-    )
-    assert decode_batch(smaller) == [placed[number] for number in sorted(kept)]
+    assert found.keys == [one.key for one in placed]
+    assert [40 + delta for delta in found.deltas] == [one.offset for one in placed]
+    assert found.tombstones == [one.value is None for one in placed]
+    kept = sorted(data.draw(st.sets(st.integers(0, len(made) - 1), min_size=1)))
+    newest = found.largest_timestamp(kept, header.base_timestamp)
+    smaller = repacked_batch(header, found.bytes_of(kept), len(kept), newest)
+    assert decode_batch(smaller) == [placed[number] for number in kept]
     assert BatchHeader.parse(smaller).max_timestamp == max(placed[number].timestamp_ms for number in kept)
 
 
 @given(st.binary(max_size=60), st.integers(0, 5))
 def test_noise_is_refused(data: bytes, count: int) -> None:
     with suppress(CorruptMessage):
-        assert all(one.end <= len(data) for one in spans(data, count))
+        assert all(end <= len(data) for end in spans(data, count).ends)
