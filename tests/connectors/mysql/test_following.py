@@ -214,7 +214,7 @@ def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration
 
 def test_a_connection_that_dies_without_a_word_is_given_up(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    bench = place.bench(snapshot_mode="no_data", connect_keep_alive_interval_ms="600")
+    bench = place.bench(snapshot_mode="no_data", connect_keep_alive_interval_ms="8000")
     with bench.task() as running:
         settled(place.server, running.task)
         near, far = socket.socketpair()
