@@ -59,11 +59,15 @@ def main(folder: Path, runs: int, console: Console) -> None:
     console.print(f"this disk's fdatasync of 16 KiB: {_fsync_ms(folder / 'probe'):.2f} ms")
     with (
         our_broker(folder / "disk", acks_all_durability="disk") as disk,
+        our_broker(folder / "slow", program="bench.broker.slow_disk", acks_all_durability="disk") as slow,
         our_broker(folder / "cache") as cache,
     ):
-        case = Case("16 producers, 100 B, acks=all", lambda: _sixteen(disk), lambda: _sixteen(cache))
+        cases = (
+            Case("16 producers, 100 B, acks=all", lambda: _sixteen(disk), lambda: _sixteen(cache)),
+            Case("the same, a disk that takes 1 ms", lambda: _sixteen(slow), lambda: _sixteen(cache)),
+        )
         show(
             "Durable producing: ours waiting for the disk, and for the page cache",
-            {case.name: measure(case, runs, console)},
+            {case.name: measure(case, runs, console) for case in cases},
             console,
         )

@@ -54,7 +54,7 @@ class Side:
 
 
 @contextlib.contextmanager
-def our_broker(folder: Path, **settings: str) -> Iterator[Side]:
+def our_broker(folder: Path, *, program: str = "tidegate.cli", **settings: str) -> Iterator[Side]:
     """With the durability of the page cache, as Kafka's, unless ``settings`` (``_`` for ``.``) say otherwise."""
     port, metrics = free_ports(2)
     given = {
@@ -65,7 +65,7 @@ def our_broker(folder: Path, **settings: str) -> Iterator[Side]:
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
     arguments = [argument for name, value in given.items() for argument in ("--set", f"{name}={value}")]
-    command = [sys.executable, "-m", "tidegate.cli", "serve", "broker", *arguments]
+    command = [sys.executable, "-m", program, "serve", "broker", *arguments]
     process = ServerProcess(
         "our broker",
         command,
