@@ -279,8 +279,14 @@ class _Sender(Sender):  # type: ignore[misc]
         self._answers: set[asyncio.Task[None]] = set()
 
     async def _send_produce_req(self, node_id: int, batches: Mapping[TopicPartition, MessageBatch]) -> None:
-        """Returns when the request is written: until then there is no other for this broker, so that they keep their order."""
+        """Returns when the request is written, or answered where nothing may follow it before: until then there is no other for this
+        broker, so that they keep their order."""
         handler = _ProduceHandler(self, batches)
+        if self._most == 1 or not any(_finished(batch) for batch in batches.values()):
+            await handler.do(node_id)
+            self._in_flight.discard(node_id)
+            self._muted_partitions.difference_update(batches)
+            return
         answer = asyncio.create_task(handler.do(node_id))
         self._on_their_way[node_id] += 1
         self._being_written.add(node_id)
