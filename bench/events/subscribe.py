@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -160,6 +160,15 @@ class CometD:
     async def connect(self) -> list[dict[str, Any]]:
         return await self.send({"channel": "/meta/connect", "connectionType": "long-polling"})
 
+    async def close(self) -> None:
+        await self.send({"channel": "/meta/disconnect"})
+
+
+async def _close(subscribers: Sequence[CometD]) -> None:
+    """Else their sessions live on, and the server has a limit of them."""
+    for begin in range(0, len(subscribers), 50):
+        await asyncio.gather(*(subscriber.close() for subscriber in subscribers[begin : begin + 50]))
+
 
 async def _cometd(
     url: str, pubsub: str, token: str, org_id: str, clients: int, rate: int, seconds: float
@@ -195,6 +204,7 @@ async def _cometd(
         for task in listening:
             task.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
+        await _close(subscribers)
     await org.channel.close()
     if len(found) < count * clients:
         raise RuntimeError(f"{len(found)} of {count * clients} deliveries came within 30 s of the last event")
@@ -225,6 +235,7 @@ async def _idle_cometd(side: EventsSide, token: str, clients: int) -> float:
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
+        await _close(subscribers)
     return grown * 1000 / clients
 
 

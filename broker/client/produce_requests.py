@@ -5,8 +5,9 @@ This file uses names of aiokafka's that are private, as ``sender`` does; tests/b
 
 from __future__ import annotations
 
+import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -54,10 +55,10 @@ def _text(value: str) -> bytes:
 class PiecewiseClient:
     """What aiokafka's handler of produce requests needs of its client. ``send`` raises as the client's own does.
 
-    ``written`` is called when a request is on its way and its answer is awaited.
+    ``written`` is done when a request is on its way and its answer is awaited.
     """
 
-    def __init__(self, client: AIOKafkaClient, written: Callable[[], None]) -> None:
+    def __init__(self, client: AIOKafkaClient, written: asyncio.Future[None]) -> None:
         self._client, self._written = client, written
         self.force_metadata_update = client.force_metadata_update
         self._maybe_wait_metadata = client._maybe_wait_metadata
@@ -69,7 +70,8 @@ class PiecewiseClient:
         connection = self._client._conns[node_id, ConnectionGroup.DEFAULT]
         try:
             answer = _sent(connection, request)
-            self._written()
+            if not self._written.done():
+                self._written.set_result(None)
             return await answer
         except TimeoutError as error:
             connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # the next request gets a new one

@@ -196,14 +196,10 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
 
     def __init__(self, sender: Sender, batches: Mapping[TopicPartition, MessageBatch]) -> None:
         super().__init__(sender, dict(batches))  # a copy: the sender unmutes by its own
-        self.written = asyncio.get_running_loop().create_future()
-        """Done when the request is with the socket."""
-        self._client = PiecewiseClient(sender.client, self._on_written)
+        self.written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the request is with the socket. No method of this in its place: in a circle the batches would outlive their answers."""
+        self._client = PiecewiseClient(sender.client, self.written)
         self._windows = sender._message_accumulator.windows
-
-    def _on_written(self) -> None:
-        if not self.written.done():
-            self.written.set_result(None)
 
     def create_request(self) -> PiecewiseRequest:
         topics: dict[str, list[tuple[int, Sequence[Piece]]]] = {}
