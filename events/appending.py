@@ -19,8 +19,6 @@ Record = tuple[bytes, bytes | None, int]
 """Key, value, and timestamp in milliseconds."""
 
 _BATCH_BYTES: Final = 500_000
-_GATHER_S: Final = 0.001
-"""After a round that several shared, how long the next one waits for more: a round costs about what a few requests do."""
 _Answers = list[int | TidegateError]
 
 
@@ -33,8 +31,8 @@ class _Request:
 class Appender:
     """Appends to partition 0 of topics, in the order of the calls.
 
-    A topic has one round of batches on its way; what comes meanwhile, and a moment after a round that several shared, is the next
-    round. So a lone request is sent at once, and many at the same time cost little each. Used on one event loop.
+    A topic has one round of batches on its way; what comes meanwhile is the next round. So a lone request is sent at
+    once, and many at the same time cost little each. Used on one event loop.
     """
 
     def __init__(self, producer: BatchProducer, *, compression: str, timeout_s: float) -> None:
@@ -121,8 +119,6 @@ class Appender:
                     if not request.answers.done():
                         request.answers.set_result(answers[first:last])
                     first = last
-                if len(requests) > 1:
-                    await asyncio.sleep(_GATHER_S)
         finally:
             del self._rounds[topic], self._waiting[topic]
 
