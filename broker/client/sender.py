@@ -147,6 +147,8 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
 
     def _queue_again(self, batches: Sequence[MessageBatch]) -> None:
         for batch in reversed(batches):
+            if batch.future.done():
+                continue  # given up meanwhile, with others: it is about to end
             super().reenqueue(batch)
             if self.is_late(batch):
                 self._give_up_waiting(batch)

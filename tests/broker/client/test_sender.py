@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
 from typing import Any
@@ -15,8 +16,8 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 
 from broker.client import BatchProducer, ClientConfig
 from broker.client.columns import encode_batches
-from broker.client.errors import OutOfOrderSequence
-from broker.client.sender import FinishedBatch, SequenceNumbers
+from broker.client.errors import ClientTimeout, OutOfOrderSequence
+from broker.client.sender import BatchingProducer, FinishedBatch, SequenceNumbers
 from broker.protocol.records import BatchHeader, crc_is_right
 
 pytestmark = pytest.mark.anyio
@@ -87,6 +88,32 @@ async def test_a_lost_producer_id_is_replaced(config: ClientConfig, topic: str) 
             await producer.send(topic, None, b"b", partition=0)
         assert (await producer.send(topic, None, b"c", partition=0)).offset == 1
         assert numbers.producer_id != before
+
+
+async def test_what_failed_with_all_others_is_not_queued_again() -> None:
+    """One waits for its second try until the other is answered; then the producer is stopped, which fails both."""
+    producer = BatchingProducer(
+        bootstrap_servers="127.0.0.1:1", delivery_timeout_ms=60_000, max_in_flight=5, enable_idempotence=True
+    )
+    queues, numbers = producer._message_accumulator, producer._txn_manager
+    assert numbers is not None
+    numbers.set_pid_and_epoch(7, 0)
+    batches = []
+    for _ in range(2):
+        (encoded,) = encode_batches(None, pa.array([b"v"]))
+        batches.append(queues._append_batch(FinishedBatch(encoded, transactional=False), TP))
+        assert queues._pop_batch(TP) is batches[-1]
+    queues.windows.failed(TP, batches[1])
+    queues.reenqueue(batches[1])
+    assert not queues._batches
+    queues.fail_all(ClientTimeout("the producer was stopped"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not queues._batches
+    assert not queues._pending_batches
+    for batch in batches:
+        assert isinstance(batch.future.exception(), ClientTimeout)
+    await producer.stop()
 
 
 def test_a_finished_batch_is_stamped() -> None:
