@@ -20,7 +20,7 @@ from connectors.postgres.source import PostgresSource
 from tests.support.debezium.record_signals import AFTER, BEFORE, NAME, RECORDED, connector_config, signal
 from tests.support.debezium.replay import comparable, records_of
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.proof]
 _SOURCES: dict[str, Any] = {"mariadb": MariaDbSource, "postgresql": PostgresSource}
 _OF_THE_RUN = ("gtid", "file", "pos", "thread", "server_id")
 
