@@ -54,6 +54,16 @@ class _Answer:
 
 
 class _BatchFetcher(Fetcher):  # type: ignore[misc]
+    async def close(self) -> None:
+        """aiokafka 0.14 cancels what is under way and awaits it, so that whoever closes is told to be cancelled himself."""
+        self._fetch_task.cancel()
+        await asyncio.gather(self._fetch_task, return_exceptions=True)
+        for task in self._pending_tasks:
+            task.cancel()
+        await asyncio.gather(*self._pending_tasks, return_exceptions=True)
+        self._pending_tasks.clear()
+        await super().close()
+
     @property
     def _held_bytes(self) -> int:
         """What has arrived and was not handed out yet."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.consumer.fetcher import Fetcher, FetchResult
 
+from broker.client import BatchConsumer, ClientConfig
 from broker.client.batches import Batch
 from broker.client.fetcher import _committed
 from broker.protocol.records import BatchHeader, Record, encode_batch, encode_marker
@@ -76,3 +78,15 @@ def test_aborted_batches_are_left_out_between_first_offset_and_marker() -> None:
 def test_a_transaction_that_aborts_behind_this_fetch_is_left_out_whole() -> None:
     kept = list(_committed([batch(0, 1), batch(1, 1)], [(1, 0)]))
     assert kept == []
+
+
+async def test_closing_amid_a_fetch_cancels_only_the_fetch(config: ClientConfig, topic: str) -> None:
+    async with BatchConsumer(config) as consumer:
+        await consumer.assign([(topic, 0)])
+        await consumer.seek_to_end()
+        fetcher = consumer._running._fetcher
+        while not fetcher._pending_tasks:
+            await asyncio.sleep(0.01)
+        forever = asyncio.create_task(asyncio.Event().wait())
+        fetcher._pending_tasks.add(forever)
+    assert forever.cancelled()
