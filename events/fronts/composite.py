@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, Router
+from starlette.routing import BaseRoute, Route
 from starlette.types import Message
 
 from events.access import Access, Session
@@ -24,6 +24,7 @@ from events.fronts.rest import TOGETHER
 from events.publishing import JsonEvent, Published, Publisher, Together
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_response
+from tidegate.kit.http_routes import Routes
 
 __all__ = ["CompositeFront"]
 
@@ -55,7 +56,7 @@ class CompositeFront:
 
     def __init__(self, publisher: Publisher, access: Access, routes: Sequence[BaseRoute]) -> None:
         self._publisher, self._access = publisher, access
-        self._router = Router(routes, redirect_slashes=False)
+        self._routes = Routes(routes)
 
     def routes(self) -> list[Route]:
         base = "/services/data/v{version}/composite"
@@ -223,7 +224,7 @@ class CompositeFront:
             sent.append(message)
 
         try:
-            await self._router(scope, receive, send)
+            await self._routes(scope, receive, send)
         except TidegateError as error:
             return _Answer(error.http_status, error_body(error), {})
         except HTTPException as error:
@@ -235,9 +236,6 @@ class CompositeFront:
             return _Answer(known.http_status, error_body(known), {})
         status = next((message["status"] for message in sent if message["type"] == "http.response.start"), 500)
         content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
-        if status in (404, 405) and content[:1] not in (b"{", b"["):  # Starlette's own words
-            known = ResourceNotFound() if status == 404 else WrongMethod(f"HTTP Method '{sub.method}' not allowed.")
-            return _Answer(status, error_body(known), {})
         body = json.loads(content) if content else None
         made = body.get("id") if isinstance(body, dict) and status == 201 else None
         return _Answer(status, body, {"Location": f"{path.rstrip('/')}/{made}"} if made is not None else {})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import pytest
 from starlette.testclient import TestClient
@@ -67,6 +68,19 @@ class MemoryLog:
         pass
 
 
+@contextlib.asynccontextmanager
+async def serving(
+    log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True, guards: Sequence[Guard] = ()
+) -> AsyncIterator[ASGIApp]:
+    """An application over a store that runs as long as the block."""
+    metrics = RegistryMetrics()
+    store = Store(log, metrics, timeout_ms=timeout_ms)
+    await store.start()
+    registry = Registry(store, metrics, default_level=Level.BACKWARD, mode_mutable=mode_mutable)
+    yield application(registry, metrics, cluster_id="test-cluster", group_id="schema-registry", guards=guards)
+    await store.stop()
+
+
 def served(
     log: MemoryLog, *, timeout_ms: int = 5000, mode_mutable: bool = True, guards: Sequence[Guard] = ()
 ) -> ASGIApp:
@@ -78,16 +92,9 @@ def served(
             await parts["app"](scope, receive, send)
             return
         await receive()
-        metrics = RegistryMetrics()
-        store = Store(log, metrics, timeout_ms=timeout_ms)
-        await store.start()
-        registry = Registry(store, metrics, default_level=Level.BACKWARD, mode_mutable=mode_mutable)
-        parts["app"] = application(
-            registry, metrics, cluster_id="test-cluster", group_id="schema-registry", guards=guards
-        )
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await store.stop()
+        async with serving(log, timeout_ms=timeout_ms, mode_mutable=mode_mutable, guards=guards) as parts["app"]:
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
     return app

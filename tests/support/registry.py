@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Self
 
-from tests.registry.conftest import MemoryLog, served
+from tests.registry.conftest import MemoryLog, serving
 from tidegate.kit.http import Guard, HttpServer
 
 __all__ = ["RegistryThread"]
@@ -17,7 +17,7 @@ class RegistryThread:
     """``with RegistryThread() as registry: registry.url``. Every test has one of its own: it starts in milliseconds."""
 
     def __init__(self, *, guards: Sequence[Guard] = ()) -> None:
-        self._app = served(MemoryLog(), guards=guards)
+        self._guards = guards
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="registry")
         self._ready, self._loop = threading.Event(), None
         self.url = ""
@@ -35,9 +35,10 @@ class RegistryThread:
     async def _run(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        server = HttpServer(self._app, "127.0.0.1", 0, grace_s=1)
-        await server.start()
-        self.url = server.url
-        self._ready.set()
-        await self._stopping.wait()
-        await server.stop()
+        async with serving(MemoryLog(), guards=self._guards) as app:
+            server = HttpServer(app, "127.0.0.1", 0, grace_s=1)
+            await server.start()
+            self.url = server.url
+            self._ready.set()
+            await self._stopping.wait()
+            await server.stop()

@@ -8,13 +8,12 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.http_routes import Routes
 from tidegate.kit.http_transport import JoiningHttpProtocol
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
@@ -50,7 +50,6 @@ Guard = Callable[[Request], Awaitable[None]]
 Middleware = Callable[[ASGIApp], ASGIApp]
 """Puts something around an application."""
 
-_TOLD = "tidegate.told"
 _TURNS = 1000
 """How often to look whether connections that were cut off are gone."""
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -100,7 +99,6 @@ def face(
     metrics: Metrics,
     render_error: ErrorRenderer,
     max_body_bytes: int = MAX_BODY_BYTES,
-    lifespan: Callable[[Starlette], Any] | None = None,
     guards: Sequence[Guard] = (),
     middleware: Sequence[Middleware] = (),
 ) -> ASGIApp:
@@ -124,43 +122,39 @@ def face(
         if isinstance(error, ClientDisconnect):
             return Response(status_code=499)
         log.error("unforeseen error in a request", path=request.url.path, exc_info=error)
-        request.scope[_TOLD] = True
         return render_error(request, TidegateError(f"Internal error ({type(error).__name__}); the log has the details"))
 
-    app = Starlette(
-        routes=[*routes, Route("/metrics", show_metrics)],
-        exception_handlers=dict.fromkeys((TidegateError, HTTPException, ClientDisconnect, Exception), on_error),
-        lifespan=lifespan or _no_lifespan,
-    )
-    app.router.redirect_slashes = False
-    inner: ASGIApp = _Guarded(app, on_error, guards) if guards else app
+    inner: ASGIApp = _Answering(Routes([*routes, Route("/metrics", show_metrics)]), on_error, guards)
     for wrap in reversed(middleware):
         inner = wrap(inner)
     return _Edge(inner, on_error, requests, seconds, max_body_bytes)
 
 
-@contextlib.asynccontextmanager
-async def _no_lifespan(_: Starlette) -> AsyncIterator[None]:
-    yield
+class _Answering:
+    """Asks guards, then routes, and answers what they raise, so that middleware around it sees an answer and no exception."""
 
-
-class _Guarded:
-    """Answers what guards refuse, so that middleware around it sees an answer and no exception."""
-
-    def __init__(self, app: ASGIApp, on_error: Callable[[Request, Exception], Any], guards: Sequence[Guard]) -> None:
-        self._app, self._on_error, self._guards = app, on_error, tuple(guards)
+    def __init__(
+        self, routes: Routes, on_error: Callable[[Request, Exception], Awaitable[Response]], guards: Sequence[Guard]
+    ) -> None:
+        self._routes, self._on_error, self._guards = routes, on_error, tuple(guards)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            request = Request(scope)
-            try:
-                for guard in self._guards:
-                    await guard(request)
-            except TidegateError as error:
-                response = await self._on_error(request, error)
-                await response(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        begun = False
+
+        async def noted_send(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            for guard in self._guards:
+                await guard(Request(scope))
+            await self._routes(scope, receive, noted_send)
+        except Exception as error:
+            if begun:
+                raise
+            response = await self._on_error(Request(scope, receive), error)
+            await response(scope, receive, send)
 
 
 class _Edge:
@@ -176,11 +170,9 @@ class _Edge:
     ) -> None:
         self._app, self._on_error, self._max_body_bytes = app, on_error, max_body_bytes
         self._requests, self._seconds = requests, seconds
+        self._counters: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         began, status, received = time.perf_counter(), 0, 0
 
         async def counted_receive() -> Message:
@@ -200,16 +192,23 @@ class _Edge:
         try:
             await self._app(scope, counted_receive, noted_send)
         except Exception as error:
-            if scope.get(_TOLD):
-                return  # answered and logged; Starlette raises it again for servers that log on their own
             if status:
                 log.exception("an answer broke off", path=scope["path"])
                 raise
             response = await self._on_error(Request(scope), error)
             await response(scope, receive, noted_send)
         finally:
-            self._requests.labels(scope["method"], status).inc()
-            self._seconds.labels(scope["method"]).observe(time.perf_counter() - began)
+            counted, timed = self._counters_of(scope["method"], status)
+            counted.inc()
+            timed.observe(time.perf_counter() - began)
+
+    def _counters_of(self, method: str, status: int) -> tuple[Any, Any]:
+        """Looked up once: the HTTP parser knows some thirty methods, and prometheus' own look-up takes locks."""
+        found = self._counters.get((method, status))
+        if found is None:
+            found = self._requests.labels(method, status), self._seconds.labels(method)
+            self._counters[method, status] = found
+        return found
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -249,6 +248,8 @@ class HttpServer:
             http=JoiningHttpProtocol,
             log_config=None,
             access_log=False,
+            lifespan="off",
+            ws="none",
             server_header=False,
             timeout_graceful_shutdown=int(grace_s),
             ssl_certfile=str(files.certificate) if files else None,

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from registry.client import Refused, RegistryClient, Unavailable
 from registry.config import RegistryConfig
 from registry.security.faces import Faces
-from tests.registry.conftest import MemoryLog, served
+from tests.registry.conftest import MemoryLog, serving
 from tests.support.certificates import Authority
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
@@ -43,11 +43,12 @@ def secure_url(authority: Authority) -> Iterator[str]:
     async def run() -> None:
         ending = asyncio.Event()
         faces = Faces(parse(RegistryConfig, keys))
-        addresses = await faces.start(served(MemoryLog()))
-        place.update(addresses, stop=ending.set, loop=asyncio.get_running_loop())
-        started.set()
-        await ending.wait()
-        await faces.stop()
+        async with serving(MemoryLog()) as app:
+            addresses = await faces.start(app)
+            place.update(addresses, stop=ending.set, loop=asyncio.get_running_loop())
+            started.set()
+            await ending.wait()
+            await faces.stop()
 
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
