@@ -1,7 +1,4 @@
-"""Where each field of each record of a fetch lies: one sequential walk for the records' starts, then whole columns.
-
-The walk is the only loop over records: each length gives the next start. It calls nothing per record.
-"""
+"""Where each field of each record of a fetch lies: one walk for where the records end, then whole columns."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from broker.client.varints import read
 from broker.errors import CorruptMessage
 from broker.protocol.compression import decompress
-from broker.protocol.records import HEADER_SIZE, BatchHeader
+from broker.protocol.record_columns import add_edges, heads, varints
+from broker.protocol.records import HEADER_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["HeaderFields", "RecordFields", "walk"]
 
 _MOST_HEADERS: Final = 1 << 20
-_LONGEST_SHIFT: Final = 28
 
 
 @dataclass(frozen=True)
@@ -64,60 +60,25 @@ def walk(fetched: Fetched) -> RecordFields:
 def _walk(fetched: Fetched) -> RecordFields:
     payloads = [decompress(batch.header.codec, batch.data[HEADER_SIZE:]) for batch in fetched.batches]
     data = b"".join(payloads)
-    starts: list[int] = []
-    ends: list[int] = []
-    position = 0
+    edges, end = [0], 0
     for batch, payload in zip(fetched.batches, payloads, strict=True):
-        batch_starts, batch_ends = _records(data, position, position + len(payload), batch.header)
-        starts += batch_starts
-        ends += batch_ends
-        position += len(payload)
+        end += len(payload)
+        add_edges(edges, data, end, batch.header)
     counts = [batch.header.record_count for batch in fetched.batches]
-    bodies, stops = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
-    raw = np.frombuffer(data, dtype=np.uint8)
-    time_deltas, at = read(raw, bodies + 1)
-    offset_deltas, at = read(raw, at)
-    key_lengths, key_starts = read(raw, at)
+    bounds, raw = np.array(edges, np.int64), np.frombuffer(data, np.uint8)
+    time_deltas, offset_deltas, key_lengths, key_starts = heads(raw, bounds[:-1])
     at = key_starts + np.maximum(key_lengths, 0)
-    value_lengths, value_starts = read(raw, at)
+    value_lengths, value_starts = varints(raw, at)
     at = value_starts + np.maximum(value_lengths, 0)
-    header_counts, header_starts = read(raw, at)
+    header_counts, header_starts = varints(raw, at)
     if min(key_lengths.min(initial=-1), value_lengths.min(initial=-1)) < -1:
         raise CorruptMessage("a key or value of a record has a negative length")
     headers, behind = _headers(raw, header_counts, header_starts)
-    if not np.array_equal(behind, stops):
+    if not np.array_equal(behind, bounds[1:]):
         raise CorruptMessage("a record does not end where its length says")
     offsets = offset_deltas + _per_record([batch.header.base_offset for batch in fetched.batches], counts)
     timestamps = _timestamps(fetched.batches, counts, time_deltas)
     return RecordFields(data, offsets, timestamps, key_starts, key_lengths, value_starts, value_lengths, headers)
-
-
-def _records(data: bytes, position: int, end: int, header: BatchHeader) -> tuple[list[int], list[int]]:
-    """Where each record of a batch begins (behind its length) and ends."""
-    count = header.record_count
-    known = max(0, min(count, end - position))  # a record has bytes, whatever the header says
-    starts, ends = [0] * known, [0] * known
-    try:
-        for index in range(known):
-            byte = data[position]
-            position += 1
-            length = byte & 0x7F
-            shift = 7
-            while byte >= 0x80 and shift <= _LONGEST_SHIFT:
-                byte = data[position]
-                position += 1
-                length |= (byte & 0x7F) << shift
-                shift += 7
-            starts[index] = position
-            position += length >> 1  # a length is never negative, so zigzag only doubles it
-            ends[index] = position
-            if position > end:
-                break
-    except IndexError:
-        position = end + 1
-    if position != end or known != count:
-        raise CorruptMessage(f"the batch at offset {header.base_offset} does not hold the {count} records it says")
-    return starts, ends
 
 
 def _per_record(values: list[int], counts: list[int]) -> NDArray[np.int64]:
@@ -145,8 +106,8 @@ def _headers(
     slots = np.concatenate(([0], np.cumsum(counts)))[:-1]
     at = starts.copy()
     for number, rows in _rounds(counts):
-        key_lengths, key_starts = read(raw, at[rows])
-        value_lengths, value_starts = read(raw, key_starts + key_lengths)
+        key_lengths, key_starts = varints(raw, at[rows])
+        value_lengths, value_starts = varints(raw, key_starts + key_lengths)
         if key_lengths.min() < 0 or value_lengths.min() < -1:
             raise CorruptMessage("a header of a record has a negative length")
         spans[:, slots[rows] + number] = (key_starts, key_lengths, value_starts, value_lengths)

@@ -1,21 +1,17 @@
-"""Kafka's zigzag varints, whole columns of them at a time."""
+"""Kafka's zigzag varints, whole columns of them written at a time; ``broker.protocol.record_columns`` reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from broker.errors import CorruptMessage
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Varints", "read"]
-
-_LONGEST: Final = 10
+__all__ = ["Varints"]
 
 
 class Varints:
@@ -58,31 +54,3 @@ class Varints:
         data = np.concatenate([part.matrix for part in parts], axis=1)[np.concatenate(used, axis=1)]
         ends = np.concatenate(([0], np.cumsum(sum(part.lengths for part in parts))))
         return pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
-
-
-def read(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The number at each position, and the position behind it. Raises CorruptMessage for one without an end.
-
-    One round per byte of the longest number, each only over the numbers that go on.
-    """
-    if len(positions) == 0:
-        return np.zeros(0, np.int64), positions
-    if int(positions.min()) < 0 or int(positions.max()) >= len(data):
-        raise CorruptMessage("a field of a record lies outside its batch")
-    first = data[positions]
-    zigzag = (first & 0x7F).astype(np.uint64)
-    behind = positions + 1
-    going = np.flatnonzero(first & 0x80)
-    for count in range(1, _LONGEST):
-        if len(going) == 0:
-            break
-        at = positions[going] + count
-        if int(at.max()) >= len(data):
-            raise CorruptMessage("a number in a record goes on behind the end of its batch")
-        byte = data[at]
-        zigzag[going] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * count)
-        behind[going] += 1
-        going = going[(byte & 0x80) != 0]
-    if len(going):
-        raise CorruptMessage(f"a number in a record has more than {_LONGEST} bytes")
-    return (zigzag >> np.uint64(1)).view(np.int64) ^ -(zigzag & np.uint64(1)).view(np.int64), behind

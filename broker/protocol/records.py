@@ -306,6 +306,8 @@ def record_keys(view: memoryview | bytes) -> list[KeyedRecord]:
             position = after
     except IndexError as error:
         raise _malformed(header, len(found)) from error
+    if position != size:
+        raise _malformed(header, header.record_count)
     return found
 
 

@@ -7,7 +7,8 @@ from aiokafka.record.util import encode_varint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.varints import Varints, read
+from broker.client.varints import Varints
+from broker.protocol.record_columns import varints
 
 _EDGES = [edge + step for bits in range(6, 64, 7) for edge in (1 << bits, -(1 << bits)) for step in (-1, 0, 1)]
 _LIMIT = 2**63
@@ -28,6 +29,6 @@ def test_numbers_are_written_as_kafka_does_and_read_again(numbers: list[int]) ->
     assert column.lengths.tolist() == [len(encoded(number)) for number in numbers]
     data = np.frombuffer(b"".join(texts), np.uint8)
     begins = np.concatenate(([0], np.cumsum(column.lengths + 1)))[: len(numbers)].astype(np.int64)
-    back, behind = read(data, begins)
+    back, behind = varints(data, begins)
     assert back.tolist() == numbers
     assert (behind == begins + column.lengths).all()

@@ -6,18 +6,20 @@ import dataclasses
 import pickle
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log import compaction
+from broker.errors import CorruptMessage
+from broker.log import compaction, compaction_run, keyed_records
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.protocol.compression import Codec
-from broker.protocol.records import BatchHeader, Record, encode_batch
+from broker.protocol.records import HEADER_SIZE, BatchHeader, Record, batches, decode_batch, encode_batch
 
 NOW = 1_700_000_000_000
 DAY = 24 * 60 * 60 * 1000
@@ -268,9 +270,128 @@ def test_compaction_takes_its_time_where_it_is_told_to(started: Started, monkeyp
     work = log.plan_compaction(NOW)
     assert work is not None
     slept: list[float] = []
-    monkeypatch.setattr(compaction, "sleep", slept.append)
-    monkeypatch.setattr(compaction, "monotonic", lambda: sum(slept))
+    monkeypatch.setattr(compaction_run, "sleep", slept.append)
+    monkeypatch.setattr(compaction_run, "monotonic", lambda: sum(slept))
     done = compaction.run(dataclasses.replace(work, bytes_per_s=1000))
     size = sum(segment.size for segment in work.dirty)
     assert 2 * size / 1000 <= sum(slept) <= 3 * size / 1000  # read twice, and what stays is written
     assert log.finish_compaction(done)
+
+
+def test_a_batch_that_is_not_whole_is_refused(started: Started) -> None:
+    log = started.log
+    for number in range(40):
+        put(log, (b"a", b"%d" % number * 30))
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    path = log.directory / "00000000000000000000.log"
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:30], b"", whole[:16] + b"\x07" + whole[17:], whole[:8] + b"\x7f" + whole[9:]):
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptMessage, match="000.log has no whole batch at position"):
+            compaction.run(work)
+    path.write_bytes(whole)
+    assert log.finish_compaction(compaction.run(work))
+
+
+def test_a_record_that_is_not_as_its_batch_says_is_refused(started: Started) -> None:
+    log = started.log
+    for number in range(40):
+        put(log, (b"a", b"%d" % number * 30))
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    path = log.directory / "00000000000000000000.log"
+    whole = path.read_bytes()
+    length, key_length = HEADER_SIZE, HEADER_SIZE + 4
+    for at, byte in ((length, 2), (length, 0x7E), (key_length, 0x7E), (HEADER_SIZE - 1, 2)):
+        path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+        with pytest.raises(CorruptMessage, match="batch at offset 0 |batches from offset 0 "):
+            compaction.run(work)
+
+
+def batches_in(
+    log: PartitionLog, segments: Iterable[compaction.SourceSegment]
+) -> list[tuple[BatchHeader, list[Record]]]:
+    found = []
+    for segment in segments:
+        view = memoryview((log.directory / f"{segment.base_offset:020d}.log").read_bytes())[: segment.size]
+        found += [(one, decode_batch(view[at : at + one.size])) for at, one in batches(view)]
+    return found
+
+
+def expected(log: PartitionLog, work: compaction.CompactionPlan, until: int) -> list[tuple[BatchHeader, list[Record]]]:
+    """What compaction leaves, by its definition."""
+    latest = {
+        record.key: record.offset
+        for _, records in batches_in(log, work.dirty)
+        for record in records
+        if record.offset < until
+    }
+    sources = (*work.clean, *work.dirty)
+    left = []
+    for header, records in batches_in(log, [one for one in sources if one.base_offset < until]):
+        horizon = header.delete_horizon_ms
+        expired = horizon is not None and horizon <= work.now_ms
+        stays = [
+            one
+            for one in records
+            if one.offset >= latest.get(one.key, -1) and one.key is not None and not (one.value is None and expired)
+        ]
+        if stays:
+            left.append((header, stays))
+    return left + batches_in(log, [one for one in sources if one.base_offset >= until])
+
+
+steps = st.lists(
+    st.tuples(
+        st.lists(
+            st.tuples(st.integers(0, 9), st.none() | st.integers(0, 40), st.integers(-50, 50)), min_size=1, max_size=9
+        ),
+        st.sampled_from([None, Codec.ZSTD, Codec.SNAPPY]),
+        st.sampled_from([None, None, None, 3, 6, 1000]),
+        st.sampled_from([1, DAY // 2, DAY]),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=steps, chunk=st.sampled_from([64, 500, 1 << 20]), part=st.sampled_from([1, 300, 1 << 20]))
+def test_what_stays_is_what_the_definition_says(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[list[tuple[int, int | None, int]], Codec | None, int | None, int]],
+    chunk: int,
+    part: int,
+) -> None:
+    """With several records in a batch, rounds that end within a segment, and clean and dirty parts, read in pieces of any size."""
+    log, now = Started(tmp_path_factory.mktemp("compact")).log, NOW
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction_run, "_CHUNK", chunk)
+        patch.setattr(keyed_records, "_PART_BYTES", part)
+        for records, codec, max_keys, wait in steps:
+            made = [
+                Record(
+                    (b"a key of more than thirty-two bytes %d" if key > 7 else b"%d") % key,
+                    None if value is None else b"v" * value,
+                    (("h", b"x"),) if key == 5 else (),
+                    now + drift,
+                )
+                for key, value, drift in records
+            ]
+            log.append(encode_batch(made, compression=codec), now_ms=now)
+            now += wait
+            work = log.plan_compaction(now) if max_keys else None
+            if work is None:
+                continue
+            done = compaction.run(dataclasses.replace(work, max_keys=max_keys))
+            left = expected(log, work, done.clean_until)
+            assert log.finish_compaction(done)
+            planned = [one for one in log.segments if one.base_offset < work.dirty[-1].next_offset]
+            found = batches_in(
+                log,
+                [compaction.SourceSegment(one.base_offset, one.next_offset, one.size, 0, 0) for one in planned],
+            )
+            assert [records for _, records in found] == [records for _, records in left]
+            for (before, _), (after, stayed) in zip(left, found, strict=True):
+                assert (after.base_offset, after.last_offset) == (before.base_offset, before.last_offset)
+                assert after.max_timestamp == max(record.timestamp_ms for record in stayed)

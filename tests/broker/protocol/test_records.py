@@ -23,6 +23,7 @@ from broker.protocol.records import (
     encode_batch,
     encode_marker,
     record_keys,
+    repacked_batch,
     with_append_time,
 )
 
@@ -142,3 +143,10 @@ def test_sizes_that_lie_are_refused() -> None:
         with pytest.raises(CorruptMessage):
             list(batches(memoryview(wrong)))
     assert len(batch) > HEADER_SIZE
+
+
+@pytest.mark.parametrize("read", [decode_batch, record_keys])
+def test_what_follows_the_last_record_is_refused(read: Any) -> None:
+    batch = repacked_batch(BatchHeader.parse(encode_batch([])), b"\x00" * 3, 0, 5)
+    with pytest.raises(CorruptMessage, match="the batch at offset 0 goes on after its 0 records"):
+        read(batch)

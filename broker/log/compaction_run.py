@@ -1,0 +1,365 @@
+"""Runs a compaction: see ``broker.log.compaction``, which the broker has without what this imports.
+
+The dirty part is read twice. The first time tells the last offset of each key, and with that which offsets stay; so the second
+time only batches that lose some of their records are opened. Of the clean part each key has to be looked up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, repeat
+from operator import le
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from broker.errors import CorruptMessage
+from broker.log.compaction import CleanedGroup, Compaction, CompactionPlan, SourceSegment
+from broker.log.files import sync_data
+from broker.log.keyed_records import Batch, KeyedRecords, is_dense, keyed_records
+from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
+from broker.log.transaction_index import AbortedTransaction
+from broker.protocol.compression import Codec
+from broker.protocol.records import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    Record,
+    decode_batch,
+    encode_batch,
+    repacked_batch,
+    with_append_time,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["run"]
+
+_CHUNK: Final = 1024 * 1024
+"""So much is read at a time."""
+_BURST_S: Final = 0.1
+"""So much of what was not used is made up for."""
+
+
+class _Pace:
+    """Holds up who reads and writes faster than he may. For a thread or process of its own."""
+
+    def __init__(self, bytes_per_s: float | None) -> None:
+        self._s_per_byte = 0.0 if bytes_per_s is None else 1 / bytes_per_s
+        self._allowed_at = monotonic()
+        """When what was spent so far is allowed for."""
+
+    def spend(self, size: int) -> None:
+        if not self._s_per_byte:
+            return
+        now = monotonic()
+        self._allowed_at = max(self._allowed_at, now - _BURST_S) + size * self._s_per_byte
+        if self._allowed_at > now:
+            sleep(self._allowed_at - now)
+
+
+def run(work: CompactionPlan) -> Compaction:
+    """See ``compaction.run``."""
+    pace = _Pace(work.bytes_per_s)
+    latest = _latest(work, pace)
+    sources = [segment for segment in (*work.clean, *work.dirty) if segment.base_offset < latest.until]
+    cleaner = _Cleaner(work, latest, pace)
+    groups = tuple(_clean_group(cleaner, group) for group in _groups(sources, work.config.segment_bytes))
+    return Compaction(groups, latest.until, cleaner.records_before, cleaner.records_after)
+
+
+class _Pick(NamedTuple):
+    """Which of the ``records`` are those of a batch that stay, and which of them are tombstones; the batch's begin at ``first``."""
+
+    records: KeyedRecords
+    first: int
+    staying: NDArray[np.int64]
+    tombstones: NDArray[np.int64]
+
+    def without_tombstones(self) -> _Pick:
+        kept = np.setdiff1d(self.staying, self.tombstones, assume_unique=True)
+        return self._replace(staying=kept, tombstones=self.tombstones[:0])
+
+
+_Place = tuple[KeyedRecords, int]
+"""Where the records of a batch were read to, and the number of the first of them there."""
+
+
+def _picks(
+    staying: NDArray[np.int64],
+    tombstones: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    places: Callable[[NDArray[np.bool_]], Iterator[_Place]],
+) -> Iterator[_Pick | bool]:
+    """What stays of batches that have each ``counts`` records from their ``firsts`` on: all, nothing, or some.
+
+    ``staying`` and ``tombstones`` count as ``firsts`` do, and ascend. ``places`` is told which batches have to be read.
+    """
+    behind = firsts + counts
+    starts, stops = staying.searchsorted(firsts), staying.searchsorted(behind)
+    begins, ends = tombstones.searchsorted(firsts), tombstones.searchsorted(behind)
+    is_partial = (stops > starts) & ((stops - starts < counts) | (ends > begins))
+    found = places(is_partial)
+    columns = (is_partial, firsts, starts, stops, begins, ends)
+    for partial, base, start, stop, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+        if not partial:
+            yield stop > start
+            continue
+        records, first = next(found)
+        yield _Pick(records, first, staying[start:stop] + (first - base), tombstones[begin:end] + (first - base))
+
+
+class _Latest:
+    """The last offset of each key in the dirty part, which ends before ``until``."""
+
+    def __init__(self, dirty_from: int) -> None:
+        self._dirty_from = self.until = dirty_from
+        self._marks: dict[bytes | None, int] = {}
+        """Twice the offset, and one more for a tombstone."""
+        self._staying = self._tombstones = np.zeros(0, np.int64)
+        """The offsets that stay of the dirty part, and of those the ones of tombstones."""
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def add(self, records: KeyedRecords) -> None:
+        marks = records.offsets * 2 + records.tombstones
+        self._marks.update(zip(records.keys, marks.tolist(), strict=True))
+        self.until = records.batches[-1].last_offset + 1
+
+    def seal(self) -> None:
+        """All of the dirty part was added."""
+        self._marks.pop(None, None)
+        marks = np.fromiter(self._marks.values(), np.int64, len(self._marks))
+        marks.sort()
+        self._staying, self._tombstones = marks >> 1, marks[(marks & 1) == 1] >> 1
+        self._marks[None] = sys.maxsize  # what has no key has no place here: no client can write it
+
+    def picks(self, batches: Sequence[Batch]) -> Iterator[_Pick | bool]:
+        """What stays of each batch."""
+        headers = [header for header, _ in batches]
+        if not headers:
+            return
+        is_known = headers[0].base_offset >= self._dirty_from and headers[-1].last_offset < self.until
+        if not (is_known and all(map(is_dense, headers))):
+            for records in keyed_records(batches):
+                yield from self._looked_up(records)
+            return
+        bases = np.array([header.base_offset for header in headers], np.int64)
+        counts = np.array([header.record_count for header in headers], np.int64)
+
+        def places(is_partial: NDArray[np.bool_]) -> Iterator[_Place]:
+            for records in keyed_records(compress(batches, is_partial.tolist())):
+                yield from zip(repeat(records), records.firsts[:-1].tolist())
+
+        yield from _picks(self._staying, self._tombstones, bases, counts, places)
+
+    def _looked_up(self, records: KeyedRecords) -> Iterator[_Pick | bool]:
+        last = map(self._marks.get, records.keys, repeat(-1))
+        stays = np.fromiter(map(le, last, (records.offsets * 2 + 1).tolist()), np.bool_, len(records.offsets))
+        staying, tombstones = np.flatnonzero(stays), np.flatnonzero(stays & records.tombstones)
+        firsts = records.firsts[:-1]
+
+        def places(is_partial: NDArray[np.bool_]) -> Iterator[_Place]:
+            return zip(repeat(records), firsts[is_partial].tolist())
+
+        return _picks(staying, tombstones, firsts, np.diff(records.firsts), places)
+
+
+def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
+    """What the dirty segments say, as far as there is memory for their keys."""
+    found = _Latest(work.dirty[0].base_offset)
+    aborted = _Aborted(work.aborted)
+    for segment in work.dirty:
+        for chunk in _chunks_of(work.directory, segment):
+            pace.spend(_size_of(chunk))
+            for records in keyed_records(one for one in chunk if not one[0].is_control and not aborted.covers(one[0])):
+                if len(found) >= work.max_keys:
+                    found.seal()
+                    return found
+                found.add(records)
+            found.until = chunk[-1][0].last_offset + 1
+        found.until = segment.next_offset
+    found.seal()
+    return found
+
+
+class _Aborted:
+    """Answers whether a batch belongs to a transaction that was aborted."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._spans: dict[int, list[AbortedTransaction]] = {}
+        for entry in aborted:
+            self._spans.setdefault(entry.producer_id, []).append(entry)
+
+    def covers(self, header: BatchHeader) -> bool:
+        if not header.is_transactional or header.is_control:
+            return False
+        spans = self._spans.get(header.producer_id, ())
+        return any(span.first_offset <= header.base_offset <= span.last_offset for span in spans)
+
+
+@dataclass(slots=True)
+class _Cleaner:
+    """Decides batch by batch, from the start of the log on."""
+
+    work: CompactionPlan
+    latest: _Latest
+    pace: _Pace
+    records_before: int = 0
+    records_after: int = 0
+    _aborted: _Aborted = field(init=False)
+    _open: set[int] = field(default_factory=set)
+    """Producers with transactional batches that stay and whose marker has not come yet."""
+
+    def __post_init__(self) -> None:
+        self._aborted = _Aborted(self.work.aborted)
+
+    def cleaned(self, chunk: Sequence[Batch]) -> Iterator[Batch]:
+        """The batches as they stay: themselves, or smaller ones; some not at all."""
+        present = [one for one in chunk if not self._aborted.covers(one[0])]
+        picks = self.latest.picks([one for one in present if not one[0].is_control])
+        self.records_before += sum(header.record_count for header, _ in chunk)
+        for header, batch in present:
+            kept = self._marker(header, batch) if header.is_control else self._picked(header, batch, next(picks))
+            if kept is batch:
+                yield header, batch
+            elif kept is not None:
+                yield BatchHeader.parse(kept), memoryview(kept)
+
+    def _is_expired(self, header: BatchHeader) -> bool:
+        horizon = header.delete_horizon_ms
+        return horizon is not None and horizon <= self.work.now_ms
+
+    def _marker(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
+        is_needed = header.producer_id in self._open
+        self._open.discard(header.producer_id)
+        if not header.record_count or (self._is_expired(header) and not is_needed):
+            return None
+        self.records_after += header.record_count
+        if is_needed or header.delete_horizon_ms is not None:
+            return batch
+        return self._with_horizon(header, decode_batch(batch))
+
+    def _picked(self, header: BatchHeader, batch: memoryview, pick: _Pick | bool) -> bytes | memoryview | None:
+        if isinstance(pick, _Pick) and len(pick.tombstones) and self._is_expired(header):
+            pick = pick.without_tombstones()
+        count = len(pick.staying) if isinstance(pick, _Pick) else pick * header.record_count
+        if not count:
+            return None
+        self.records_after += count
+        if header.is_transactional:
+            self._open.add(header.producer_id)
+        if not isinstance(pick, _Pick):
+            return batch
+        if len(pick.tombstones) and header.delete_horizon_ms is None:
+            records = decode_batch(batch)
+            return self._with_horizon(header, [records[number] for number in pick.staying - pick.first])
+        return batch if count == header.record_count else _with_fewer(header, pick)
+
+    def _with_horizon(self, header: BatchHeader, kept: list[Record]) -> bytes:
+        return _rewritten(header, kept, self.work.now_ms + self.work.config.delete_retention_ms)
+
+
+def _with_fewer(header: BatchHeader, pick: _Pick) -> bytes:
+    """The batch with only these records, byte for byte: they are relative to a header that stays as it is."""
+    newest = header.max_timestamp
+    if not header.has_append_time:
+        newest = header.base_timestamp + int(pick.records.time_deltas[pick.staying].max())
+    return repacked_batch(header, pick.records.bytes_of(pick.staying), len(pick.staying), newest)
+
+
+def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> bytes:
+    """The batch with fewer records or a delete horizon; it goes on covering the same offsets and sequence numbers."""
+    made = encode_batch(
+        kept,
+        base_offset=header.base_offset,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        compression=Codec(header.codec),
+        transactional=header.is_transactional,
+        control=header.is_control,
+        delete_horizon_ms=horizon,
+        keep_offsets=True,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+    )
+    return with_append_time(memoryview(made), header.max_timestamp) if header.has_append_time else made
+
+
+def _groups(sources: Sequence[SourceSegment], segment_bytes: int) -> Iterator[list[SourceSegment]]:
+    """Neighbours that fit into one segment together, so that many small ones do not stay."""
+    group: list[SourceSegment] = []
+    for source in sources:
+        fits = group and (
+            sum(one.size for one in group) + source.size <= segment_bytes
+            and source.next_offset - group[0].base_offset <= MAX_RELATIVE_OFFSET
+        )
+        if group and not fits:
+            yield group
+            group = []
+        group.append(source)
+    if group:
+        yield group
+
+
+def _clean_group(cleaner: _Cleaner, group: Sequence[SourceSegment]) -> CleanedGroup:
+    directory, base = cleaner.work.directory, group[0].base_offset
+    for suffix in (".log", ".index", ".timeindex"):
+        (directory / (file_name(base, suffix) + ".cleaned")).unlink(missing_ok=True)
+    result = Segment(directory, base, cleaner.work.config.index_interval_bytes, suffix=".cleaned")
+    for source in group:
+        for chunk in _chunks_of(directory, source):
+            kept = list(cleaner.cleaned(chunk))
+            result.append([batch for _, batch in kept], [header for header, _ in kept])
+            cleaner.pace.spend(_size_of(chunk) + _size_of(kept))
+    replaced = tuple(source.base_offset for source in group)
+    if result.size == 0:
+        result.delete()
+        return CleanedGroup(replaced, group[-1].next_offset, has_file=False)
+    result.close_indexes()
+    sync_data(result.handle.fd)
+    os.utime(result.path, ns=(group[-1].modified_ms * 1_000_000,) * 2)
+    return CleanedGroup(replaced, group[-1].next_offset, has_file=True)
+
+
+def _size_of(batches: Sequence[Batch]) -> int:
+    return sum(len(batch) for _, batch in batches)
+
+
+def _chunks_of(directory: Path, segment: SourceSegment) -> Iterator[list[Batch]]:
+    """The segment's batches, some at a time. Raises OSError, CorruptMessage where a batch is not whole."""
+    if segment.size == 0:
+        return
+    path = directory / file_name(segment.base_offset, ".log")
+    with path.open("rb", buffering=0) as file:
+        position, wanted = 0, _CHUNK
+        while (left := segment.size - position) > 0:
+            asked = min(wanted, left)
+            data = memoryview(os.pread(file.fileno(), asked, position))
+            chunk: list[Batch] = []
+            at, wanted = 0, _CHUNK
+            while at + HEADER_SIZE <= len(data):
+                header = BatchHeader.parse(data, at)
+                size = header.length + LOG_OVERHEAD
+                if header.magic != MAGIC or size < HEADER_SIZE:
+                    break
+                if at + size > len(data):
+                    wanted = max(size, _CHUNK)
+                    break
+                chunk.append((header, data[at : at + size]))
+                at += size
+            if chunk:
+                yield chunk
+            elif min(wanted, left) <= asked:
+                raise CorruptMessage(f"{path.name} has no whole batch at position {position}")
+            position += at

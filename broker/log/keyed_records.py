@@ -1,0 +1,137 @@
+"""What compaction looks at of records, for many batches at once: their keys, their offsets, and which are tombstones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from broker.errors import CorruptMessage
+from broker.protocol.compression import decompress
+from broker.protocol.record import NULL
+from broker.protocol.record_columns import add_edges, heads
+from broker.protocol.records import HEADER_SIZE, BatchHeader
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Batch", "KeyedRecords", "is_dense", "keyed_records"]
+
+Batch = tuple[BatchHeader, memoryview]
+"""A batch's header, and the whole batch."""
+
+_PART_BYTES: Final = 256 * 1024
+"""Batches are taken together until their records have so many bytes: more would leave the processor's cache."""
+_LONGEST_KEY: Final = 32
+
+
+@dataclass(frozen=True)
+class KeyedRecords:
+    """The records of some batches. ``firsts`` has where each batch begins among them, and how many they are."""
+
+    batches: Sequence[BatchHeader]
+    data: bytes
+    edges: list[int]
+    firsts: NDArray[np.int64]
+    time_deltas: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    tombstones: NDArray[np.bool_]
+    key_starts: NDArray[np.int64]
+    key_lengths: NDArray[np.int64]
+
+    @cached_property
+    def keys(self) -> list[bytes | None]:
+        """What stands for each key in memory: a digest for a long one, so that keys take bounded space."""
+        data, starts = self.data, self.key_starts
+        stops = starts + self.key_lengths
+        if self.key_lengths.min(initial=0) >= 0 and self.key_lengths.max(initial=0) <= _LONGEST_KEY:
+            return [data[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        return [
+            None if stop < start else _remembered(data[start:stop])
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        ]
+
+    def bytes_of(self, chosen: NDArray[np.int64]) -> bytes:
+        """These records one behind the other."""
+        data, edges = self.data, self.edges
+        return b"".join([data[edges[index] : edges[index + 1]] for index in chosen.tolist()])
+
+
+def _remembered(key: bytes) -> bytes:
+    """Short keys stand for themselves; the digest has one byte more than those may have."""
+    return key if len(key) <= _LONGEST_KEY else blake2b(key, digest_size=_LONGEST_KEY + 1).digest()
+
+
+def is_dense(header: BatchHeader) -> bool:
+    """Whether the batch has a record at each of its offsets. So have all that compaction has not been at."""
+    return header.last_offset_delta == header.record_count - 1
+
+
+def keyed_records(batches: Iterable[Batch]) -> Iterator[KeyedRecords]:
+    """The records of batches that follow one another, as many batches at a time as go well together.
+
+    Raises CorruptMessage for records that are not as their batch says, or whose offsets do not ascend.
+    """
+    headers: list[BatchHeader] = []
+    payloads: list[bytes | memoryview] = []
+    size = 0
+    for header, batch in batches:
+        headers.append(header)
+        payloads.append(decompress(header.codec, batch[HEADER_SIZE:]))
+        size += len(payloads[-1])
+        if size >= _PART_BYTES:
+            yield _keyed(headers, payloads)
+            headers, payloads, size = [], [], 0
+    if headers:
+        yield _keyed(headers, payloads)
+
+
+def _keyed(headers: Sequence[BatchHeader], payloads: Sequence[bytes | memoryview]) -> KeyedRecords:
+    data = b"".join(payloads)
+    edges = [0]
+    end = 0
+    for header, payload in zip(headers, payloads, strict=True):
+        end += len(payload)
+        add_edges(edges, data, end, header)
+    counts = np.array([header.record_count for header in headers], np.int64)
+    firsts = np.concatenate((np.zeros(1, np.int64), counts.cumsum()))
+    positions, raw = np.array(edges, np.int64), np.frombuffer(data, np.uint8)
+    try:
+        time_deltas, deltas, key_lengths, key_starts = heads(raw, positions[:-1])
+    except CorruptMessage as error:
+        raise CorruptMessage(f"batches from offset {headers[0].base_offset} on: {error}") from error
+    values = key_starts + np.clip(key_lengths, 0, len(data))
+    inside = values < positions[1:]
+    if not inside.all():
+        raise _malformed(headers, firsts, int(inside.argmin()), "ends before its value begins")
+    offsets = _offsets(headers, counts, firsts, deltas)
+    return KeyedRecords(
+        headers, data, edges, firsts, time_deltas, offsets, raw[values] == NULL, key_starts, key_lengths
+    )
+
+
+def _offsets(
+    headers: Sequence[BatchHeader], counts: NDArray[np.int64], firsts: NDArray[np.int64], deltas: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """By their place where a batch is dense: what a client wrote inside of it is not checked when it comes."""
+    bases = np.array([header.base_offset for header in headers], np.int64)
+    if all(map(is_dense, headers)):
+        return np.arange(len(deltas)) + np.repeat(bases - firsts[:-1], counts)
+    dense = np.repeat(np.array([is_dense(header) for header in headers]), counts)
+    places = np.arange(len(deltas)) - np.repeat(firsts[:-1], counts)
+    found = np.where(dense, places, deltas) + np.repeat(bases, counts)
+    lasts = np.repeat(np.array([header.last_offset for header in headers], np.int64), counts)
+    ascend = np.diff(found, prepend=headers[0].base_offset - 1) > 0
+    fits = ascend & (found <= lasts)
+    if not fits.all():
+        raise _malformed(headers, firsts, int(fits.argmin()), "has an offset out of order")
+    return found
+
+
+def _malformed(headers: Sequence[BatchHeader], firsts: NDArray[np.int64], index: int, how: str) -> CorruptMessage:
+    number = int(np.searchsorted(firsts, index, side="right")) - 1
+    return CorruptMessage(f"record {index - firsts[number]} of the batch at offset {headers[number].base_offset} {how}")
