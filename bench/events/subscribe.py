@@ -9,13 +9,13 @@ import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-import aiohttp
 import fastavro
+import orjson
 from grpc import aio
 from rich.console import Console
 from rich.table import Table
@@ -138,36 +138,78 @@ def latencies(pubsub: str, token: str, org_id: str, count: int) -> list[float]:
     return asyncio.run(_latencies(pubsub, token, org_id, count))
 
 
-class CometD:
-    """One plain Bayeux client."""
+class CometD(asyncio.Protocol):
+    """One plain Bayeux client on a connection of its own, so light that a thousand of them leave the server the slower side."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self._session, self._url = session, f"{url}/cometd/60.0"
+    def __init__(self, url: str, token: str) -> None:
+        self._host = url.partition("//")[2]
+        self._head = (
+            f"POST /cometd/60.0 HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: OAuth {token}\r\n"
+            "Content-Type: application/json\r\nContent-Length: "
+        ).encode()
+        self._received = bytearray()
+        self._answer: asyncio.Future[list[dict[str, Any]]] | None = None
         self._id = ""
+        self._connect = b""
 
-    async def send(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        body = json.dumps([message | ({"clientId": self._id} if self._id else {})])
-        async with self._session.post(self._url, data=body) as answer:
-            return list(json.loads(await answer.read()))
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head = self._received.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        at = self._received.lower().index(b"content-length:", 0, head) + 15
+        end = head + 4 + int(self._received[at : self._received.index(b"\r\n", at)])
+        if len(self._received) >= end and self._answer is not None:
+            answer, self._answer = self._answer, None
+            if not answer.done():
+                answer.set_result(orjson.loads(bytes(self._received[head + 4 : end])))
+            del self._received[:end]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionResetError("the server closed the connection of a subscriber"))
+
+    async def _ask(self, request: bytes) -> list[dict[str, Any]]:
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
+
+    def _request(self, message: dict[str, Any]) -> bytes:
+        body = json.dumps([message | ({"clientId": self._id} if self._id else {})]).encode()
+        return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
 
     async def open(self) -> None:
-        (reply,) = await self.send({"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]})
+        await self._dial()
+        hello = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
+        (reply,) = await self._ask(self._request(hello))
         self._id = reply["clientId"]
-        (reply,) = await self.send({"channel": "/meta/subscribe", "subscription": TOPIC})
+        (reply,) = await self._ask(self._request({"channel": "/meta/subscribe", "subscription": TOPIC}))
         assert reply["successful"], reply
+        self._connect = self._request({"channel": "/meta/connect", "connectionType": "long-polling"})
         await self.connect()
 
     async def connect(self) -> list[dict[str, Any]]:
-        return await self.send({"channel": "/meta/connect", "connectionType": "long-polling"})
+        return await self._ask(self._connect)
 
     async def close(self) -> None:
-        await self.send({"channel": "/meta/disconnect"})
+        """Say goodbye on another connection, since a connect may wait on this one; else the session lives on."""
+        self._transport.close()
+        self._received.clear()
+        await self._dial()
+        await self._ask(self._request({"channel": "/meta/disconnect"}))
+        self._transport.close()
+
+    async def _dial(self) -> None:
+        host, _, port = self._host.rpartition(":")
+        await asyncio.get_running_loop().create_connection(lambda: self, host, int(port))
 
 
-async def _close(subscribers: Sequence[CometD]) -> None:
-    """Else their sessions live on, and the server has a limit of them."""
+async def _in_groups(subscribers: Sequence[CometD], what: Callable[[CometD], Awaitable[None]]) -> None:
     for begin in range(0, len(subscribers), 50):
-        await asyncio.gather(*(subscriber.close() for subscriber in subscribers[begin : begin + 50]))
+        await asyncio.gather(*map(what, subscribers[begin : begin + 50]))
 
 
 async def _cometd(
@@ -176,35 +218,40 @@ async def _cometd(
     org = Org(pubsub, token, org_id)
     schema_id, schema = await org.schema()
     found: list[float] = []
-    headers = {"Authorization": f"OAuth {token}"}
-    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as session:
-        subscribers = [CometD(session, url) for _ in range(clients)]
-        for begin in range(0, clients, 50):
-            await asyncio.gather(*(subscriber.open() for subscriber in subscribers[begin : begin + 50]))
+    subscribers = [CometD(url, token) for _ in range(clients)]
 
-        async def listen(subscriber: CometD) -> None:
-            while True:
-                messages = await subscriber.connect()
-                now = time.time()
-                found.extend(
-                    (now - float(each["data"]["payload"]["Note__c"])) * 1000 for each in messages if "data" in each
-                )
+    async def listen(subscriber: CometD) -> None:
+        while True:
+            messages = await subscriber.connect()
+            now = time.time()
+            found.extend(
+                (now - float(each["data"]["payload"]["Note__c"])) * 1000 for each in messages if "data" in each
+            )
 
-        listening = [asyncio.create_task(listen(subscriber)) for subscriber in subscribers]
-        await asyncio.sleep(2)
-        count = int(rate * seconds)
-        begun = time.perf_counter()
-        batch = max(1, rate // 50)
-        for number in range(0, count, batch):
-            await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
-            await org.publish([_event(schema_id, schema, number + index) for index in range(batch)])
-        until = time.perf_counter() + 30
-        while len(found) < count * clients and time.perf_counter() < until:
-            await asyncio.sleep(0.1)
+    listening: list[asyncio.Task[None]] = []
+
+    async def begin(subscriber: CometD) -> None:
+        await subscriber.open()
+        listening.append(asyncio.create_task(listen(subscriber)))
+
+    await _in_groups(subscribers, begin)
+    await asyncio.sleep(2)
+    count = int(rate * seconds)
+    begun = time.perf_counter()
+    batch = max(1, rate // 50)
+    for number in range(0, count, batch):
+        await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
+        await org.publish([_event(schema_id, schema, number + index) for index in range(batch)])
+    until = time.perf_counter() + 30
+    while len(found) < count * clients and time.perf_counter() < until:
+        await asyncio.sleep(0.1)
         for task in listening:
-            task.cancel()
-        await asyncio.gather(*listening, return_exceptions=True)
-        await _close(subscribers)
+            if task.done():
+                task.result()  # a listener ends only by its failure
+    for task in listening:
+        task.cancel()
+    await asyncio.gather(*listening, return_exceptions=True)
+    await _in_groups(subscribers, CometD.close)
     await org.channel.close()
     if len(found) < count * clients:
         raise RuntimeError(f"{len(found)} of {count * clients} deliveries came within 30 s of the last event")
@@ -216,26 +263,22 @@ def cometd(url: str, pubsub: str, token: str, org_id: str, clients: int, rate: i
 
 
 async def _idle_cometd(side: EventsSide, token: str, clients: int) -> float:
-    headers = {"Authorization": f"OAuth {token}"}
-    timeout = aiohttp.ClientTimeout(total=None)
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(headers=headers, connector=connector, timeout=timeout) as session:
-        subscribers = [CometD(session, side.url) for _ in range(clients + 50)]
-        waiting: list[asyncio.Task[Any]] = []
-        before = 0.0
-        for begin in range(0, len(subscribers), 50):
-            group = subscribers[begin : begin + 50]
-            await asyncio.gather(*(subscriber.open() for subscriber in group))
-            waiting += [asyncio.create_task(subscriber.connect()) for subscriber in group]
-            if begin == 0:
-                await asyncio.sleep(1)
-                before = side.memory_mb()
-        await asyncio.sleep(2)
-        grown = side.memory_mb() - before
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await _close(subscribers)
+    subscribers = [CometD(side.url, token) for _ in range(clients + 50)]
+    waiting: list[asyncio.Task[Any]] = []
+    before = 0.0
+    for begin in range(0, len(subscribers), 50):
+        group = subscribers[begin : begin + 50]
+        await _in_groups(group, CometD.open)
+        waiting += [asyncio.create_task(subscriber.connect()) for subscriber in group]
+        if begin == 0:
+            await asyncio.sleep(1)
+            before = side.memory_mb()
+    await asyncio.sleep(2)
+    grown = side.memory_mb() - before
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await _in_groups(subscribers, CometD.close)
     return grown * 1000 / clients
 
 

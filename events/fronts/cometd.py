@@ -12,13 +12,11 @@ from starlette.routing import Route
 
 from events.access import Access, Session
 from events.access.errors import CannotRead
-from events.bus import Event, EventBus, Stale, Start, Subscription
+from events.bus import EventBus, Stale, Start
 from events.catalog import Catalog
 from events.channels import Channels
 from events.config import EventsConfig
 from events.errors import (
-    BadEvent,
-    BusUnavailable,
     EventsError,
     InvalidReplayId,
     InvalidSession,
@@ -36,27 +34,18 @@ from events.fronts.bayeux import (
     unauthenticated,
 )
 from events.fronts.cometd_client import CometdClient
+from events.fronts.cometd_delivery import Deliveries
+from events.fronts.gathering import Gathering
 from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, check_version, session_of
 from events.limits.errors import DeliveryLimitExceeded
 from events.limits.limits import Limits
 from events.metrics import EventMetrics
-from events.payloads import EventSchema
-from tidegate.kit.http import json_response
-from tidegate.kit.logs import logger
+from tidegate.kit.http import connection_lost, json_bytes, json_response
 
 __all__ = ["CometdFront"]
 
-log = logger(__name__)
 
 MAX_SUBSCRIPTIONS: Final = 100
-MAX_DELIVERED: Final = 200
-"""Events in one answer, over all channels."""
-GATHER_FROM: Final = 100
-GATHERING_S: Final = 100e-6
-MOST_GATHERING_S: Final = 0.1
-"""From so many sessions on an event waits a moment for others, by the session and at most: one answer brings them all."""
-MAX_SHOWN: Final = 1000
-"""Events kept as they are shown, for the next client that is shown them."""
 _TOO_MANY_DELIVERED: Final = "403::Organization total events daily limit exceeded"
 
 
@@ -74,10 +63,11 @@ class CometdFront:
         limits: Limits,
     ) -> None:
         self._channels, self._allowance = channels, limits.delivered
-        self._catalog, self._bus, self._access, self._config, self._metrics = catalog, bus, access, config, metrics
+        self._bus, self._access, self._config, self._metrics = bus, access, config, metrics
         self._stale = Stale(config.stale_replay)
         self._clients: dict[str, CometdClient] = {}
-        self._shown: dict[tuple[str, int, str], Message] = {}
+        self._gathering = Gathering(lambda: len(self._clients))
+        self._deliveries = Deliveries(catalog, metrics, limits.delivered, self._forget)
         self._sweeping: asyncio.Task[None] | None = None
 
     @property
@@ -117,9 +107,12 @@ class CometdFront:
             reply = await self._answer(request, message)
             cookie = reply["clientId"] if reply.get("channel") == "/meta/handshake" and reply["successful"] else cookie
             replies.append(reply)
+        found: list[bytes] = []
         if connect is not None:
-            replies = [*await self._connect(request, connect, alone=len(messages) == 1), *replies]
-        response = json_response(replies)
+            found, reply = await self._connect(request, connect, alone=len(messages) == 1)
+            replies.insert(0, reply)
+        body = b",".join([*found, *map(json_bytes, replies)])
+        response = Response(b"[%b]" % body, media_type="application/json")
         if cookie:
             response.set_cookie("BAYEUX_BROWSER", cookie, httponly=True, secure=request.url.scheme == "https")
         return response
@@ -175,7 +168,7 @@ class CometdFront:
             raise Refusal(f"400::Invalid connection type {{{asked[:100]}}}", "none")
         if len(self._clients) >= self._config.max_sessions:
             raise Refusal("403::Organization concurrent user limit exceeded", "none")
-        client = CometdClient(_now(), session.user_id)
+        client = CometdClient(_now(), session.user_id, self._gathering)
         self._clients[client.id] = client
         self._metrics.sessions.set(len(self._clients))
         return {
@@ -237,10 +230,10 @@ class CometdFront:
         if held is not None:
             held.close()
         client.subscriptions[channel] = made
-        client.wake.set()
+        client.wake.now()
 
-    async def _connect(self, request: Request, message: Message, *, alone: bool) -> list[Message]:
-        """The events there are, and then the reply; waits for an event unless the client says otherwise."""
+    async def _connect(self, request: Request, message: Message, *, alone: bool) -> tuple[list[bytes], Message]:
+        """The events there are, and the reply; waits for an event unless the client says otherwise."""
         reply = reply_to(message)
         try:
             session = self._enter(request)
@@ -252,26 +245,31 @@ class CometdFront:
                 raise Refusal("403::Unknown client", "handshake")
             wait_s = min(self._wait_s(client, message, alone), self._left_s(session))
         except InvalidSession:
-            return [reply | unauthenticated(message, request.headers.get("authorization"))]
+            return [], reply | unauthenticated(message, request.headers.get("authorization"))
         except Refusal as refusal:
-            return [reply | refused(refusal)]
+            return [], reply | refused(refusal)
         client.turn += 1
         client.waiting += 1
-        client.wake.set()
+        client.wake.now()
         try:
             events = await self._events_for(request, client, client.turn, wait_s)
             if not events:
                 self._enter(request)  # it may have ended meanwhile
         except InvalidSession:
-            return [reply | unauthenticated(message, request.headers.get("authorization"))]
+            return [], reply | unauthenticated(message, request.headers.get("authorization"))
         except DeliveryLimitExceeded:
-            return [reply | refused(Refusal(_TOO_MANY_DELIVERED, "none"))]
+            return [], reply | refused(Refusal(_TOO_MANY_DELIVERED, "none"))
         finally:
             client.waiting -= 1
-            client.last_seen = _now()
+            client.last_seen = client.answered_at = _now()
         client.connected = True
         advice = {"reconnect": client.reconnect, "interval": 0} if client.gone else self._advice()
-        return [*events, reply | {"successful": True, "advice": advice}]
+        return events, reply | {"successful": True, "advice": advice}
+
+    def _comes_too_soon(self, client: CometdClient) -> bool:
+        """Whether it was answered a moment ago, so that in a crowd the events there are wait for more."""
+        soon = _now() - client.answered_at < self._gathering.pause_s
+        return soon and any(held.available for held in client.subscriptions.values())
 
     def _wait_s(self, client: CometdClient, message: Message, alone: bool) -> float:
         advice = message.get("advice")
@@ -285,86 +283,32 @@ class CometdFront:
     def _left_s(self, session: Session) -> float:
         return max(0.0, (session.expires_ms - self._access.clock_ms()) / 1000)
 
-    async def _events_for(self, request: Request, client: CometdClient, turn: int, wait_s: float) -> list[Message]:
+    async def _events_for(self, request: Request, client: CometdClient, turn: int, wait_s: float) -> list[bytes]:
         """Take events, waiting for the first. Nothing is taken for a client that has hung up or connected anew."""
+        wake, gone = client.wake, connection_lost(request)
         until = _now() + wait_s
-        hung_up = asyncio.create_task(_hung_up(request))
+        timer = asyncio.get_running_loop().call_later(wait_s, wake.now) if wait_s else None
+
+        def hang_up(_: object) -> None:
+            wake.now()
+
+        gone.add_done_callback(hang_up)
         try:
-            while not client.gone and client.turn == turn and not hung_up.done():
-                client.wake.clear()
-                found = await self._take(client)
-                left = until - _now()
-                if found or left <= 0:
+            if wait_s and self._comes_too_soon(client):
+                wake.clear()
+                wake.set()
+                await wake.wait()
+            while not client.gone and client.turn == turn and not gone.done():
+                wake.clear()
+                found = await self._deliveries.take(client)
+                if found or _now() >= until:
                     return found
-                woken = asyncio.create_task(client.wake.wait())
-                try:
-                    await asyncio.wait({woken, hung_up}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    woken.cancel()
-                if client.wake.is_set() and (pause_s := self._gathering_s()):
-                    await asyncio.sleep(min(pause_s, max(0.0, until - _now())))
+                await wake.wait()
             return []
         finally:
-            hung_up.cancel()
-
-    def _gathering_s(self) -> float:
-        """How long to wait for more events before an answer: a round of connects costs by the client, not by the event."""
-        clients = len(self._clients)
-        return 0.0 if clients < GATHER_FROM else min(MOST_GATHERING_S, clients * GATHERING_S)
-
-    async def _take(self, client: CometdClient) -> list[Message]:
-        found: list[Message] = []
-        for channel, subscription in list(client.subscriptions.items()):
-            try:
-                if subscription.available and not self._allowance.left and not found:
-                    raise DeliveryLimitExceeded
-                taken = await subscription.take(min(MAX_DELIVERED - len(found), self._allowance.left))
-                self._allowance.add(len(taken))
-                for event in taken:
-                    shown = await self._show_or_rewind(subscription, event)
-                    if shown is not None:
-                        found.append({"channel": channel, "data": shown})
-            except BusUnavailable as error:
-                log.warning("cannot read events for a subscriber", channel=channel, error=str(error))
-                asyncio.get_running_loop().call_later(1, client.wake.set)
-            except InvalidReplayId:
-                # it will shake hands and subscribe again, and hear then whether its replay id holds
-                self._forget(client, "handshake")
-                return found
-        return found
-
-    async def _show_or_rewind(self, subscription: Subscription, event: Event) -> Message | None:
-        """The data of an event; when it cannot be shown yet, the event and those after it are taken again next time."""
-        try:
-            return await self._show(subscription.topic, event)
-        except BusUnavailable:
-            subscription.rewind(event.replay_id)
-            raise
-
-    async def _show(self, topic: str, event: Event) -> Message | None:
-        """The data of an event, or None, said aloud, for one that cannot be shown as JSON.
-
-        What many clients are shown is made once.
-        """
-        place = (topic, event.replay_id, event.uuid)
-        shown = self._shown.get(place)
-        if shown is None:
-            try:
-                schema = await self._catalog.any_schema(event.schema_id)
-                payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
-            except (NotThere, BadEvent) as error:
-                self._metrics.skipped.labels(topic).inc()
-                log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
-                return None
-            position: Message = {"replayId": event.replay_id}
-            if isinstance(schema, EventSchema):
-                position |= {"EventUuid": event.uuid, "EventApiName": schema.definition.name}
-            shown = {"schema": str(event.schema_id), "payload": payload, "event": position}
-            if len(self._shown) >= MAX_SHOWN:
-                self._shown.clear()
-            self._shown[place] = shown
-        self._metrics.delivered.labels(topic, "cometd").inc()
-        return shown
+            gone.remove_done_callback(hang_up)
+            if timer is not None:
+                timer.cancel()
 
     def _forget(self, client: CometdClient, reconnect: str = "none") -> None:
         self._clients.pop(client.id, None)
@@ -382,8 +326,3 @@ class CometdFront:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-async def _hung_up(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 
 from events.bus import Subscription
 from events.fronts.bayeux import Message, Refusal, channels_of
+from events.fronts.gathering import Gathering, Wake
 
 __all__ = ["CometdClient"]
 
@@ -14,17 +14,19 @@ __all__ = ["CometdClient"]
 class CometdClient:
     """It belongs to the user who shook hands."""
 
-    def __init__(self, now: float, user_id: str) -> None:
+    def __init__(self, now: float, user_id: str, gathering: Gathering) -> None:
         self.id = secrets.token_hex(16)
         self.user_id = user_id
         self.subscriptions: dict[str, Subscription] = {}
-        self.wake = asyncio.Event()
+        self.wake = Wake(gathering)
         self.connected = False
         """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
         self.turn = 0
         """The number of the latest connect; an older one that still waits gives up."""
         self.waiting = 0
         self.last_seen = now
+        self.answered_at = -1.0
+        """When a connect was."""
         self.gone = False
         self.reconnect = "none"
         """What a connect that still waits is advised once the session is gone."""
@@ -42,4 +44,4 @@ class CometdClient:
         for subscription in self.subscriptions.values():
             subscription.close()
         self.subscriptions.clear()
-        self.wake.set()
+        self.wake.now()

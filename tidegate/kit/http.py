@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 import uvicorn
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.http_routes import Routes
-from tidegate.kit.http_transport import JoiningHttpProtocol
+from tidegate.kit.http_transport import CONNECTION_LOST, JoiningHttpProtocol
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
 
@@ -33,8 +34,10 @@ __all__ = [
     "InvalidBody",
     "Middleware",
     "TlsFiles",
+    "connection_lost",
     "face",
     "json_body",
+    "json_bytes",
     "json_response",
     "listen",
 ]
@@ -71,12 +74,28 @@ class TlsFiles:
     private_key: Path
 
 
+def connection_lost(request: Request) -> asyncio.Future[None]:
+    """Done when the connection of a request is lost. Not to be awaited or cancelled but looked at, or given a callback.
+
+    To wait on ``request.receive`` instead takes a task per request.
+    """
+    lost: asyncio.Future[None] | None = request.scope.get(CONNECTION_LOST)
+    return asyncio.get_running_loop().create_future() if lost is None else lost
+
+
+def json_bytes(value: Any) -> bytes:
+    """Compact JSON."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # Half of a surrogate pair, which a request may have brought, has no UTF-8; its backslash form is JSON's own.
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
+
+
 def json_response(value: Any, status: int = 200, *, media_type: str = "application/json", **headers: str) -> Response:
     """A compact JSON answer; header names are given with ``_`` for ``-``."""
-    # Half of a surrogate pair, which a request may have brought, has no UTF-8; its backslash form is JSON's own.
-    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Response(body, status, named, media_type)
+    return Response(json_bytes(value), status, named, media_type)
 
 
 async def json_body(request: Request) -> Any:

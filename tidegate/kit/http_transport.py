@@ -8,7 +8,10 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["JoiningHttpProtocol", "JoiningTransport"]
+__all__ = ["CONNECTION_LOST", "JoiningHttpProtocol", "JoiningTransport"]
+
+CONNECTION_LOST: Final = "tidegate.connection_lost"
+"""Where a request's scope has the future that is done when its connection is lost."""
 
 _MOST_HELD: Final = 64 * 1024
 """Bytes that wait at most, so that the back-pressure of the transport beneath is felt within one turn, too."""
@@ -85,6 +88,12 @@ class JoiningHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(JoiningTransport(transport))
+        self._lost: asyncio.Future[None] = self.loop.create_future()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if not self._lost.done():
+            self._lost.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -100,6 +109,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._in_head = True
         self._heads += 1
         super().on_message_begin()
+        self.scope[CONNECTION_LOST] = self._lost  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._in_head = False

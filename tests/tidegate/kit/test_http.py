@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from events.tls import CA_FILE, certificates
 from tidegate.kit.errors import UsageError
-from tidegate.kit.http import HttpServer, face, json_body, json_response, listen
+from tidegate.kit.http import HttpServer, connection_lost, face, json_body, json_response, listen
 from tidegate.kit.http_transport import JoiningTransport
 from tidegate.kit.metrics import Metrics
 
@@ -202,6 +202,32 @@ def test_a_head_without_end_is_refused():
             async with httpx.AsyncClient(base_url=server.url) as client:
                 large = await client.post("/echo", json=["x" * 3_000_000], headers={"a": "x" * 60_000})
                 assert len(large.json()[0]) == 3_000_000
+        finally:
+            await server.stop()
+
+    asyncio.run(run())
+
+
+def test_an_endpoint_hears_that_its_client_has_gone():
+    async def run():
+        heard = asyncio.Event()
+
+        async def wait(request):
+            connection_lost(request).add_done_callback(lambda _: heard.set())
+            await heard.wait()
+            return json_response(None)
+
+        app = face([Route("/wait", wait)], name="toy", metrics=Metrics(), render_error=render)
+        server = HttpServer(app, "127.0.0.1", 0)
+        await server.start()
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET /wait HTTP/1.1\r\nhost: here\r\n\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            assert not heard.is_set()
+            writer.close()
+            await asyncio.wait_for(heard.wait(), 10)
         finally:
             await server.stop()
 
