@@ -97,7 +97,7 @@ def produced_beside(path: Path) -> tuple[float, float]:
 
 def started(pid: int) -> bool:
     """Whether the broker has a process for compaction."""
-    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return any(path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children"))
 
 
 def latencies(port: int, seconds: float, ended: object) -> list[float]:

@@ -1,7 +1,7 @@
 """Compaction: of each key only the last record stays (``cleanup.policy=compact``), offsets as they were.
 
 In three steps, so that the long one may run elsewhere: ``plan`` looks at a log and says what to do, ``run`` reads the closed
-segments and writes ``.cleaned`` files (any thread or process: a plan is plain data), ``PartitionLog.finish_compaction`` puts
+segments and writes ``.cleaned`` files (any thread or process: a plan is plain data), ``broker.log.swap`` puts
 them in place. A crash in between loses nothing: recovery removes ``.cleaned`` files and completes ``.swap`` files.
 
 Tombstones, and the markers of transactions of which nothing is left, stay for ``delete.retention.ms`` after the

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, repeat
 from operator import le
@@ -20,8 +21,8 @@ import numpy as np
 
 from broker.errors import CorruptMessage
 from broker.log.compaction import CleanedGroup, Compaction, CompactionPlan, SourceSegment
-from broker.log.files import sync_data
-from broker.log.keyed_records import Batch, KeyedRecords, is_dense, keyed_records
+from broker.log.files import sync_data, sync_file
+from broker.log.keyed_records import Batch, KeyedRecords, is_dense, keyed_records, refuse_damaged
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.protocol.compression import Codec
@@ -71,7 +72,12 @@ def run(work: CompactionPlan) -> Compaction:
     latest = _latest(work, pace)
     sources = [segment for segment in (*work.clean, *work.dirty) if segment.base_offset < latest.until]
     cleaner = _Cleaner(work, latest, pace)
-    groups = tuple(_clean_group(cleaner, group) for group in _groups(sources, work.config.segment_bytes))
+    try:
+        groups = tuple(_clean_group(cleaner, group) for group in _groups(sources, work.config.segment_bytes))
+    except (OSError, CorruptMessage):
+        for path in work.directory.glob("*.cleaned"):
+            path.unlink(missing_ok=True)
+        raise
     return Compaction(groups, latest.until, cleaner.records_before, cleaner.records_after)
 
 
@@ -179,14 +185,16 @@ def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
     found = _Latest(work.dirty[0].base_offset)
     aborted = _Aborted(work.aborted)
     for segment in work.dirty:
-        for chunk in _chunks_of(work.directory, segment):
-            pace.spend(_size_of(chunk))
-            for records in keyed_records(one for one in chunk if not one[0].is_control and not aborted.covers(one[0])):
-                if len(found) >= work.max_keys:
-                    found.seal()
-                    return found
-                found.add(records)
-            found.until = chunk[-1][0].last_offset + 1
+        with _named(segment):
+            for chunk in _chunks_of(work.directory, segment):
+                pace.spend(_size_of(chunk))
+                present = (one for one in chunk if not one[0].is_control and not aborted.covers(one[0]))
+                for records in keyed_records(present):
+                    if len(found) >= work.max_keys:
+                        found.seal()
+                        return found
+                    found.add(records)
+                found.until = chunk[-1][0].last_offset + 1
         found.until = segment.next_offset
     found.seal()
     return found
@@ -247,6 +255,7 @@ class _Cleaner:
         self.records_after += header.record_count
         if is_needed or header.delete_horizon_ms is not None:
             return batch
+        refuse_damaged(header, batch)
         return self._with_horizon(header, decode_batch(batch))
 
     def _picked(self, header: BatchHeader, batch: memoryview, pick: _Pick | bool) -> bytes | memoryview | None:
@@ -318,18 +327,30 @@ def _clean_group(cleaner: _Cleaner, group: Sequence[SourceSegment]) -> CleanedGr
         (directory / (file_name(base, suffix) + ".cleaned")).unlink(missing_ok=True)
     result = Segment(directory, base, cleaner.work.config.index_interval_bytes, suffix=".cleaned")
     for source in group:
-        for chunk in _chunks_of(directory, source):
-            kept = list(cleaner.cleaned(chunk))
-            result.append([batch for _, batch in kept], [header for header, _ in kept])
-            cleaner.pace.spend(_size_of(chunk) + _size_of(kept))
+        with _named(source):
+            for chunk in _chunks_of(directory, source):
+                kept = list(cleaner.cleaned(chunk))
+                result.append([batch for _, batch in kept], [header for header, _ in kept])
+                cleaner.pace.spend(_size_of(chunk) + _size_of(kept))
     replaced = tuple(source.base_offset for source in group)
     if result.size == 0:
         result.delete()
         return CleanedGroup(replaced, group[-1].next_offset, has_file=False)
     result.close_indexes()
     sync_data(result.handle.fd)
+    for index in (result.index, result.time_index):
+        sync_file(index.path)
     os.utime(result.path, ns=(group[-1].modified_ms * 1_000_000,) * 2)
     return CleanedGroup(replaced, group[-1].next_offset, has_file=True)
+
+
+@contextmanager
+def _named(segment: SourceSegment) -> Iterator[None]:
+    """Have CorruptMessage say which file it is about."""
+    try:
+        yield
+    except CorruptMessage as error:
+        raise CorruptMessage(f"{file_name(segment.base_offset, '.log')}: {error}") from error
 
 
 def _size_of(batches: Sequence[Batch]) -> int:
@@ -361,5 +382,5 @@ def _chunks_of(directory: Path, segment: SourceSegment) -> Iterator[list[Batch]]
             if chunk:
                 yield chunk
             elif min(wanted, left) <= asked:
-                raise CorruptMessage(f"{path.name} has no whole batch at position {position}")
+                raise CorruptMessage(f"no whole batch at position {position}")
             position += at

@@ -14,12 +14,12 @@ from broker.errors import CorruptMessage
 from broker.protocol.compression import decompress
 from broker.protocol.record import NULL
 from broker.protocol.record_columns import add_edges, heads
-from broker.protocol.records import HEADER_SIZE, BatchHeader
+from broker.protocol.records import HEADER_SIZE, BatchHeader, crc_is_right
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Batch", "KeyedRecords", "is_dense", "keyed_records"]
+__all__ = ["Batch", "KeyedRecords", "is_dense", "keyed_records", "refuse_damaged"]
 
 Batch = tuple[BatchHeader, memoryview]
 """A batch's header, and the whole batch."""
@@ -71,15 +71,24 @@ def is_dense(header: BatchHeader) -> bool:
     return header.last_offset_delta == header.record_count - 1
 
 
+def refuse_damaged(header: BatchHeader, batch: memoryview) -> None:
+    """Raises CorruptMessage where the checksum is wrong: packed anew, the batch would get a right one."""
+    if not crc_is_right(batch, 0, header):
+        raise CorruptMessage(
+            f"the batch at offset {header.base_offset} is damaged: its checksum is not {header.crc:#010x}"
+        )
+
+
 def keyed_records(batches: Iterable[Batch]) -> Iterator[KeyedRecords]:
     """The records of batches that follow one another, as many batches at a time as go well together.
 
-    Raises CorruptMessage for records that are not as their batch says, or whose offsets do not ascend.
+    Raises CorruptMessage for a damaged batch, records that are not as their batch says, or offsets that do not ascend.
     """
     headers: list[BatchHeader] = []
     payloads: list[bytes | memoryview] = []
     size = 0
     for header, batch in batches:
+        refuse_damaged(header, batch)
         headers.append(header)
         payloads.append(decompress(header.codec, batch[HEADER_SIZE:]))
         size += len(payloads[-1])

@@ -36,6 +36,7 @@ from broker.log.producer_state import ProducerBatch, ProducerState
 from broker.log.retention import SegmentFacts, expired_segments
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
 from broker.log.segments import LogSlice, Segments
+from broker.log.swap import Swap
 from broker.log.time_index import TimeIndex
 from broker.log.transaction_index import AbortedTransaction, TransactionIndex
 from broker.log.upkeep import Upkeep
@@ -640,7 +641,8 @@ class PartitionLog:
             self._drop(count)
         return count
 
-    def _bury(self, path: Path) -> None:
+    def bury(self, path: Path) -> None:
+        """Have a file removed that is out of use, after ``file.delete.delay.ms``."""
         self.upkeep.bury(path, self.config.file_delete_delay_ms)
 
     def _facts(self, segment: Segment, now_ms: int) -> SegmentFacts:
@@ -650,7 +652,7 @@ class PartitionLog:
         return SegmentFacts(segment.next_offset, segment.size, newest)
 
     def _drop(self, count: int) -> None:
-        self.segments.drop(count, self._bury)
+        self.segments.drop(count, self.bury)
         self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.log_start_offset]
 
@@ -692,25 +694,14 @@ class PartitionLog:
         return began
 
     def finish_compaction(self, done: compaction.Compaction) -> bool:
-        """Put what a run made in the place of the segments it read.
+        """Put what a run made in the place of the segments it read; False if one of those has been deleted since.
 
-        False, and no change, if one of those has been deleted since. Raises KafkaStorageError.
+        All at once, waiting for the disk; ``Swap`` lets others go on meanwhile. Raises KafkaStorageError.
         """
-        with storage_errors(f"finish the compaction of {self.topic}-{self.partition}"):
-            present = {segment.base_offset for segment in self.segments if segment is not self.active}
-            if not all(base in present for group in done.groups for base in group.replaced):
-                for path in self.directory.glob("*.cleaned"):
-                    path.unlink()
-                return False
-            for group in done.groups:
-                self.segments.swap(self.directory, group.replaced, group.next_offset, has_file=group.has_file)
-                self._forget_aborted(group.replaced[0], group.next_offset)
-            self.first_dirty_offset = max(self.first_dirty_offset, done.clean_until)
-        return True
-
-    def _forget_aborted(self, start: int, end: int) -> None:
-        """Nothing of transactions whose markers were between these offsets is left."""
-        self.aborted = [entry for entry in self.aborted if not start <= entry.last_offset < end]
+        swap = Swap(self, done)
+        for sync in swap:
+            sync()
+        return swap.is_done
 
     def compact(self, now_ms: int) -> bool:
         """Compact now, in this thread, if enough is dirty; whether anything was done."""

@@ -17,7 +17,8 @@ from typing import Final
 from broker.errors import CorruptMessage
 from broker.log.files import storage_errors, sync_directory, sync_file
 from broker.log.partition import UNSYNCED_INDEX_BYTES, PartitionLog
-from broker.log.segment import Segment, finish_swap
+from broker.log.segment import Segment
+from broker.log.swap import finish_swap
 from broker.log.transaction_index import TransactionIndex
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader, decode_batch, decode_marker
 from tidegate.kit.logs import logger

@@ -9,6 +9,7 @@ import contextlib
 import mmap
 import os
 import struct
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from typing import Final
 import crc32c
 
 from broker.errors import CorruptMessage
-from broker.log.files import FileHandle, sync_data, sync_directory, sync_file, write_all
+from broker.log.files import FileHandle, sync_data, sync_file, write_all
 from broker.log.offset_index import OffsetIndex
 from broker.log.time_index import TimeIndex
 from broker.protocol.records import (
@@ -32,7 +33,7 @@ from broker.protocol.records import (
     decode_batch,
 )
 
-__all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "finish_swap", "mark_for_swap"]
+__all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "set_aside"]
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 """The furthest an offset may lie from its segment's base (Kafka reads index entries as signed)."""
@@ -50,6 +51,11 @@ OnBatch = Callable[[int, BatchHeader], None]
 def file_name(offset: int, suffix: str) -> str:
     """Kafka's name of a file: the offset in 20 digits."""
     return f"{offset:020d}{suffix}"
+
+
+def set_aside(path: Path) -> Path:
+    """Give a file that is out of use a name under which it may be removed later, one that no other has. Raises OSError."""
+    return path.rename(f"{path}.{uuid.uuid4().hex}.deleted")
 
 
 class Segment:
@@ -421,29 +427,4 @@ class Segment:
                 path.unlink(missing_ok=True)
                 continue
             with contextlib.suppress(FileNotFoundError):
-                bury(path.rename(f"{path}.deleted"))
-
-
-_SWAPPED: Final = (".index", ".timeindex", ".log")
-"""The log last: as long as its ``.swap`` file is there, so is the work."""
-
-
-def mark_for_swap(directory: Path, base_offset: int) -> None:
-    """Say that a ``.cleaned`` segment is whole and durable: from here on a crash ends with it in place."""
-    for suffix in _SWAPPED:
-        cleaned = directory / f"{file_name(base_offset, suffix)}.cleaned"
-        if cleaned.exists():
-            cleaned.replace(cleaned.with_suffix(".swap"))
-    sync_directory(directory)
-
-
-def finish_swap(directory: Path, base_offset: int, replaced: Sequence[int]) -> None:
-    """Put a ``.swap`` segment in the place of those with the ``replaced`` base offsets. May be done again after a crash."""
-    for base in replaced:
-        for suffix in (".index", ".timeindex", *((".log",) if base != base_offset else ())):
-            (directory / file_name(base, suffix)).unlink(missing_ok=True)
-    for suffix in _SWAPPED:
-        swap = directory / f"{file_name(base_offset, suffix)}.swap"
-        if swap.exists():
-            swap.replace(swap.with_suffix(""))
-    sync_directory(directory)
+                bury(set_aside(path))

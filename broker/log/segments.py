@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.log.files import FileHandle
-from broker.log.segment import Segment, finish_swap, mark_for_swap
+from broker.log.segment import Segment
 
 __all__ = ["LogSlice", "Segments"]
 
@@ -80,24 +80,10 @@ class Segments(Sequence[Segment]):
         for segment in gone:
             segment.delete(bury)
 
-    def swap(self, directory: Path, replaced: Sequence[int], next_offset: int, *, has_file: bool) -> None:
-        """Put a compacted segment, there as ``.cleaned``, in the place of those with the ``replaced`` base offsets.
-
-        Without ``has_file`` nothing takes their place. Raises OSError.
-        """
-        old = [segment for segment in self._all if segment.base_offset in replaced]
-        kept: list[Segment] = []
-        if has_file:
-            mark_for_swap(directory, replaced[0])
-            for segment in old:
-                segment.transaction_index_path.unlink(missing_ok=True)
-            finish_swap(directory, replaced[0], replaced)
-            kept = [Segment(directory, replaced[0], old[0].index_interval_bytes)]
-            kept[0].load_summary(next_offset)
+    def exchange(self, old: Sequence[Segment], new: list[Segment]) -> None:
+        """Have ``new`` where the ``old`` are, one behind the other. What becomes of files is the caller's."""
         at = self._all.index(old[0])
-        self.replace([*self._all[:at], *kept, *self._all[at + len(old) :]])
-        for segment in () if has_file else old:
-            segment.delete()
+        self.replace([*self._all[:at], *new, *self._all[at + len(old) :]])
 
     def read(self, offset: int, limit: int, max_bytes: int, *, minimum_one: bool) -> LogSlice:
         """Batches from the one that holds ``offset`` on, those below ``limit``; see ``PartitionLog.read``."""

@@ -14,6 +14,7 @@ from broker.errors import BrokerError, KafkaStorageError
 from broker.log import compaction
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
+from broker.log.swap import Swap
 from broker.storage.keeper import unhurried
 from tidegate.kit.logs import logger
 
@@ -88,7 +89,8 @@ class Cleaner:
             "max_keys": max(limits.cleaner_buffer_bytes // count // _BYTES_OF_KEY, 1),
             "bytes_per_s": None if bytes_per_s is None else bytes_per_s / count,
         }
-        executor = self._make_executor(count)
+        # Starting a process takes ms, and importing what starts it, too.
+        executor = await asyncio.to_thread(self._make_executor, count)
         try:
             return sum(
                 await asyncio.gather(*(self._compact(executor, one, replace(plan, **own)) for one, plan in plans))
@@ -109,8 +111,13 @@ class Cleaner:
     async def _compact(self, executor: Executor, one: PartitionLog, plan: compaction.CompactionPlan) -> bool:
         began = time.perf_counter()
         try:
-            done = await asyncio.get_running_loop().run_in_executor(executor, compaction.run, plan)
-            if self._logs.get(one.topic, one.partition) is not one or not one.finish_compaction(done):
+            done = await asyncio.wrap_future(await asyncio.to_thread(executor.submit, compaction.run, plan))
+            if self._logs.get(one.topic, one.partition) is not one:
+                return False
+            swap = Swap(one, done)
+            for sync in swap:
+                await asyncio.to_thread(sync)
+            if not swap.is_done:
                 return False
         except (BrokerError, OSError, RuntimeError) as error:
             log.warning("compaction failed", topic=one.topic, partition=one.partition, error=str(error))

@@ -6,7 +6,7 @@ import dataclasses
 import pickle
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,8 @@ from broker.log import compaction, compaction_run, keyed_records
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
+from broker.log.recovery import open_partition
+from broker.log.swap import Swap
 from broker.protocol.compression import Codec
 from broker.protocol.records import HEADER_SIZE, BatchHeader, Record, batches, decode_batch, encode_batch
 
@@ -188,35 +190,104 @@ def test_more_keys_than_memory_allows_are_done_in_rounds(started: Started, monke
     assert table(log) == before
 
 
-@pytest.mark.parametrize("step", ["cleaned", "swap", "removed", "done"])
-def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, step: str) -> None:
-    started = Started(tmp_path / "data")
-    log = started.log
+def fill_groups(log: PartitionLog) -> None:
+    """So that several groups of segments lose some of their records."""
     for number in range(60):
         put(log, (b"k%d" % (number % 5), b"%d" % number), (b"once%d" % number, b"1"))
     log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=2000, min_cleanable_dirty_ratio=0.0)
+
+
+def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started(tmp_path / "data")
+    log = started.log
+    fill_groups(log)
     before, size = table(log), log.size
     work = log.plan_compaction(NOW)
     assert work is not None
     done = compaction.run(work)
-    directory = log.directory
-    for cleaned in directory.glob("*.cleaned") if step != "cleaned" else ():
-        cleaned.rename(cleaned.with_suffix(".swap"))
-    if step in ("removed", "done"):
-        for group in done.groups:
-            for base in group.replaced[1:]:
-                (directory / f"{base:020d}.log").unlink()
-    if step == "done":
-        first = next(group.replaced[0] for group in done.groups if group.has_file)
-        for suffix in (".index", ".timeindex", ".log"):
-            (directory / f"{first:020d}{suffix}.swap").rename(directory / f"{first:020d}{suffix}")
-    crashed = tmp_path / "crashed"
-    shutil.copytree(tmp_path / "data", crashed)
-    opened = Started(crashed).log
-    assert table(opened) == before
-    assert not list(opened.directory.glob("*.swap")) + list(opened.directory.glob("*.cleaned"))
-    if step != "cleaned":
-        assert opened.size < size
+    assert len(done.groups) > 1
+    crashes: list[Path] = []
+
+    def crash() -> None:
+        crashes.append(shutil.copytree(tmp_path / "data", tmp_path / f"crash-{len(crashes)}"))
+
+    def crashing(change: Callable[..., Path]) -> Callable[..., Path]:
+        def changed(self: Path, *args: object, **kwargs: object) -> Path:
+            made = change(self, *args, **kwargs)
+            crash()
+            return made
+
+        return changed
+
+    crash()
+    with monkeypatch.context() as patch:
+        for name in ("rename", "replace", "unlink"):
+            patch.setattr(Path, name, crashing(getattr(Path, name)))
+        assert log.finish_compaction(done)
+    assert len(crashes) > 6 * len(done.groups)
+    after = contents(log)
+    for crashed in crashes:
+        opened = Started(crashed).log
+        assert table(opened) == before
+        assert not [one.name for one in opened.directory.iterdir() if one.suffix in (".swap", ".cleaned", ".deleted")]
+    assert opened.size < size
+    assert contents(opened) == after
+
+
+def test_between_the_steps_others_come_and_the_disk_knows_before_anything_goes(started: Started) -> None:
+    log = started.log
+    fill_groups(log)
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    bases = [segment.base_offset for segment in work.dirty]
+    under_way = log.read(0, 10_000)
+    first = under_way.read()
+    swap = Swap(log, compaction.run(work))
+    steps = iter(swap)
+    next(steps)()
+    assert (log.directory / "00000000000000000000.log.swap").exists()
+    assert [segment.base_offset for segment in log.segments][:-1] == bases
+    assert log.read(0, 10_000).read() == first
+    put(log, (b"b", b"meanwhile"))
+    for sync in steps:
+        sync()
+    assert swap.is_done
+    assert [(key, value) for _, key, value in contents(log)][-1] == (b"b", b"meanwhile")
+    # The old files keep their bytes for who reads them, and wait to be removed by someone who has time.
+    assert under_way.read() == first
+    assert len(list(log.directory.glob("*.log.*.deleted"))) == len(bases)
+    started.directory.graves.clear(all_of_them=True)
+    assert not list(log.directory.glob("*.deleted"))
+
+
+@pytest.mark.parametrize("what", ["deleted", "retired", "repaired", "failed"])
+def test_a_log_that_changed_between_the_steps_stays_as_it_is(started: Started, what: str) -> None:
+    log = started.log
+    fill_groups(log)
+    log.flush()
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    before = contents(log)
+    swap = Swap(log, compaction.run(work))
+    steps = iter(swap)
+    next(steps)
+    if what == "deleted":
+        log.delete_records(log.segments[1].base_offset)
+        log.enforce_retention(NOW)
+        before = contents(log)
+    elif what == "retired":
+        log.retire()
+    elif what == "repaired":
+        log.reset()
+        open_partition(log, clean=False, recovery_point=log.flushed_offset, log_start_offset=0)
+        before = contents(log)
+    if what == "failed":
+        del steps  # as when the disk does not take the names
+    else:
+        assert not list(steps)
+    assert not swap.is_done
+    assert contents(log) == before
+    assert not list(log.directory.glob("*.swap")) + list(log.directory.glob("*.cleaned"))
 
 
 @settings(max_examples=30, deadline=None)
@@ -288,7 +359,7 @@ def test_a_batch_that_is_not_whole_is_refused(started: Started) -> None:
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole[:30], b"", whole[:16] + b"\x07" + whole[17:], whole[:8] + b"\x7f" + whole[9:]):
         path.write_bytes(damaged)
-        with pytest.raises(CorruptMessage, match="000.log has no whole batch at position"):
+        with pytest.raises(CorruptMessage, match="000.log: no whole batch at position"):
             compaction.run(work)
     path.write_bytes(whole)
     assert log.finish_compaction(compaction.run(work))
@@ -307,6 +378,36 @@ def test_a_record_that_is_not_as_its_batch_says_is_refused(started: Started) -> 
         path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
         with pytest.raises(CorruptMessage, match="batch at offset 0 |batches from offset 0 "):
             compaction.run(work)
+
+
+@pytest.mark.parametrize("codec", [None, Codec.ZSTD])
+def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started, codec: Codec | None) -> None:
+    log = started.log
+    for number in range(40):
+        put(log, (b"a", b"%d" % number * 30), (b"b%d" % number, b"x" * 30), codec=codec)
+    work = log.plan_compaction(NOW)
+    assert work is not None
+    path = log.directory / "00000000000000000000.log"
+    whole = path.read_bytes()
+    (_, at), *_ = [(header, at) for at, header in batches(memoryview(whole)) if header.base_offset == 2]
+    end = at + BatchHeader.parse(whole, at).size
+    path.write_bytes(whole[: end - 2] + bytes([whole[end - 2] ^ 1]) + whole[end - 1 :])  # in the last value
+    with pytest.raises(CorruptMessage, match="00000000000000000000.log: the batch at offset 2 is damaged"):
+        compaction.run(work)
+    assert not list(log.directory.glob("*.cleaned"))
+    with pytest.raises(CorruptMessage):
+        log.compact(NOW)
+    path.write_bytes(whole)
+    assert log.compact(NOW)
+    # What was compacted before is opened, too, where it loses records.
+    for number in range(40):
+        put(log, (b"b%d" % number, b"y" * 30), codec=codec)
+    whole = path.read_bytes()
+    last = [header for _, header in batches(memoryview(whole))][-1]
+    end = len(whole)
+    path.write_bytes(whole[: end - 2] + bytes([whole[end - 2] ^ 1]) + whole[end - 1 :])
+    with pytest.raises(CorruptMessage, match=f"000.log: the batch at offset {last.base_offset} is damaged"):
+        log.compact(NOW)
 
 
 def batches_in(

@@ -1,0 +1,137 @@
+"""Puts what a compaction made in the place of the segments it read.
+
+Each group of segments goes through four steps: its ``.cleaned`` file becomes ``.swap``; the disk learns of that; the old files are set
+aside and the new one takes their name; the disk learns of that. A crash before the first step loses the new file, a crash after the second
+has recovery complete the rest. In between either may be. The groups go one after the other, the oldest first: a tombstone
+must not be gone before what it deletes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker.log.compaction import CleanedGroup, Compaction
+from broker.log.files import storage_errors, sync_directory
+from broker.log.segment import Segment, file_name, set_aside
+
+if TYPE_CHECKING:
+    from broker.log.partition import PartitionLog
+
+__all__ = ["Swap", "finish_swap"]
+
+_SUFFIXES: Final = (".index", ".timeindex", ".log")
+"""The log last: as long as its ``.swap`` file is there, so is the work."""
+
+
+class Swap:
+    """Belongs to the log's thread. What iterating gives waits for the disk: call it, in any thread, before going on.
+
+    Raises KafkaStorageError. Nothing of what comes here takes long: freeing large files is left to ``Upkeep.bury``.
+    """
+
+    def __init__(self, log: PartitionLog, done: Compaction) -> None:
+        self._log = log
+        self._done = done
+        self._directory = log.directory
+        self._what = f"finish the compaction of {log.topic}-{log.partition}"
+        self._marked: int | None = None
+        """Whose ``.swap`` files may be thrown away: nothing has made room for them yet."""
+        self.is_done = False
+        """False at the end if the log is not any more what the compaction read: then the rest of it is thrown away."""
+
+    def __iter__(self) -> Iterator[Callable[[], None]]:
+        log, done = self._log, self._done
+        try:
+            for group in done.groups:
+                with storage_errors(self._what):
+                    old = self._replaced(group)
+                    if not old or (group.has_file and not self._mark(group.replaced[0])):
+                        return
+                if group.has_file:
+                    self._marked = group.replaced[0]
+                    yield self._sync
+                    if self._replaced(group) != old:
+                        return
+                self._marked = None
+                with storage_errors(self._what):
+                    self._exchange(group, old)
+                yield self._sync
+            log.first_dirty_offset = max(log.first_dirty_offset, done.clean_until)
+            self.is_done = True
+        finally:
+            if not self.is_done:
+                self._discard()
+
+    def _replaced(self, group: CleanedGroup) -> Sequence[Segment]:
+        """The segments that the group was made of; nothing if they are not all there, closed, as they were."""
+        if self._log.is_retired or self._log.directory != self._directory:
+            return ()
+        segments = self._log.segments.snapshot()
+        first = bisect_left(segments, group.replaced[0], key=lambda one: one.base_offset)
+        behind = first + len(group.replaced)
+        old = segments[first:behind]
+        is_same = tuple(one.base_offset for one in old) == group.replaced and behind < len(segments)
+        return old if is_same and segments[behind].base_offset == group.next_offset else ()
+
+    def _mark(self, base_offset: int) -> bool:
+        """Whether the new file is there: a repair of the log in the meantime takes it away."""
+        path = self._directory / f"{file_name(base_offset, '.log')}.cleaned"
+        if not path.exists():
+            return False
+        for suffix in _SUFFIXES:
+            cleaned = self._directory / f"{file_name(base_offset, suffix)}.cleaned"
+            if cleaned.exists():
+                cleaned.replace(cleaned.with_suffix(".swap"))
+        return True
+
+    def _sync(self) -> None:
+        with storage_errors(self._what):
+            try:
+                sync_directory(self._directory)
+            except FileNotFoundError:
+                # Deleted in the meantime, or moved away.
+                if not self._log.is_retired and self._log.directory == self._directory:
+                    raise
+
+    def _exchange(self, group: CleanedGroup, old: Sequence[Segment]) -> None:
+        log, base_offset = self._log, group.replaced[0]
+        for segment in old:
+            segment.delete(log.bury)
+        kept: list[Segment] = []
+        if group.has_file:
+            _put_in_place(self._directory, base_offset)
+            kept = [Segment(self._directory, base_offset, old[0].index_interval_bytes)]
+            kept[0].load_summary(group.next_offset)
+            kept[0].release()
+        log.segments.exchange(old, kept)
+        # Nothing of transactions whose markers were between these offsets is left.
+        log.aborted = [one for one in log.aborted if not base_offset <= one.last_offset < group.next_offset]
+
+    def _discard(self) -> None:
+        """Remove the files that are in no place yet."""
+        names = [path.name for path in self._directory.glob("*.cleaned")]
+        if self._marked is not None:
+            names += [f"{file_name(self._marked, suffix)}.swap" for suffix in reversed(_SUFFIXES)]
+        for name in names:
+            with contextlib.suppress(OSError):
+                self._log.bury(set_aside(self._directory / name))
+
+
+def _put_in_place(directory: Path, base_offset: int) -> None:
+    for suffix in _SUFFIXES:
+        swap = directory / f"{file_name(base_offset, suffix)}.swap"
+        if swap.exists():
+            swap.replace(swap.with_suffix(""))
+
+
+def finish_swap(directory: Path, base_offset: int, replaced: Sequence[int]) -> None:
+    """After a crash: put a ``.swap`` segment in the place of those with the ``replaced`` base offsets. Raises OSError."""
+    for base in replaced:
+        for suffix in _SUFFIXES:
+            (directory / file_name(base, suffix)).unlink(missing_ok=True)
+    _put_in_place(directory, base_offset)
+    sync_directory(directory)
