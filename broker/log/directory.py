@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from broker.errors import InvalidReplicationFactor, KafkaStorageError, LogDirNotFound, TopicAlreadyExists
 from broker.log.config import LogConfig
-from broker.log.disk import NO_TOPIC_ID, Disk, no_collection
+from broker.log.disk import NO_TOPIC_ID, Disk, failures, no_collection
 from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
 from tidegate.kit.logs import logger
@@ -224,14 +225,9 @@ class LogDirectory:
 
     def _on_each_disk(self, work: Callable[[Disk], None]) -> None:
         """One that fails does not keep the others from it; its KafkaStorageError is raised at the end."""
-        failures: list[KafkaStorageError] = []
-        for disk in self.online:
-            try:
-                work(disk)
-            except KafkaStorageError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
+        failed = failures(partial(work, disk) for disk in self.online)
+        if failed:
+            raise failed[0]
 
 
 def _emptiest(disks: Sequence[Disk], count: int) -> list[Disk]:

@@ -30,7 +30,7 @@ from broker.log.recovery import open_partition
 from broker.log.upkeep import Upkeep
 from tidegate.kit.logs import logger
 
-__all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "no_collection"]
+__all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "failures", "no_collection"]
 
 log = logger(__name__)
 
@@ -229,11 +229,11 @@ class Disk:
 
     def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:
         """Write down from where a recovery has to check, and where logs begin. For any thread, with ``marks`` from the logs' own."""
-        failures = _failures(mark.write for mark in (self.marks() if marks is None else marks))
+        failed = failures(mark.write for mark in (self.marks() if marks is None else marks))
         with storage_errors(f"write the checkpoints of {self.path}"):
             self._checkpoints.write(self.upkeep)
-        if failures:
-            raise failures[0]
+        if failed:
+            raise failed[0]
 
     def checkpoint_compacted(self) -> None:
         """Write down how far logs are compacted, and high watermarks, which only Apache Kafka reads. For any thread."""
@@ -268,14 +268,14 @@ class Disk:
         if len(unflushed) > 1:
             with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system makes one commit of several
                 list(pool.map(_flush_quietly, unflushed))
-        failures = _failures(one.close for one in self.all())
-        failures += _failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
-        if not failures:
-            failures += _failures((self._mark_clean,))
+        failed = failures(one.close for one in self.all())
+        failed += failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
+        if not failed:
+            failed += failures((self._mark_clean,))
         self._logs.clear()
         self.unlock()
-        if failures:
-            raise failures[0]
+        if failed:
+            raise failed[0]
 
     def _mark_clean(self) -> None:
         with storage_errors(f"close the data directory {self.path}"):
@@ -288,15 +288,15 @@ class Disk:
             self._lock_fd = -1
 
 
-def _failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
+def failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
     """Do all of it; what of it failed."""
-    failures: list[KafkaStorageError] = []
+    failed: list[KafkaStorageError] = []
     for work in works:
         try:
             work()
         except KafkaStorageError as error:
-            failures.append(error)
-    return failures
+            failed.append(error)
+    return failed
 
 
 def _flush_quietly(one: PartitionLog) -> None:
