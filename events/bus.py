@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
 from events.log import EventLog, LogBounds, LogRecord, LogSlice
@@ -75,6 +75,12 @@ class Outgoing:
     payload: bytes
 
 
+class Wakeable(Protocol):
+    """Who is told that there may be something to take."""
+
+    def set(self) -> None: ...
+
+
 class EventBus:
     """Publishes and subscribes; to be used on one event loop. ``close`` ends every subscription."""
 
@@ -113,7 +119,7 @@ class EventBus:
         now = self._clock_ms()
         return [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
 
-    async def subscribe(self, topic: str, start: Start | int, wake: asyncio.Event | None = None) -> Subscription:
+    async def subscribe(self, topic: str, start: Start | int, wake: Wakeable | None = None) -> Subscription:
         """A subscription that begins at ``start``; a number is a replay id, LATEST or EARLIEST.
 
         ``wake`` is set whenever there may be something to take; several subscriptions may share one. Raises
@@ -279,7 +285,7 @@ class _Tail:
 class Subscription:
     """A position in a topic. ``take`` is called by one task at a time; ``close`` is final and may be called twice."""
 
-    def __init__(self, bus: EventBus, tail: _Tail, position: int, wake: asyncio.Event) -> None:
+    def __init__(self, bus: EventBus, tail: _Tail, position: int, wake: Wakeable) -> None:
         self._bus, self._tail = bus, tail
         self.position = position
         """The offset of the next event to look for; ``position - 1`` is the latest replay id."""
@@ -310,11 +316,20 @@ class Subscription:
         Raises BusUnavailable when history has to be read and the log does not answer; the position then stays. Raises
         InvalidReplayId when the topic was made anew, so that the position is none any more.
         """
+        while (events := self.take_now(max_events)) is None:
+            await self.read_ahead()
+        return events
+
+    def take_now(self, max_events: int) -> list[Event] | None:
+        """As ``take``, without waiting; None where they have to be read from the log first, by ``read_ahead``."""
         while self.available and max_events > 0:
             if self._tail.ended:
                 raise InvalidReplayId(self.position - 1)
-            if self._read_ahead or self.position < self._tail.covered_from:
-                events = await self._take_history(max_events)
+            if self._read_ahead:
+                events, self._read_ahead = self._read_ahead[:max_events], self._read_ahead[max_events:]
+                self.position = events[-1].replay_id + 1 if self._read_ahead else max(self._read_to, self.position)
+            elif self.position < self._tail.covered_from:
+                return None
             else:
                 events, end = self._tail.since(self.position, max_events), self._tail.end
                 self.position = events[-1].replay_id + 1 if len(events) == max_events else end
@@ -322,27 +337,23 @@ class Subscription:
                 return events
         return []
 
-    async def _take_history(self, max_events: int) -> list[Event]:
-        if not self._read_ahead:
-            before = self.position
-            self._read_ahead, self._read_to = await self._bus.read(self.topic, before)
-            if not self._read_ahead and self._read_to <= before:
-                # The log says that nothing is there although its end was said to lie further: read again later.
-                raise BusUnavailable(f"The log of {self.topic} has nothing at offset {before} yet")
-        events, self._read_ahead = self._read_ahead[:max_events], self._read_ahead[max_events:]
-        self.position = events[-1].replay_id + 1 if self._read_ahead else max(self._read_to, self.position)
-        return events
+    async def read_ahead(self) -> None:
+        """Read the next events from the log, which the newest are not; raises BusUnavailable."""
+        before = self.position
+        events, read_to = await self._bus.read(self.topic, before)
+        if not events and read_to <= before:
+            # The log says that nothing is there although its end was said to lie further: read again later.
+            raise BusUnavailable(f"The log of {self.topic} has nothing at offset {before} yet")
+        if self.position != before or self._read_ahead:
+            return  # somebody else has read and taken them meanwhile
+        self._read_ahead, self._read_to = events, read_to
+        if not events:
+            self.position = read_to
 
     def rewind(self, replay_id: int) -> None:
         """Go back to an event that was taken, so that it is the next one to be taken."""
         self.position = replay_id
         self._read_ahead = []
-
-    async def wait(self) -> None:
-        """Return once there may be something to take."""
-        while not self.available:
-            self.wake.clear()
-            await self.wake.wait()
 
     def close(self) -> None:
         if self in self._tail.subscriptions:

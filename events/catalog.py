@@ -132,7 +132,11 @@ class Catalog:
 
     async def any_schema(self, schema_id: int) -> EventSchema | ChangeEventSchema:
         """The schema of a platform event or of a change event; raises UnknownSchema."""
-        return self._changes.get(schema_id) or await self._find_any(schema_id)
+        return self.known_schema(schema_id) or await self._find_any(schema_id)
+
+    def known_schema(self, schema_id: int) -> EventSchema | ChangeEventSchema | None:
+        """As ``any_schema``, without waiting; None where it has not been asked for yet."""
+        return self._changes.get(schema_id) or self._by_id.get(schema_id)
 
     async def _find_any(self, schema_id: int) -> EventSchema | ChangeEventSchema:
         try:

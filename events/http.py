@@ -20,6 +20,7 @@ from events.limits.allowance import Allowance
 from events.metrics import EventMetrics
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import face, json_response
+from tidegate.kit.http_direct import Direct
 
 __all__ = ["Front", "application", "render_error"]
 
@@ -33,8 +34,10 @@ class Front(Protocol):
     def routes(self) -> Sequence[BaseRoute]: ...
 
 
-def application(metrics: EventMetrics, requests: Allowance, fronts: Iterable[Front]) -> ASGIApp:
-    """``requests`` are those of the REST and SOAP APIs that may come."""
+def application(
+    metrics: EventMetrics, requests: Allowance, fronts: Iterable[Front], *, direct: Direct | None = None
+) -> ASGIApp:
+    """``requests`` are those of the REST and SOAP APIs that may come; ``direct`` may answer others past all fronts."""
     routes: list[BaseRoute] = [route for front in fronts for route in front.routes()]
     usage = ApiUsage(requests)
     return face(
@@ -45,6 +48,7 @@ def application(metrics: EventMetrics, requests: Allowance, fronts: Iterable[Fro
         max_body_bytes=MAX_BODY_BYTES,
         guards=[usage.check],
         middleware=[usage.around],
+        direct=direct,
     )
 
 

@@ -71,9 +71,15 @@ class _Dealer:
     """The events of one subscription on the server that holds its lease."""
 
     def __init__(
-        self, name: str, subscription: Subscription, before: SharedPosition, managed: ManagedSubscriptions
+        self,
+        name: str,
+        subscription: Subscription,
+        wake: asyncio.Event,
+        before: SharedPosition,
+        managed: ManagedSubscriptions,
     ) -> None:
-        """``before`` is how far the subscription had come when somebody dealt it out last."""
+        """``wake`` is what the subscription wakes; ``before`` how far it had come when somebody dealt it out last."""
+        self._wake = wake
         self.name, self._subscription, self._managed = name, subscription, managed
         self._before, self._left_open = before, frozenset(before.open)
         self._returned: dict[int, Event] = {}
@@ -144,10 +150,10 @@ class _Dealer:
     async def follow(self) -> None:
         """Wake the workers whenever the topic has something."""
         while True:
-            self._subscription.wake.clear()
+            self._wake.clear()
             if self._subscription.available:
                 self.wake_all()
-            await self._subscription.wake.wait()
+            await self._wake.wait()
 
     def end(self, error: TidegateError | None = None) -> None:
         for task in self.tasks:
@@ -205,7 +211,8 @@ class SharedSubscriptions:
         if not await self._managed.lease(name, self._server, _now_ms(), _LEASE_MS):
             raise SubscriptionElsewhere(subscription.name)
         start, before = await self._managed.shared_start(subscription)
-        dealer = _Dealer(name, await self._bus.subscribe(topic, start), before, self._managed)
+        wake = asyncio.Event()
+        dealer = _Dealer(name, await self._bus.subscribe(topic, start, wake), wake, before, self._managed)
         dealer.tasks = [asyncio.create_task(dealer.follow()), asyncio.create_task(self._renew(dealer))]
         return dealer
 

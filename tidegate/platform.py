@@ -30,11 +30,15 @@ __all__ = ["COMPONENTS", "Component", "Plan", "State", "make_folder", "make_plan
 @dataclass(frozen=True, slots=True)
 class Component:
     """One component by import path, so that only what runs is imported: its service class, and the configuration class
-    that it takes; None where it takes the properties themselves, because it hands them on to Kafka clients."""
+    that it takes; None where it takes the properties themselves, because it hands them on to Kafka clients.
+
+    ``many_connections`` is as ``tidegate.kit.service.run`` has it.
+    """
 
     name: str
     service: str
     config: str | None
+    many_connections: bool = False
 
     def build(self, properties: Mapping[str, str]) -> Service:
         """The service for these properties; raises ConfigError with everything wrong in them."""
@@ -49,7 +53,7 @@ COMPONENTS: Final = {
         Component("broker", "broker.server:BrokerServer", "broker.config:BrokerConfig"),
         Component("registry", "registry.server:RegistryServer", "registry.config:RegistryConfig"),
         Component("connect", "connect.server:ConnectServer", None),
-        Component("events", "events.server:EventsServer", "events.config:EventsConfig"),
+        Component("events", "events.server:EventsServer", "events.config:EventsConfig", many_connections=True),
         Component("triggers", "events.triggers.server:TriggersServer", "events.triggers.config:TriggersConfig"),
     )
 }
@@ -75,7 +79,10 @@ def serve(
     """
     made = _standalone(properties, connector_files) if name == "connect" else None
     return service.run(
-        made or COMPONENTS[name].build(properties), ready_file=ready_file, stop_with_stdin=stop_with_stdin
+        made or COMPONENTS[name].build(properties),
+        ready_file=ready_file,
+        stop_with_stdin=stop_with_stdin,
+        many_connections=COMPONENTS[name].many_connections,
     )
 
 

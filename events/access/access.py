@@ -62,6 +62,8 @@ class Access:
         self._configured = _configured(config)
         self._file = WatchedFile(config.accounts_path, read_accounts)
         self._merged = (self._file.value, self._file.value.over(self._configured))
+        self._sessions: dict[str, tuple[Accounts, Session]] = {}
+        """Those found, with the accounts they were found among."""
         self._key = secrets.token_bytes(32)
         self._right: dict[Secret, bytes] = {}
 
@@ -118,7 +120,21 @@ class Access:
         return Session(text, user, client_id, token.issued_ms, token.expires_ms)
 
     def session(self, session_id: str) -> Session:
-        """The session with this id; raises InvalidSession for a forged, expired or revoked one, or one of a user that is no more."""
+        """The session with this id; raises InvalidSession for a forged, expired or revoked one, or one of a user that is no more.
+
+        What was found stays true until it ends, one is revoked, or the accounts change.
+        """
+        accounts = self.accounts
+        held = self._sessions.get(session_id)
+        if held is not None and held[0] is accounts and self.clock_ms() < held[1].expires_ms:
+            return held[1]
+        session = self._session(session_id)
+        if len(self._sessions) >= _REMEMBERED:
+            self._sessions.clear()
+        self._sessions[session_id] = (accounts, session)
+        return session
+
+    def _session(self, session_id: str) -> Session:
         token = self.tokens.read(Kind.SESSION, session_id)
         holder = self.holder(token) if token is not None else None
         if token is None or holder is None:
@@ -141,6 +157,7 @@ class Access:
 
     def revoke(self, text: str) -> None:
         """End a session, or a refresh token with its sessions; raises InvalidSession when it is neither."""
+        self._sessions.clear()
         if (token := self.tokens.read(Kind.SESSION, text)) is not None:
             self.tokens.revoke(text, token)
         elif (token := self.tokens.read(Kind.REFRESH, text)) is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import orjson
+
 from events.bus import EARLIEST, LATEST, Stale, Start
 from events.errors import InvalidReplayId
 from events.fronts.requests import instant_ms
@@ -40,9 +42,12 @@ def messages_of(body: bytes) -> list[Message] | None:
     if len(body) > MAX_BODY_BYTES:
         return None
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+        value = orjson.loads(body)
+    except ValueError:
+        try:
+            value = json.loads(body)  # which reads halves of surrogate pairs, too
+        except (ValueError, RecursionError):
+            return None
     found = [value] if isinstance(value, dict) else value
     if not isinstance(found, list) or not 1 <= len(found) <= MAX_MESSAGES:
         return None

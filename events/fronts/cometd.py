@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,6 +35,7 @@ from events.fronts.bayeux import (
     unauthenticated,
 )
 from events.fronts.cometd_client import CometdClient
+from events.fronts.cometd_connect import Connect
 from events.fronts.cometd_delivery import Deliveries
 from events.fronts.gathering import Gathering
 from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, check_version, session_of
@@ -41,11 +43,13 @@ from events.limits.errors import DeliveryLimitExceeded
 from events.limits.limits import Limits
 from events.metrics import EventMetrics
 from tidegate.kit.http import connection_lost, json_bytes, json_response
+from tidegate.kit.http_direct import DirectRequest
 
 __all__ = ["CometdFront"]
 
 
 MAX_SUBSCRIPTIONS: Final = 100
+_Done = Callable[[list[bytes], Message], None]
 _TOO_MANY_DELIVERED: Final = "403::Organization total events daily limit exceeded"
 
 
@@ -97,6 +101,7 @@ class CometdFront:
         if messages is None:
             refusal = {"successful": False, "error": "400::The body must be a Bayeux message or a list of up to 100"}
             return json_response([refusal], 400)
+        caller = _caller(request.scope)
         replies: list[Message] = []
         connect: Message | None = None
         cookie = ""
@@ -104,27 +109,33 @@ class CometdFront:
             if message.get("channel") == "/meta/connect" and connect is None:
                 connect = message
                 continue
-            reply = await self._answer(request, message)
+            reply = await self._answer(caller, message)
             cookie = reply["clientId"] if reply.get("channel") == "/meta/handshake" and reply["successful"] else cookie
             replies.append(reply)
         found: list[bytes] = []
         if connect is not None:
-            found, reply = await self._connect(request, connect, alone=len(messages) == 1)
+            answer: asyncio.Future[tuple[list[bytes], Message]] = asyncio.get_running_loop().create_future()
+
+            def done(events: list[bytes], reply: Message) -> None:
+                if not answer.done():
+                    answer.set_result((events, reply))
+
+            self._connect(caller, connect, connection_lost(request), done, alone=len(messages) == 1)
+            found, reply = await answer
             replies.insert(0, reply)
-        body = b",".join([*found, *map(json_bytes, replies)])
-        response = Response(b"[%b]" % body, media_type="application/json")
+        response = Response(_body_of(found, replies), media_type="application/json")
         if cookie:
             response.set_cookie("BAYEUX_BROWSER", cookie, httponly=True, secure=request.url.scheme == "https")
         return response
 
-    async def _answer(self, request: Request, message: Message) -> Message:
+    async def _answer(self, caller: _Caller, message: Message) -> Message:
         reply = reply_to(message)
         try:
-            reply |= await self._do(message, self._enter(request))
+            reply |= await self._do(message, self._enter(caller))
         except Refusal as refusal:
             reply |= refused(refusal)
         except InvalidSession:
-            reply |= unauthenticated(message, request.headers.get("authorization"))
+            reply |= unauthenticated(message, caller.authorization)
         except InvalidReplayId as error:
             reply |= refused(Refusal(f"400::{error}"))
         except CannotRead:
@@ -149,17 +160,17 @@ class CometdFront:
             raise Refusal("400::One request can hold one /meta/connect")
         raise Refusal("403::Publishing over CometD is not offered; publish over REST or the Pub/Sub API")
 
-    def _enter(self, request: Request) -> Session:
+    def _enter(self, caller: _Caller) -> Session:
         """Raises InvalidSession, or the refusal of an API version."""
         try:
-            check_version(given := request.path_params.get("version", ""))
+            check_version(caller.version)
         except UnknownVersion as error:
             form = f"URI format: '/cometd/{LATEST_VERSION}.0'"
             said = "API version in the URI is mandatory."
-            if given[:1].isdigit():
+            if caller.version[:1].isdigit():
                 said = f"Unsupported API version. Only API versions '{FIRST_VERSION}.0' and later are supported."
             raise Refusal(f"400::{said} {form}", "none") from error
-        return session_of(request, self._access)
+        return session_of(caller.authorization, self._access)
 
     def _handshake(self, message: Message, session: Session) -> Message:
         offered = message.get("supportedConnectionTypes")
@@ -232,11 +243,30 @@ class CometdFront:
         client.subscriptions[channel] = made
         client.wake.now()
 
-    async def _connect(self, request: Request, message: Message, *, alone: bool) -> tuple[list[bytes], Message]:
-        """The events there are, and the reply; waits for an event unless the client says otherwise."""
+    def takes(self, scope: Mapping[str, Any]) -> bool:
+        """As ``tidegate.kit.http_direct`` asks."""
+        path: str = scope["path"]
+        return scope["method"] == "POST" and path.startswith("/cometd/")
+
+    def take(self, request: DirectRequest) -> None:
+        """Answer a connect that comes alone, as nearly all do once a client has subscribed; pass anything else on."""
+        messages = messages_of(request.body)
+        if messages is None or len(messages) != 1 or messages[0].get("channel") != "/meta/connect":
+            request.pass_on()
+            return
+
+        def done(events: list[bytes], reply: Message) -> None:
+            request.answer(_body_of(events, [reply]))
+
+        self._connect(_caller(request.scope), messages[0], request.lost, done, alone=True)
+
+    def _connect(
+        self, caller: _Caller, message: Message, lost: asyncio.Future[None], done: _Done, *, alone: bool
+    ) -> None:
+        """Have ``done`` told the events there are, and the reply; it waits for an event unless the client says otherwise."""
         reply = reply_to(message)
         try:
-            session = self._enter(request)
+            session = self._enter(caller)
             client = self._client(message, session)
             if message.get("connectionType") != "long-polling":
                 raise Refusal(f"400::Invalid connection type {{{str(message.get('connectionType'))[:100]}}}")
@@ -245,26 +275,29 @@ class CometdFront:
                 raise Refusal("403::Unknown client", "handshake")
             wait_s = min(self._wait_s(client, message, alone), self._left_s(session))
         except InvalidSession:
-            return [], reply | unauthenticated(message, request.headers.get("authorization"))
+            done([], reply | unauthenticated(message, caller.authorization))
+            return
         except Refusal as refusal:
-            return [], reply | refused(refusal)
-        client.turn += 1
-        client.waiting += 1
-        client.wake.now()
-        try:
-            events = await self._events_for(request, client, client.turn, wait_s)
-            if not events:
-                self._enter(request)  # it may have ended meanwhile
-        except InvalidSession:
-            return [], reply | unauthenticated(message, request.headers.get("authorization"))
-        except DeliveryLimitExceeded:
-            return [], reply | refused(Refusal(_TOO_MANY_DELIVERED, "none"))
-        finally:
-            client.waiting -= 1
+            done([], reply | refused(refusal))
+            return
+
+        def ended(events: list[bytes], refusal: DeliveryLimitExceeded | None) -> None:
             client.last_seen = client.answered_at = _now()
-        client.connected = True
-        advice = {"reconnect": client.reconnect, "interval": 0} if client.gone else self._advice()
-        return events, reply | {"successful": True, "advice": advice}
+            if refusal is not None:
+                done([], reply | refused(Refusal(_TOO_MANY_DELIVERED, "none")))
+                return
+            if not events:
+                try:
+                    self._enter(caller)  # it may have ended meanwhile
+                except InvalidSession:
+                    done([], reply | unauthenticated(message, caller.authorization))
+                    return
+            client.connected = True
+            advice = {"reconnect": client.reconnect, "interval": 0} if client.gone else self._advice()
+            done(events, reply | {"successful": True, "advice": advice})
+
+        connect = Connect(client, self._deliveries, lost, ended)
+        connect.start(wait_s, gather=wait_s > 0 and self._comes_too_soon(client))
 
     def _comes_too_soon(self, client: CometdClient) -> bool:
         """Whether it was answered a moment ago, so that in a crowd the events there are wait for more."""
@@ -283,33 +316,6 @@ class CometdFront:
     def _left_s(self, session: Session) -> float:
         return max(0.0, (session.expires_ms - self._access.clock_ms()) / 1000)
 
-    async def _events_for(self, request: Request, client: CometdClient, turn: int, wait_s: float) -> list[bytes]:
-        """Take events, waiting for the first. Nothing is taken for a client that has hung up or connected anew."""
-        wake, gone = client.wake, connection_lost(request)
-        until = _now() + wait_s
-        timer = asyncio.get_running_loop().call_later(wait_s, wake.now) if wait_s else None
-
-        def hang_up(_: object) -> None:
-            wake.now()
-
-        gone.add_done_callback(hang_up)
-        try:
-            if wait_s and self._comes_too_soon(client):
-                wake.clear()
-                wake.set()
-                await wake.wait()
-            while not client.gone and client.turn == turn and not gone.done():
-                wake.clear()
-                found = await self._deliveries.take(client)
-                if found or _now() >= until:
-                    return found
-                await wake.wait()
-            return []
-        finally:
-            gone.remove_done_callback(hang_up)
-            if timer is not None:
-                timer.cancel()
-
     def _forget(self, client: CometdClient, reconnect: str = "none") -> None:
         self._clients.pop(client.id, None)
         client.close(reconnect)
@@ -320,8 +326,27 @@ class CometdFront:
         while True:
             await asyncio.sleep(min(longest / 4, 5))
             for client in list(self._clients.values()):
-                if not client.waiting and _now() - client.last_seen > longest:
+                if client.connect is None and _now() - client.last_seen > longest:
                     self._forget(client)
+
+
+class _Caller(NamedTuple):
+    """Who asks, as the request says."""
+
+    version: str
+    """Of the API, from the path."""
+    authorization: str
+
+
+def _caller(scope: Mapping[str, Any]) -> _Caller:
+    path: str = scope["path"]
+    _, _, version, *_ = (*path.split("/", 3), "")
+    authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    return _Caller(version, authorization.decode("latin-1"))
+
+
+def _body_of(events: Sequence[bytes], replies: Iterable[Message]) -> bytes:
+    return b"[%b]" % b",".join([*events, *map(json_bytes, replies)])
 
 
 def _now() -> float:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from typing import TYPE_CHECKING
 
 from events.bus import Subscription
 from events.fronts.bayeux import Message, Refusal, channels_of
 from events.fronts.gathering import Gathering, Wake
+
+if TYPE_CHECKING:
+    from events.fronts.cometd_connect import Connect
 
 __all__ = ["CometdClient"]
 
@@ -21,9 +25,8 @@ class CometdClient:
         self.wake = Wake(gathering)
         self.connected = False
         """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
-        self.turn = 0
-        """The number of the latest connect; an older one that still waits gives up."""
-        self.waiting = 0
+        self.connect: Connect | None = None
+        """The connect that waits; there is one at most."""
         self.last_seen = now
         self.answered_at = -1.0
         """When a connect was."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
+
+from prometheus_client import Counter
 
 from events.bus import Event, Subscription
 from events.catalog import Catalog
-from events.errors import BadEvent, BusUnavailable, InvalidReplayId, NotThere
+from events.changes.schemas import ChangeEventSchema
+from events.errors import BadEvent, InvalidReplayId, NotThere
 from events.fronts.cometd_client import CometdClient
 from events.limits.allowance import Allowance
 from events.limits.errors import DeliveryLimitExceeded
@@ -17,7 +20,7 @@ from events.payloads import EventSchema
 from tidegate.kit.http import json_bytes
 from tidegate.kit.logs import logger
 
-__all__ = ["Deliveries"]
+__all__ = ["Deliveries", "Need"]
 
 log = logger(__name__)
 
@@ -25,6 +28,12 @@ MAX_DELIVERED: Final = 200
 """Events in one answer, over all channels."""
 MAX_SHOWN: Final = 1000
 """Events kept as they are shown, for the next client that is shown them."""
+
+
+Need = Callable[[], Awaitable[None]]
+"""What has to be waited for; raises BusUnavailable."""
+_Place = tuple[str, int, str]
+"""Channel, replay id and uuid of an event."""
 
 
 class Deliveries:
@@ -39,62 +48,89 @@ class Deliveries:
     ) -> None:
         """``forget`` ends a client's session with the advice what to do next."""
         self._catalog, self._metrics, self._allowance, self._forget = catalog, metrics, allowance, forget
-        self._shown: dict[tuple[str, int, str], bytes] = {}
+        self._shown: dict[_Place, bytes] = {}
+        self._counters: dict[str, Counter] = {}
 
-    async def take(self, client: CometdClient) -> list[bytes]:
-        """The next events of all subscriptions. Raises DeliveryLimitExceeded where there are some and none may be delivered."""
+    def take(self, client: CometdClient) -> tuple[list[bytes], Need | None]:
+        """The next events of all subscriptions; where there are none, what has to be waited for until there may be some.
+
+        Raises DeliveryLimitExceeded where there are some and none may be delivered.
+        """
         found: list[bytes] = []
-        for channel, subscription in list(client.subscriptions.items()):
+        for channel, subscription in tuple(client.subscriptions.items()):
             if not subscription.available:
                 continue
             left = self._allowance.left
             if not left and not found:
                 raise DeliveryLimitExceeded
-            before = len(found)
             try:
-                taken = await subscription.take(min(MAX_DELIVERED - before, left))
-                self._allowance.add(len(taken))
-                for event in taken:
-                    shown = self._shown.get((channel, event.replay_id, event.uuid))
-                    if shown is None:
-                        shown = await self._show_or_rewind(channel, subscription, event)
-                    if shown:
-                        found.append(shown)
-            except BusUnavailable as error:
-                log.warning("cannot read events for a subscriber", channel=channel, error=str(error))
-                asyncio.get_running_loop().call_later(1, client.wake.now)
+                taken = subscription.take_now(min(MAX_DELIVERED - len(found), left))
             except InvalidReplayId:
                 # it will shake hands and subscribe again, and hear then whether its replay id holds
                 self._forget(client, "handshake")
                 break
-            finally:
-                self._metrics.delivered.labels(subscription.topic, "cometd").inc(len(found) - before)
-        return found
+            if taken is None:
+                need: Need | None = subscription.read_ahead
+            else:
+                need = self._show_all(channel, subscription, taken, found)
+            if need is not None:
+                return found, None if found else need
+        return found, None
 
-    async def _show_or_rewind(self, channel: str, subscription: Subscription, event: Event) -> bytes:
-        """The message of an event; when it cannot be shown yet, the event and those after it are taken again next time."""
+    def _show_all(
+        self, channel: str, subscription: Subscription, taken: list[Event], found: list[bytes]
+    ) -> Need | None:
+        """Add the messages of events; from the first on whose schema is not known, they are to be taken again."""
+        need: Need | None = None
+        before = len(found)
+        for event in taken:
+            place = (channel, event.replay_id, event.uuid)
+            shown = self._shown.get(place)
+            if shown is None:
+                schema = self._catalog.known_schema(event.schema_id)
+                if schema is None:
+                    subscription.rewind(event.replay_id)
+                    need = partial(self._learn, place, subscription.topic, event)
+                    break
+                shown = self._show(channel, subscription.topic, event, schema)
+                self._keep(place, shown)
+            if shown:
+                found.append(shown)
+        self._allowance.add(len(found) - before)
+        self._count(subscription.topic, len(found) - before)
+        return need
+
+    def _count(self, topic: str, number: int) -> None:
+        counter = self._counters.get(topic)
+        if counter is None:
+            counter = self._counters[topic] = self._metrics.delivered.labels(topic, "cometd")
+        counter.inc(number)
+
+    async def _learn(self, place: _Place, topic: str, event: Event) -> None:
         try:
-            shown = await self._show(channel, subscription.topic, event)
-        except BusUnavailable:
-            subscription.rewind(event.replay_id)
-            raise
-        if shown:
-            if len(self._shown) >= MAX_SHOWN:
-                self._shown.clear()
-            self._shown[channel, event.replay_id, event.uuid] = shown
-        return shown
+            await self._catalog.any_schema(event.schema_id)
+        except (NotThere, BadEvent) as error:
+            self._cannot_show(topic, event, error)
+            self._keep(place, b"")
 
-    async def _show(self, channel: str, topic: str, event: Event) -> bytes:
+    def _keep(self, place: _Place, shown: bytes) -> None:
+        if len(self._shown) >= MAX_SHOWN:
+            self._shown.clear()
+        self._shown[place] = shown
+
+    def _show(self, channel: str, topic: str, event: Event, schema: EventSchema | ChangeEventSchema) -> bytes:
         """The message of an event; empty, said aloud, for one that cannot be shown as JSON."""
         try:
-            schema = await self._catalog.any_schema(event.schema_id)
             payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
-        except (NotThere, BadEvent) as error:
-            self._metrics.skipped.labels(topic).inc()
-            log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
+        except BadEvent as error:
+            self._cannot_show(topic, event, error)
             return b""
         position: dict[str, Any] = {"replayId": event.replay_id}
         if isinstance(schema, EventSchema):
             position |= {"EventUuid": event.uuid, "EventApiName": schema.definition.name}
         data = {"schema": str(event.schema_id), "payload": payload, "event": position}
         return json_bytes({"channel": channel, "data": data})
+
+    def _cannot_show(self, topic: str, event: Event, error: Exception) -> None:
+        self._metrics.skipped.labels(topic).inc()
+        log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))

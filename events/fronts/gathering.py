@@ -9,8 +9,8 @@ from typing import Final
 __all__ = ["Gathering", "Wake"]
 
 GATHER_FROM: Final = 100
-GATHERING_S: Final = 100e-6
-MOST_GATHERING_S: Final = 0.1
+GATHERING_S: Final = 30e-6
+MOST_GATHERING_S: Final = 0.03
 """From so many sessions on an event waits a moment for others, by the session and at most: one answer brings them all."""
 
 
@@ -28,11 +28,11 @@ class Gathering:
         return 0.0 if sessions < GATHER_FROM else min(MOST_GATHERING_S, sessions * GATHERING_S)
 
     def hold(self, wake: Wake) -> bool:
-        """Whether it is held; then it is set after the pause of the first that is."""
-        pause_s = self.pause_s
-        if not pause_s:
-            return False
+        """Whether it is held; then its turn comes after the pause of the first that is."""
         if not self._held:
+            pause_s = self.pause_s
+            if not pause_s:
+                return False
             asyncio.get_running_loop().call_later(pause_s, self._release)
         self._held[wake] = None
         return True
@@ -43,16 +43,29 @@ class Gathering:
             wake.now()
 
 
-class Wake(asyncio.Event):
-    """Wakes the connect of one client: ``set`` for an event, which may be gathered with others, ``now`` for anything else."""
+class Wake:
+    """Wakes the connect of one client, if one waits: ``set`` for an event, which may be gathered with others, else ``now``.
+
+    The connect looks in a turn of its own: who wakes may be in the midst of something.
+    """
+
+    __slots__ = ("_due", "_gathering", "look")
 
     def __init__(self, gathering: Gathering) -> None:
-        super().__init__()
-        self._gathering = gathering
+        self._gathering, self._due = gathering, False
+        self.look: Callable[[], None] | None = None
+        """What the connect that waits does then."""
 
     def set(self) -> None:
-        if not self._gathering.hold(self):
-            super().set()
+        if self.look is not None and not self._gathering.hold(self):
+            self.now()
 
     def now(self) -> None:
-        super().set()
+        if self.look is not None and not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        self._due = False
+        if self.look is not None:
+            self.look()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -23,14 +24,16 @@ def base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def session_of(request: Request, access: Access) -> Session:
+def session_of(request: Request | str, access: Access) -> Session:
     """The session of the Authorization header, ``Bearer`` or Salesforce's older ``OAuth``; raises InvalidSession."""
-    scheme, _, session_id = request.headers.get("authorization", "").partition(" ")
+    header = request if isinstance(request, str) else request.headers.get("authorization", "")
+    scheme, _, session_id = header.partition(" ")
     if scheme.lower() not in ("bearer", "oauth"):
         raise InvalidSession
     return access.session(session_id.strip())
 
 
+@lru_cache(200)
 def check_version(text: str) -> str:
     """``59.0`` of a path; raises UnknownVersion for what is not offered."""
     if not re.fullmatch(r"[0-9]{1,3}\.0", text) or not FIRST_VERSION <= int(text[:-2]) <= LATEST_VERSION:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from events.bus import EARLIEST, LATEST, EventBus, Outgoing
+from events.bus import EARLIEST, LATEST, EventBus, Outgoing, Subscription
 from events.errors import BusUnavailable, InvalidReplayId
 from events.log import LogBounds
 from tests.support.events import MemoryLog
@@ -33,11 +33,20 @@ async def publish(bus: EventBus, *bodies: bytes) -> list[object]:
     return list(await bus.publish(TOPIC, [Outgoing(f"id-{body!r}", 1, body) for body in bodies]))
 
 
-async def receive(subscription: object, count: int) -> list[bytes]:
+async def wait(subscription: Subscription) -> None:
+    """Return once there may be something to take."""
+    wake = subscription.wake
+    assert isinstance(wake, asyncio.Event)
+    while not subscription.available:
+        wake.clear()
+        await wake.wait()
+
+
+async def receive(subscription: Subscription, count: int) -> list[bytes]:
     found: list[bytes] = []
     async with asyncio.timeout(60):
         while len(found) < count:
-            await subscription.wait()
+            await wait(subscription)
             found += [event.payload for event in await subscription.take(count - len(found))]
     return found
 
@@ -181,7 +190,7 @@ async def test_subscribers_of_a_topic_that_was_made_anew_are_told(log: MemoryLog
     log.topics[TOPIC].clear()
     log.identities[TOPIC] = "another"
     async with asyncio.timeout(60):
-        await before.wait()
+        await wait(before)
     with pytest.raises(InvalidReplayId):
         await before.take(1)
     before.close()

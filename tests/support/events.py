@@ -16,6 +16,7 @@ from events.errors import BusUnavailable
 from events.log import LogBounds, LogRecord, LogSlice
 from events.server import EventsServer
 from tidegate.kit.config import parse
+from tidegate.kit.service import fast_event_loop
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["ORDER_SHIPPED", "PASSWORD", "USER", "EventsThread", "MemoryLog", "MemorySchemas", "events_config"]
@@ -210,7 +211,7 @@ class EventsThread:
 
     def __init__(self, data: Path, *, real: bool | str = False, **more: object) -> None:
         self._config, self._real = events_config(data, **more), real
-        self._loop = asyncio.new_event_loop()
+        self._loop = fast_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.memory_log: MemoryLog
         self.schemas = MemorySchemas()

@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.http_direct import Direct
 from tidegate.kit.http_routes import Routes
 from tidegate.kit.http_transport import CONNECTION_LOST, JoiningHttpProtocol
 from tidegate.kit.logs import logger
@@ -120,12 +121,14 @@ def face(
     max_body_bytes: int = MAX_BODY_BYTES,
     guards: Sequence[Guard] = (),
     middleware: Sequence[Middleware] = (),
+    direct: Direct | None = None,
 ) -> ASGIApp:
     """Make the application of a component from its routes; adds ``GET /metrics``.
 
     ``name`` prefixes the request metrics: ``<name>_http_requests_total`` and ``<name>_http_request_seconds``.
     ``middleware`` is outermost first; within it ``guards`` are asked in their order, ``/metrics`` included. What they
-    raise is answered in the words of ``render_error``, with the ``http_headers`` that the error may carry.
+    raise is answered in the words of ``render_error``, with the ``http_headers`` that the error may carry. ``direct`` may
+    answer requests in place of all of this; they are counted all the same.
     """
     requests = metrics.counter(f"{name}_http_requests", "Requests answered.", ("method", "status"))
     seconds = metrics.histogram(f"{name}_http_request_seconds", "Time from request to answer.", ("method",))
@@ -146,7 +149,7 @@ def face(
     inner: ASGIApp = _Answering(Routes([*routes, Route("/metrics", show_metrics)]), on_error, guards)
     for wrap in reversed(middleware):
         inner = wrap(inner)
-    return _Edge(inner, on_error, requests, seconds, max_body_bytes)
+    return _Edge(inner, on_error, requests, seconds, max_body_bytes, direct)
 
 
 class _Answering:
@@ -186,8 +189,9 @@ class _Edge:
         requests: Any,
         seconds: Any,
         max_body_bytes: int,
+        direct: Direct | None,
     ) -> None:
-        self._app, self._on_error, self._max_body_bytes = app, on_error, max_body_bytes
+        self._app, self._on_error, self._max_body_bytes, self.direct = app, on_error, max_body_bytes, direct
         self._requests, self._seconds = requests, seconds
         self._counters: dict[tuple[str, int], tuple[Any, Any]] = {}
 
@@ -217,17 +221,16 @@ class _Edge:
             response = await self._on_error(Request(scope), error)
             await response(scope, receive, noted_send)
         finally:
-            counted, timed = self._counters_of(scope["method"], status)
-            counted.inc()
-            timed.observe(time.perf_counter() - began)
+            self.observe(scope["method"], status, time.perf_counter() - began)
 
-    def _counters_of(self, method: str, status: int) -> tuple[Any, Any]:
-        """Looked up once: the HTTP parser knows some thirty methods, and prometheus' own look-up takes locks."""
+    def observe(self, method: str, status: int, seconds: float) -> None:
+        """Count a request. Counters are looked up once: the parser knows some thirty methods, and prometheus' own look-up locks."""
         found = self._counters.get((method, status))
         if found is None:
             found = self._requests.labels(method, status), self._seconds.labels(method)
             self._counters[method, status] = found
-        return found
+        found[0].inc()
+        found[1].observe(seconds)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,12 +1,19 @@
 """HTTP connections whose answers leave whole (head and body in one system call, one segment, one TLS record), whose requests'
-heads are bounded, and which end soon after their server."""
+heads are bounded, and which end soon after their server. Some requests may be answered without an ASGI task (``http_direct``)."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from tidegate.kit.http_direct import Direct, DirectRequest, WholeBody, safely
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 __all__ = ["CONNECTION_LOST", "JoiningHttpProtocol", "JoiningTransport"]
 
@@ -45,6 +52,12 @@ class JoiningTransport(asyncio.Transport):
         if self._held:
             held, self._held, self._size = self._held, [], 0
             self._beneath.write(b"".join(held))
+
+    def write_whole(self, data: bytes) -> None:
+        """Write what is whole already."""
+        self._flush()
+        if not self._closed:
+            self._beneath.write(data)
 
     def close(self) -> None:
         """May be called again, as uvicorn does; the second time would take asyncio's TLS transport apart, and abort with it."""
@@ -87,7 +100,11 @@ class JoiningHttpProtocol(HttpToolsProtocol):
     """How many bytes came of a head that neither began nor ended with them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(JoiningTransport(transport))
+        self._joining = JoiningTransport(transport)
+        super().connection_made(self._joining)
+        app: Any = self.config.app
+        self._direct: Direct | None = getattr(app, "direct", None)
+        self._observe: Callable[[str, int, float], None] = getattr(app, "observe", _unobserved)
         self._lost: asyncio.Future[None] = self.loop.create_future()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -116,6 +133,39 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._heads += 1
         super().on_headers_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Where uvicorn begins with a request whose turn it is; its body may still be on its way."""
+        direct = self._direct
+        if direct is None or cycle.waiting_for_100_continue or not direct.takes(cycle.scope):
+            super()._start_asgi_task(cycle, app)
+            return
+        reply = partial(self._reply, self.loop.time())
+
+        def pass_on(cycle: RequestResponseCycle) -> None:
+            cycle.message_event = asyncio.Event()
+            cycle.message_event.set()
+            super(JoiningHttpProtocol, self)._start_asgi_task(cycle, app)
+
+        def whole(cycle: RequestResponseCycle) -> None:
+            if cycle.more_body:
+                pass_on(cycle)
+            else:
+                safely(direct, DirectRequest(cycle, self._lost, reply, pass_on))
+
+        body = cycle.message_event = WholeBody(cycle, whole)  # type: ignore[assignment]
+        body.set()
+
+    def _reply(self, began: float, cycle: RequestResponseCycle, body: bytes) -> None:
+        cycle.response_started = cycle.response_complete = True
+        close = b"" if cycle.keep_alive else b"connection: close\r\n"
+        self._joining.write_whole(
+            b"%bcontent-length: %d\r\n%b\r\n%b" % (_head(tuple(cycle.default_headers)), len(body), close, body)
+        )
+        if close:
+            self._joining.close()
+        self.on_response_complete()
+        self._observe(cycle.scope["method"], 200, self.loop.time() - began)
+
     def shutdown(self) -> None:
         """End the connection: at once when no request is under way, else with its answer."""
         super().shutdown()
@@ -126,3 +176,14 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         """A client that keeps an idle connection in a pool does not read, so it never answers a goodbye: do not wait for it."""
         if not self.flow.write_paused:
             self.transport.abort()
+
+
+@lru_cache(4)
+def _head(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """The head of a direct answer as far as all have it; uvicorn's ``headers`` change by the second."""
+    named = b"".join([b"%b: %b\r\n" % header for header in headers])
+    return b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\n" % named
+
+
+def _unobserved(method: str, status: int, seconds: float) -> None:
+    """Of an application that counts nothing."""

@@ -1,0 +1,100 @@
+"""Requests answered without a task and an application's layers: for one kind of request that comes by the ten thousand and mostly waits.
+
+Behind uvicorn's parser, pipelining and keep-alive, in place of its ASGI cycle. Nothing goes past the application unless
+that gave a ``Direct`` for it, and whatever is not as expected is handed back to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+__all__ = ["MOST_BODY", "Direct", "DirectRequest", "WholeBody", "safely"]
+
+log = logger(__name__)
+
+MOST_BODY: Final = 64 * 1024
+"""Bytes of a body that is read for a direct answer; more is the application's to read or refuse."""
+
+
+class Direct(Protocol):
+    """Answers requests directly. Guards and middleware of the application are not asked."""
+
+    def takes(self, scope: HTTPScope) -> bool:
+        """Whether a request is of the kind; asked for each, with its head known."""
+        ...
+
+    def take(self, request: DirectRequest) -> None:
+        """Answer a request, now or later, or pass it on now. What this raises is logged, and the request passed on."""
+        ...
+
+
+class DirectRequest:
+    """A request with its whole body. ``lost`` is done when its connection is lost; an answer then goes nowhere."""
+
+    __slots__ = ("_cycle", "_pass_on", "_reply", "lost")
+
+    def __init__(
+        self,
+        cycle: RequestResponseCycle,
+        lost: asyncio.Future[None],
+        reply: Callable[[RequestResponseCycle, bytes], None],
+        pass_on: Callable[[RequestResponseCycle], None],
+    ) -> None:
+        self._cycle, self.lost, self._reply, self._pass_on = cycle, lost, reply, pass_on
+
+    @property
+    def scope(self) -> HTTPScope:
+        return self._cycle.scope
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self._cycle.body)
+
+    @property
+    def answered(self) -> bool:
+        return self._cycle.response_complete
+
+    def answer(self, body: bytes) -> None:
+        """Answer with JSON and status 200; once, on the event loop."""
+        if not self._cycle.disconnected:
+            self._reply(self._cycle, body)
+
+    def pass_on(self) -> None:
+        """Have the application answer it."""
+        self._pass_on(self._cycle)
+
+
+class WholeBody:
+    """Stands for the event by which uvicorn tells a request's task of its body, where there is no task."""
+
+    __slots__ = ("_cycle", "_done", "_whole")
+
+    def __init__(self, cycle: RequestResponseCycle, whole: Callable[[RequestResponseCycle], None]) -> None:
+        self._cycle, self._whole, self._done = cycle, whole, False
+
+    def set(self) -> None:
+        cycle = self._cycle
+        if not self._done and not cycle.disconnected and (not cycle.more_body or len(cycle.body) > MOST_BODY):
+            self._done = True
+            self._whole(cycle)
+
+    def clear(self) -> None:
+        """Nobody waits."""
+
+
+def safely(direct: Direct, request: DirectRequest) -> None:
+    """Have a request taken, whatever the taker does."""
+    try:
+        direct.take(request)
+    except Exception:
+        log.exception("a request could not be answered directly", path=request.scope["path"])
+        if not request.answered:
+            request.pass_on()
