@@ -270,9 +270,11 @@ class CometdFront:
             client = self._client(message, session)
             if message.get("connectionType") != "long-polling":
                 raise Refusal(f"400::Invalid connection type {{{str(message.get('connectionType'))[:100]}}}")
-            if any(not session.user.may_read(held.topic) for held in client.subscriptions.values()):
-                self._forget(client)  # it shakes hands and subscribes again, and hears then what it may not
-                raise Refusal("403::Unknown client", "handshake")
+            if client.reader is not session.user:
+                if any(not session.user.may_read(held.topic) for held in client.subscriptions.values()):
+                    self._forget(client)  # it shakes hands and subscribes again, and hears then what it may not
+                    raise Refusal("403::Unknown client", "handshake")
+                client.reader = session.user
             wait_s = min(self._wait_s(client, message, alone), self._left_s(session))
         except InvalidSession:
             done([], reply | unauthenticated(message, caller.authorization))

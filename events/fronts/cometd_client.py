@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from events.access import User
 from events.bus import Subscription
 from events.fronts.bayeux import Message, Refusal, channels_of
 from events.fronts.gathering import Gathering, Wake
@@ -25,6 +26,8 @@ class CometdClient:
         self.wake = Wake(gathering)
         self.connected = False
         """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
+        self.reader: User | None = None
+        """The user, as it was when it might read all that is subscribed to; another object once the accounts change."""
         self.connect: Connect | None = None
         """The connect that waits; there is one at most."""
         self.last_seen = now

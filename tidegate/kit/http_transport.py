@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -104,7 +104,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         super().connection_made(self._joining)
         app: Any = self.config.app
         self._direct: Direct | None = getattr(app, "direct", None)
-        self._observe: Callable[[str, int, float], None] = getattr(app, "observe", _unobserved)
+        self._count: Callable[[str, int], None] = getattr(app, "count", _uncounted)
         self._lost: asyncio.Future[None] = self.loop.create_future()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -139,7 +139,6 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         if direct is None or cycle.waiting_for_100_continue or not direct.takes(cycle.scope):
             super()._start_asgi_task(cycle, app)
             return
-        reply = partial(self._reply, self.loop.time())
 
         def pass_on(cycle: RequestResponseCycle) -> None:
             cycle.message_event = asyncio.Event()
@@ -150,12 +149,12 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             if cycle.more_body:
                 pass_on(cycle)
             else:
-                safely(direct, DirectRequest(cycle, self._lost, reply, pass_on))
+                safely(direct, DirectRequest(cycle, self._lost, self._reply, pass_on))
 
         body = cycle.message_event = WholeBody(cycle, whole)  # type: ignore[assignment]
         body.set()
 
-    def _reply(self, began: float, cycle: RequestResponseCycle, body: bytes) -> None:
+    def _reply(self, cycle: RequestResponseCycle, body: bytes) -> None:
         cycle.response_started = cycle.response_complete = True
         close = b"" if cycle.keep_alive else b"connection: close\r\n"
         self._joining.write_whole(
@@ -164,7 +163,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         if close:
             self._joining.close()
         self.on_response_complete()
-        self._observe(cycle.scope["method"], 200, self.loop.time() - began)
+        self._count(cycle.scope["method"], 200)
 
     def shutdown(self) -> None:
         """End the connection: at once when no request is under way, else with its answer."""
@@ -185,5 +184,5 @@ def _head(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     return b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\n" % named
 
 
-def _unobserved(method: str, status: int, seconds: float) -> None:
+def _uncounted(method: str, status: int) -> None:
     """Of an application that counts nothing."""
