@@ -9,8 +9,8 @@ from typing import Final
 __all__ = ["Gathering", "Wake"]
 
 GATHER_FROM: Final = 100
-GATHERING_S: Final = 30e-6
-MOST_GATHERING_S: Final = 0.03
+GATHERING_S: Final = 15e-6
+MOST_GATHERING_S: Final = 0.015
 """From so many sessions on an event waits a moment for others, by the session and at most: one answer brings them all."""
 
 
