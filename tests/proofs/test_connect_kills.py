@@ -165,7 +165,8 @@ def cluster(*arguments: object) -> Iterator[Cluster]:
 
 
 def written(files: list[Path]) -> Counter[tuple[str, int]]:
-    rows = [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+    texts = [file.read_text().rpartition("\n")[0] for file in files if file.exists()]  # the last line may be half there
+    rows = [json.loads(line) for text in texts for line in text.splitlines()]
     return Counter((row["topic"], row["value"]["n"]) for row in rows)
 
 
