@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, Final
 
 import aiokafka.errors as library
@@ -32,6 +33,9 @@ log = logger(__name__)
 _READ_COMMITTED: Final = 1
 _STALE: Final = (NotLeaderOrFollower.code, UnknownTopicOrPartition.code, 74, 76, 100)
 """Answers that mean the metadata is outdated, the leader epoch's and the topic id's included."""
+
+_resetting: ContextVar[Any] = ContextVar("_resetting", default=None)
+"""The assignment of which positions are being asked for, in the task that does so."""
 
 
 class _Answer:
@@ -63,6 +67,25 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         await asyncio.gather(*self._pending_tasks, return_exceptions=True)
         self._pending_tasks.clear()
         await super().close()
+
+    async def _update_fetch_positions(self, assignment: Any, node_id: int, tps: Any) -> bool:
+        """aiokafka 0.14 takes the answer to where the log ends for the answer to a later wish for its beginning."""
+        token = _resetting.set(assignment)
+        try:
+            return bool(await super()._update_fetch_positions(assignment, node_id, tps))
+        finally:
+            _resetting.reset(token)
+
+    async def _proc_offset_request(self, node_id: int, topic_data: Any) -> Any:
+        found = await super()._proc_offset_request(node_id, topic_data)
+        assignment = _resetting.get()
+        if assignment is not None:
+            for topic, asked in topic_data.items():
+                for partition, strategy in asked:
+                    state = assignment.state_value(TopicPartition(topic, partition))
+                    if state.awaiting_reset and state.reset_strategy != strategy:
+                        raise library.StaleMetadata(f"{topic}-{partition} was sought to elsewhere meanwhile")
+        return found
 
     @property
     def _held_bytes(self) -> int:

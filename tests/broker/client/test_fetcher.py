@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.consumer.fetcher import Fetcher, FetchResult
 
-from broker.client import BatchConsumer, ClientConfig
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic
 from broker.client.batches import Batch
 from broker.client.fetcher import _committed
 from broker.protocol.records import BatchHeader, Record, encode_batch, encode_marker
@@ -90,3 +90,33 @@ async def test_closing_amid_a_fetch_cancels_only_the_fetch(config: ClientConfig,
         forever = asyncio.create_task(asyncio.Event().wait())
         fetcher._pending_tasks.add(forever)
     assert forever.cancelled()
+
+
+async def test_seeking_to_the_beginning_is_not_undone_by_an_earlier_question(
+    config: ClientConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition that was just assigned is on its way to the end, by auto.offset.reset, when it is told to begin at the beginning."""
+    topic = "sought-to-the-beginning"
+    async with Admin(config) as admin:
+        await admin.create_topics([NewTopic(topic, 1, 1)])
+    async with BatchProducer(config) as producer:
+        await producer.enqueue(topic, b"k", b"v", partition=0)
+        await producer.flush()
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    real = Fetcher._proc_offset_request
+
+    async def slow(self: Fetcher, node_id: int, topic_data: object) -> object:
+        answer = await real(self, node_id, topic_data)
+        asked.set()
+        await go_on.wait()
+        return answer
+
+    monkeypatch.setattr(Fetcher, "_proc_offset_request", slow)
+    async with asyncio.timeout(60), BatchConsumer(config) as consumer:
+        await consumer.assign([(topic, 0)])
+        await asked.wait()
+        seeking = asyncio.create_task(consumer.seek_to_beginning((topic, 0)))
+        await asyncio.sleep(0)
+        go_on.set()
+        await seeking
+        assert await consumer.position((topic, 0)) == 0
