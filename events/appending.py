@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from broker.client import Ack, BatchProducer, EncodedBatch, encode_records
@@ -22,10 +22,25 @@ _BATCH_BYTES: Final = 500_000
 _Answers = list[int | TidegateError]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Request:
     records: Sequence[Record]
-    answers: asyncio.Future[_Answers]
+    told: asyncio.Future[_Answers]
+    """What its caller waits for, and may leave before it is decided."""
+    is_decided: bool = field(default=False, init=False)
+    late: asyncio.Future[None] | None = field(default=None, init=False)
+    """Done when it is decided, where the caller left before."""
+
+    def decide(self, answers: _Answers | Exception) -> None:
+        self.is_decided = True
+        if self.late is not None:
+            self.late.set_result(None)
+        if self.told.done():
+            return
+        if isinstance(answers, Exception):
+            self.told.set_exception(answers)
+        else:
+            self.told.set_result(answers)
 
 
 class Appender:
@@ -39,29 +54,37 @@ class Appender:
         self._producer, self._compression, self._timeout_s = producer, compression, timeout_s
         self._waiting: dict[str, deque[_Request]] = {}
         self._rounds: dict[str, asyncio.Task[None]] = {}
-        self._late: dict[str, set[asyncio.Future[_Answers]]] = {}
+        self._late: dict[str, set[asyncio.Future[None]]] = {}
 
     async def append(self, topic: str, records: Sequence[Record]) -> _Answers:
         """Per record its offset, or why it is not known to be there; see ``EventLog.append``."""
         if not records:
             return []
-        request = _Request(records, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        request = _Request(records, loop.create_future())
         waiting = self._waiting.setdefault(topic, deque())
         waiting.append(request)
         if topic not in self._rounds:
             self._rounds[topic] = asyncio.create_task(self._run(topic), name=f"append to {topic}")
+        timer = loop.call_later(self._timeout_s, self._give_up, topic, request)
         try:
-            done, _ = await asyncio.wait([request.answers], timeout=self._timeout_s)
+            return await request.told
         except asyncio.CancelledError:
             self._leave(topic, request)
             raise
-        if done:
-            return request.answers.result()
+        finally:
+            timer.cancel()
+
+    def _give_up(self, topic: str, request: _Request) -> None:
+        """Tell the caller of a request that it took too long."""
+        if request.told.done():
+            return
         within = f"within {self._timeout_s:g} s"
         if self._leave(topic, request):
-            return [BusUnavailable(f"The log took no event for {topic} {within}")] * len(records)
-        about = f"The log did not acknowledge the event for {topic} {within}; it may still be published"
-        return [BusUnavailable(about)] * len(records)
+            about = f"The log took no event for {topic} {within}"
+        else:
+            about = f"The log did not acknowledge the event for {topic} {within}; it may still be published"
+        request.told.set_result([BusUnavailable(about)] * len(request.records))
 
     def _leave(self, topic: str, request: _Request) -> bool:
         """Nobody waits for a request any more. Whether it was not sent, and now is not going to be."""
@@ -69,11 +92,11 @@ class Appender:
         if request in waiting:
             self._waiting[topic].remove(request)
             return True
-        if not request.answers.done():
+        if not request.is_decided and request.late is None:
             held = self._late.setdefault(topic, set())
-            held.add(request.answers)
-            request.answers.add_done_callback(held.discard)
-            request.answers.add_done_callback(lambda done: done.cancelled() or done.exception())
+            request.late = asyncio.get_running_loop().create_future()
+            request.late.add_done_callback(held.discard)
+            held.add(request.late)
         return False
 
     async def settled(self, topic: str) -> None:
@@ -88,7 +111,7 @@ class Appender:
         """What is not on its way yet is not going to be sent. To be called before the producer is stopped."""
         for topic, waiting in self._waiting.items():
             for request in waiting:
-                _settle(request, BusUnavailable(f"The service ends; nothing more is published to {topic}"))
+                request.decide(BusUnavailable(f"The service ends; nothing more is published to {topic}"))
             waiting.clear()
 
     async def stop(self) -> None:
@@ -109,15 +132,14 @@ class Appender:
                     answers = await self._round(topic, [record for each in requests for record in each.records])
                 except BaseException as error:
                     for request in requests:
-                        _settle(request, error)
+                        request.decide(error if isinstance(error, Exception) else BusUnavailable("The service ends"))
                     if not isinstance(error, Exception):
                         raise
                     continue
                 first = 0
                 for request in requests:
                     last = first + len(request.records)
-                    if not request.answers.done():
-                        request.answers.set_result(answers[first:last])
+                    request.decide(answers[first:last])
                     first = last
         finally:
             del self._rounds[topic], self._waiting[topic]
@@ -140,11 +162,6 @@ class Appender:
             return await self._producer.send_batch(topic, 0, batch)
         except TidegateError as error:
             return error
-
-
-def _settle(request: _Request, error: BaseException) -> None:
-    if not request.answers.done():
-        request.answers.set_exception(error if isinstance(error, Exception) else BusUnavailable("The service ends"))
 
 
 def _answer(topic: str, answer: asyncio.Future[Ack] | TidegateError) -> int | TidegateError:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import multiprocessing
 import statistics
-import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from grpc import aio
 from rich.console import Console
 from rich.table import Table
 
+from bench.events.light_client import LightClient, whole
 from bench.events.sides import EventsSide, events_server
 from bench.events.subscribe import SCALE
 from events.definitions import to_avro_text
 from events.payloads import EventSchema
 from events.proto import pubsub_api_pb2 as pb
 from tests.support.events import ORDER_SHIPPED
+from tidegate.kit.service import fast_event_loop
 
 EVENTS = round(100_000 * SCALE)
 BATCH = 200
-POSTS = round(6000 * SCALE)
+POSTS = round(10_000 * SCALE)
 CONNECTIONS = 16
 AHEAD = 4
 """Requests on their way: a client that waits for each answer measures its own turnaround."""
@@ -72,26 +71,25 @@ async def _stream(url: str, pubsub: str, token: str, with_ids: bool) -> int:
 
 def posts(url: str, token: str) -> int:
     """Publish single events over connections that are kept; how many were acknowledged."""
-    counts: list[int] = []
+    with asyncio.Runner(loop_factory=fast_event_loop) as runner:
+        return runner.run(_posts(url, token))
 
-    def one() -> None:
-        connection = http.client.HTTPConnection(urlsplit(url).netloc)
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        body = json.dumps({"Order_Number__c": "A-1", "Amount__c": 12.5, "Note__c": "x" * 60})
+
+async def _posts(url: str, token: str) -> int:
+    body = json.dumps({"Order_Number__c": "A-1", "Amount__c": 12.5, "Note__c": "x" * 60}).encode()
+
+    async def one() -> int:
+        client = LightClient(url)
+        await client.dial()
+        path = f"/services/data/v60.0/sobjects/{ORDER_SHIPPED.name}"
+        request = whole(client.head("POST", path, Authorization=f"Bearer {token}"), body)
         good = 0
         for _ in range(POSTS // CONNECTIONS):
-            connection.request("POST", f"/services/data/v60.0/sobjects/{ORDER_SHIPPED.name}", body, headers)
-            answer = connection.getresponse()
-            answer.read()
-            good += answer.status == 201
-        counts.append(good)
+            good += (await client.ask(request))[0] == 201
+        client.hang_up()
+        return good
 
-    threads = [threading.Thread(target=one) for _ in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts)
+    return sum(await asyncio.gather(*(one() for _ in range(CONNECTIONS))))
 
 
 def _timed(side: EventsSide, pool: ProcessPoolExecutor, work: Callable[[], int]) -> dict[str, float]:

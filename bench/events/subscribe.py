@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import fastavro
 import orjson
@@ -21,6 +21,7 @@ from grpc import aio
 from rich.console import Console
 from rich.table import Table
 
+from bench.events.light_client import LightClient, whole
 from bench.events.sides import EventsSide, events_server
 from events.proto import pubsub_api_pb2 as pb
 from tidegate.kit.service import fast_event_loop
@@ -140,51 +141,25 @@ def latencies(pubsub: str, token: str, org_id: str, count: int) -> list[float]:
     return asyncio.run(_latencies(pubsub, token, org_id, count))
 
 
-class CometD(asyncio.Protocol):
-    """One plain Bayeux client on a connection of its own, so light that a thousand of them leave the server the slower side."""
+class CometD(LightClient):
+    """One plain Bayeux client on a connection of its own."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._host = url.partition("//")[2]
-        self._head = (
-            f"POST /cometd/60.0 HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: OAuth {token}\r\n"
-            "Content-Type: application/json\r\nContent-Length: "
-        ).encode()
-        self._received = bytearray()
-        self._answer: asyncio.Future[list[dict[str, Any]]] | None = None
+        super().__init__(url)
+        self._head = self.head("POST", "/cometd/60.0", Authorization=f"OAuth {token}")
         self._id = ""
         self._connect = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        head = self._received.find(b"\r\n\r\n")
-        if head < 0:
-            return
-        at = self._received.index(b"content-length:", 0, head) + 15
-        end = head + 4 + int(self._received[at : self._received.index(b"\r\n", at)])
-        if len(self._received) >= end and self._answer is not None:
-            answer, self._answer = self._answer, None
-            if not answer.done():
-                answer.set_result(orjson.loads(bytes(self._received[head + 4 : end])))
-            del self._received[:end]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionResetError("the server closed the connection of a subscriber"))
-
-    async def _ask(self, request: bytes) -> list[dict[str, Any]]:
-        self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
-        return await self._answer
-
     def _request(self, message: dict[str, Any]) -> bytes:
         body = json.dumps([message | ({"clientId": self._id} if self._id else {})]).encode()
-        return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
+        return whole(self._head, body)
+
+    async def _ask(self, request: bytes) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = orjson.loads((await self.ask(request))[1])
+        return messages
 
     async def open(self) -> None:
-        await self._dial()
+        await self.dial()
         hello = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
         (reply,) = await self._ask(self._request(hello))
         self._id = reply["clientId"]
@@ -198,15 +173,10 @@ class CometD(asyncio.Protocol):
 
     async def close(self) -> None:
         """Say goodbye on another connection, since a connect may wait on this one; else the session lives on."""
-        self._transport.close()
-        self._received.clear()
-        await self._dial()
+        self.hang_up()
+        await self.dial()
         await self._ask(self._request({"channel": "/meta/disconnect"}))
-        self._transport.close()
-
-    async def _dial(self) -> None:
-        host, _, port = self._host.rpartition(":")
-        await asyncio.get_running_loop().create_connection(lambda: self, host, int(port))
+        self.hang_up()
 
 
 async def _in_groups(subscribers: Sequence[CometD], what: Callable[[CometD], Awaitable[None]]) -> None:

@@ -121,3 +121,17 @@ async def test_at_the_end_what_waits_is_refused(producer: Producer) -> None:
     assert await sent == [100]
     with pytest.raises(BusUnavailable, match="The service ends"):
         await waiting
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_nothing_is_owed_by_a_caller_who_leaves_while_the_answer_comes(producer: Producer, turns: int) -> None:
+    made = appender(producer, timeout_s=0.05)
+    asked = asyncio.create_task(made.append("t", [RECORD]))
+    await turn()
+    producer.answer()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    await turn()
+    await made.settled("t")

@@ -194,6 +194,7 @@ class _Edge:
         self._app, self._on_error, self._max_body_bytes, self.direct = app, on_error, max_body_bytes, direct
         self._requests, self._seconds = requests, seconds
         self._counters: dict[tuple[str, int], Any] = {}
+        self._timers: dict[str, Any] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status, received = time.perf_counter(), 0, 0
@@ -221,11 +222,15 @@ class _Edge:
             response = await self._on_error(Request(scope), error)
             await response(scope, receive, noted_send)
         finally:
-            self.count(scope["method"], status)
-            self._seconds.labels(scope["method"]).observe(time.perf_counter() - began)
+            method = scope["method"]
+            self.count(method, status)
+            timer = self._timers.get(method)
+            if timer is None:
+                timer = self._timers[method] = self._seconds.labels(method)
+            timer.observe(time.perf_counter() - began)
 
     def count(self, method: str, status: int) -> None:
-        """Counters are looked up once: the parser knows some thirty methods, and prometheus' own look-up locks."""
+        """Counters and timers are looked up once: the parser knows some thirty methods, and prometheus' own look-up locks."""
         counter = self._counters.get((method, status))
         if counter is None:
             counter = self._counters[method, status] = self._requests.labels(method, status)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,11 @@ async def test_a_changed_file_ends_the_sessions_of_users_that_are_no_more(tmp_pa
     assert access.session(session).user.may_read("Anything__e")
     for changed in (shop | {"active": False}, shop | {"sessionsFrom": clock.now}, shop | {"name": "other"}):
         write(tmp_path, changed)
+        await asyncio.sleep(0)  # the file is looked at once in a turn of the event loop
         with pytest.raises(InvalidSession):
             access.session(session)
     write(tmp_path, shop)
+    await asyncio.sleep(0)
     access.session(session)
 
 
