@@ -6,14 +6,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from tidegate.kit.http_direct import Direct, DirectRequest, WholeBody, safely
+from tidegate.kit.http_direct import MOST_BODY, NOBODY_WAITS, Direct, DirectRequest, WholeBody, safely
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+    from uvicorn._types import ASGI3Application, HTTPScope
 
 __all__ = ["CONNECTION_LOST", "JoiningHttpProtocol", "JoiningTransport"]
 
@@ -24,6 +24,7 @@ _MOST_HELD: Final = 64 * 1024
 """Bytes that wait at most, so that the back-pressure of the transport beneath is felt within one turn, too."""
 _MOST_HEAD: Final = 64 * 1024
 """Bytes of a request's first line and headers, beyond the piece that they begin in; uvicorn has no limit of its own."""
+_END_OF_HEAD: Final = b"\r\n\r\n"
 _GOODBYE_S: Final = 0.5
 """How long a client with an idle connection has for its part of TLS' goodbye when the server ends."""
 
@@ -90,6 +91,13 @@ class JoiningTransport(asyncio.Transport):
         return self._beneath.get_protocol()
 
 
+class _KnownHead(NamedTuple):
+    head: bytes
+    size: int
+    """Of head and body."""
+    scope: HTTPScope
+
+
 class JoiningHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol; by itself it writes the head of each answer and its body one after the other."""
 
@@ -106,6 +114,9 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._direct: Direct | None = getattr(app, "direct", None)
         self._count: Callable[[str, int], None] = getattr(app, "count", _uncounted)
         self._lost: asyncio.Future[None] = self.loop.create_future()
+        self._known: _KnownHead | None = None
+        self._taken: RequestResponseCycle | None = None
+        """What the bytes being received began that is taken directly."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -115,12 +126,47 @@ class JoiningHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
+        between = self._is_between_requests
+        known = self._known
+        if known is not None and between and len(data) == known.size and data.startswith(known.head):
+            self._receive_known(known, data)
+            return
         if self._head_bytes > _MOST_HEAD:
             self.send_400_response(f"The head of the request is larger than {_MOST_HEAD} bytes")
             return
-        heads = self._heads
+        heads, self._taken = self._heads, None
         super().data_received(data)
         self._head_bytes = self._head_bytes + len(data) if self._in_head and heads == self._heads else 0
+        if between and self._taken is not None and self._taken is self.cycle:
+            self._known = _known_head(data, self._taken)
+
+    @property
+    def _is_between_requests(self) -> bool:
+        """Whether the parser has seen the last request whole and nothing of the next, and the last one is answered."""
+        cycle = self.cycle
+        if cycle is None or self._in_head or self.pipeline:
+            return False
+        return cycle.response_complete and not cycle.more_body
+
+    def _receive_known(self, known: _KnownHead, data: bytes) -> None:
+        """A request whose head is the last one's, byte for byte, is what that was, but for its body: a long poll repeats itself."""
+        self._unset_keepalive_if_required()
+        cycle = self.cycle = RequestResponseCycle(
+            scope=known.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=NOBODY_WAITS,  # type: ignore[arg-type]
+            expect_100_continue=False,
+            keep_alive=True,
+            on_response=self.on_response_complete,
+        )
+        cycle.body += data[len(known.head) :]
+        cycle.more_body = False
+        self._take(cycle)
 
     def on_message_begin(self) -> None:
         self._in_head = True
@@ -136,23 +182,27 @@ class JoiningHttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Where uvicorn begins with a request whose turn it is; its body may still be on its way."""
         direct = self._direct
-        if direct is None or cycle.waiting_for_100_continue or not direct.takes(cycle.scope):
+        if direct is None or app is not self.app or cycle.waiting_for_100_continue or not direct.takes(cycle.scope):
             super()._start_asgi_task(cycle, app)
             return
-
-        def pass_on(cycle: RequestResponseCycle) -> None:
-            cycle.message_event = asyncio.Event()
-            cycle.message_event.set()
-            super(JoiningHttpProtocol, self)._start_asgi_task(cycle, app)
-
-        def whole(cycle: RequestResponseCycle) -> None:
-            if cycle.more_body:
-                pass_on(cycle)
-            else:
-                safely(direct, DirectRequest(cycle, self._lost, self._reply, pass_on))
-
-        body = cycle.message_event = WholeBody(cycle, whole)  # type: ignore[assignment]
+        self._taken = cycle
+        body = cycle.message_event = WholeBody(cycle, self._take)  # type: ignore[assignment]
         body.set()
+
+    def _take(self, cycle: RequestResponseCycle) -> None:
+        """Have a request taken whose body is here, or is too large to wait for."""
+        if cycle.more_body:
+            self._pass_on(cycle)
+        else:
+            assert self._direct is not None
+            safely(self._direct, DirectRequest(cycle, self._lost, self._reply, self._pass_on))
+
+    def _pass_on(self, cycle: RequestResponseCycle) -> None:
+        cycle.message_event = asyncio.Event()
+        cycle.message_event.set()
+        # The application may write into it, and it may be that of many requests.
+        cycle.scope = cycle.scope | {"headers": [*cycle.scope["headers"]], "state": self.app_state.copy()}
+        super()._start_asgi_task(cycle, self.app)
 
     def _reply(self, cycle: RequestResponseCycle, body: bytes) -> None:
         cycle.response_started = cycle.response_complete = True
@@ -182,6 +232,15 @@ def _head(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     """The head of a direct answer as far as all have it; uvicorn's ``headers`` change by the second."""
     named = b"".join([b"%b: %b\r\n" % header for header in headers])
     return b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\n" % named
+
+
+def _known_head(data: bytes, cycle: RequestResponseCycle) -> _KnownHead | None:
+    """The head of a request whose bytes were ``data``, no more and no less."""
+    end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+    # A body in chunks is shorter than its bytes.
+    whole = not cycle.more_body and len(data) - end == len(cycle.body) <= MOST_BODY
+    stays = cycle.keep_alive and all(name != b"upgrade" for name, _ in cycle.scope["headers"])
+    return _KnownHead(data[:end], len(data), cycle.scope) if whole and stays else None
 
 
 def _uncounted(method: str, status: int) -> None:

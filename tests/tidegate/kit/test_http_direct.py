@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import uvicorn
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.kit.http import HttpServer, face, json_response
 from tidegate.kit.http_direct import MOST_BODY, DirectRequest
+from tidegate.kit.http_transport import JoiningHttpProtocol
 from tidegate.kit.metrics import Metrics
 from tidegate.kit.service import fast_event_loop
 
@@ -41,6 +46,10 @@ class Taker:
 
 async def application(request: Request) -> Response:
     return json_response(f"application {len(await request.body())}")
+
+
+async def early(_: Request) -> Response:
+    return json_response("before the body is here")
 
 
 def render(request: Request, error: Any) -> Response:
@@ -181,3 +190,120 @@ def test_direct_answers_are_counted() -> None:
         assert b'toy_http_requests_total{method="POST",status="200"} 2.0' in metrics.render()
 
     run(work())
+
+
+class Memory(asyncio.Transport):
+    """The server's end of a connection that is no socket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+
+class Parsing(JoiningHttpProtocol):
+    """Never takes a head for known."""
+
+    @property
+    def _is_between_requests(self) -> bool:
+        return False
+
+
+async def answers_to(pieces: list[tuple[bytes, bool]], protocol: type[JoiningHttpProtocol]) -> tuple[bytes, bool, int]:
+    """All that is answered to bytes that come in pieces, some of them at once after the last; and how many heads were parsed."""
+    app = face(
+        [
+            Route("/early", early, methods=["POST"]),
+            Route("/{path:path}", application, methods=["POST", "GET"]),
+        ],
+        name="toy",
+        metrics=Metrics(),
+        render_error=render,
+        direct=Taker(),
+    )
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")
+    config.load()
+    server, transport = protocol(config, uvicorn.Server(config).server_state, {}), Memory()
+    server.connection_made(transport)
+    for piece, rest in [*pieces, (b"", True)]:
+        if piece:
+            server.data_received(piece)
+        for _ in range(20 * len(pieces) if rest else 0):
+            await asyncio.sleep(0)
+    closed = transport.closed
+    server.connection_lost(None)
+    await asyncio.sleep(0)
+    return re.sub(rb"date: [^\r]*", b"", transport.written), closed, server._heads
+
+
+CHUNKED = b"POST /direct HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nd2\r\n0\r\n\r\n"
+PARTS = [
+    request(b"d2"),
+    request(b"d3"),
+    request(b"x2"),
+    request(b"d23"),
+    request(b"\r\n"),
+    request(b""),
+    request(b"d" + request(b"d2")),
+    request(b"d2").replace(b"direct", b"other"),
+    request(b"d2", "Connection: close"),
+    request(b"d2", "Content-Length: 2"),
+    request(b"d2", "Connection: upgrade", "Upgrade: h2c"),
+    CHUNKED,
+    request(b"d2")[:9],
+    request(b"d2")[9:],
+    request(b"d2")[:-2],
+    request(request(b"d2"))[: -len(request(b"d2"))],
+    b"GET /direct HTTP/1.1\r\nHost: here\r\n\r\n",
+    b"\r\n",
+    b"d2",
+    b"\n\n",
+    b"nonsense\r\n\r\n",
+]
+PIECES = st.lists(
+    st.tuples(st.sampled_from(PARTS) | st.lists(st.sampled_from(PARTS), max_size=3).map(b"".join), st.booleans()),
+    max_size=8,
+)
+COMMON = st.lists(st.sampled_from(PARTS[:3]), min_size=1, max_size=3).map(
+    lambda parts: [(part, True) for part in parts]
+)
+
+
+UNREAD = request(request(b"d2"))[: -len(request(b"d2"))].replace(b"direct", b"early")
+LEARNED = [(request(b"d2"), True)] * 3
+
+
+@settings(max_examples=200)
+@given(COMMON, PIECES)
+@example(LEARNED, [(request(b"d2")[:9], True), (request(b"d2"), True)])
+@example(LEARNED, [(request(request(b"d2"))[: -len(request(b"d2"))], True), (request(b"d2"), True)])
+@example(LEARNED, [(request(b"d2")[:-2], True), (request(b"d2"), True)])
+@example(LEARNED, [(UNREAD, True), (request(b"d2"), True)])
+@example([(CHUNKED, True)] * 3, [(CHUNKED[:-14] + b"2\r\nd3\r\n0\r\n\r\n", True)])
+def test_a_known_head_changes_no_answer(first: list[tuple[bytes, bool]], then: list[tuple[bytes, bool]]) -> None:
+    pieces = [(piece, rest) for piece, rest in first + then if piece]
+    known, parsed = (asyncio.run(answers_to(pieces, kind)) for kind in (JoiningHttpProtocol, Parsing))
+    assert known[:2] == parsed[:2]
+
+
+def test_a_head_that_comes_again_is_not_parsed_again() -> None:
+    pieces = [(request(body), True) for body in (b"d2", b"d3", b"x4", b"d5")]
+    written, closed, heads = asyncio.run(answers_to(pieces, JoiningHttpProtocol))
+    assert re.findall(rb'"[^"]*"', written) == [b'"direct 2"', b'"direct 2"', b'"application 2"', b'"direct 2"']
+    assert heads == 2 * 2 and not closed
