@@ -55,8 +55,7 @@ _HISTORY_BYTES: Final = 256 * 1024
 _RETRY_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A published event; ``payload`` is the Avro body without framing, written with schema ``schema_id``."""
 
     replay_id: int

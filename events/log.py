@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["EventLog", "LogBounds", "LogRecord", "LogSlice", "LogTransaction"]
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
+class LogRecord(NamedTuple):
     """A record as the log has it."""
 
     offset: int

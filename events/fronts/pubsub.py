@@ -20,7 +20,7 @@ from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.catalog import Catalog
 from events.channels import Channels, Subscribable
 from events.errors import InvalidReplayId, UnknownEvent, UnknownSchema
-from events.fronts.delivery import Flow, consumer_events, decode_replay_id, deliver, encode_replay_id, requested
+from events.fronts.delivery import Flow, add_events, decode_replay_id, deliver, encode_replay_id, requested
 from events.fronts.grpc_errors import NOT_AUTHENTICATED, CallRefused, Context, stream, unary
 from events.fronts.managed import ManagedStream
 from events.fronts.requests import instant_ms
@@ -182,12 +182,13 @@ class PubSubFront:
                 async with contextlib.aclosing(portions):
                     async for portion in portions:
                         self._metrics.delivered.labels(name, "pubsub").inc(len(portion.events))
-                        yield pb.FetchResponse(
-                            events=consumer_events(portion.events),
+                        response = pb.FetchResponse(
                             latest_replay_id=encode_replay_id(portion.latest),
                             rpc_id=rpc_id,
                             pending_num_requested=flow.pending,
                         )
+                        add_events(response, portion.events)
+                        yield response
         finally:
             subscription.close()
             reading.cancel()
