@@ -141,15 +141,8 @@ class ClusterMetadata:
         made = cls(directory, properties, records)
         made._defaults = dict(topic_defaults or {})
         made._read()
-        # A log of before a feature was served gets it; that of a cluster that declined it says so.
-        made._commit(
-            [
-                FeatureLevelRecord(name=name, feature_level=feature.highest)
-                for name, feature in FEATURES.items()
-                if feature.in_metadata and name not in made.features
-            ]
-            + made._elr_safety()
-        )
+        if made.version < 0 and made.snapshot is None:
+            made._begin()
         made._align_logs()
         return made
 
@@ -368,13 +361,19 @@ class ClusterMetadata:
         """Make other records durable, in one batch (a broker's registration, ACLs, quotas)."""
         self._commit(records)
 
-    def _elr_safety(self) -> list[MetadataRecord]:
-        """Where eligible leaders are counted, Kafka wants the cluster's own `min.insync.replicas`, so that no broker differs."""
+    def _begin(self) -> None:
+        """What a new cluster begins with. One that there is keeps the levels it has until somebody raises them, as Kafka's does:
+        no record of a feature means that it is at its lowest."""
+        begun: list[MetadataRecord] = [
+            FeatureLevelRecord(name=name, feature_level=feature.highest)
+            for name, feature in FEATURES.items()
+            if feature.in_metadata
+        ]
+        # Where eligible leaders are counted, Kafka wants the cluster's own value, so that no broker differs.
         key = "min.insync.replicas"
-        if "eligible.leader.replicas.version" in self.features or key in self.configs(BROKER_RESOURCE, ""):
-            return []
         value = self._defaults.get(key, "1")
-        return [ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=key, value=value)]
+        begun.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=key, value=value))
+        self._commit(begun)
 
     def _config_records(self, name: str, changes: Mapping[str, str | None]) -> list[MetadataRecord]:
         return [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
 from broker.log.directory import LogDirectory
-from broker.metadata.image import ClusterMetadata
+from broker.metadata.image import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterMetadata
 from broker.metadata.config import MetadataLogConfig
 from broker.metadata.fold import MetadataFold, MetadataTransactions
 from broker.metadata.keeper import MetadataKeeper
@@ -174,4 +174,16 @@ def test_a_feature_that_was_put_to_0_stays_there(tmp_path: Path) -> None:
     directory.close()
     directory, again = opened(tmp_path)
     assert again.features["group.version"] == 0
+    directory.close()
+
+
+def test_a_cluster_that_was_begun_elsewhere_keeps_the_features_it_has(tmp_path: Path) -> None:
+    directory = LogDirectory(tmp_path)
+    directory.open()
+    log = directory.own(METADATA_TOPIC, METADATA_TOPIC_ID)
+    log.append_records([Record(None, encode_record(FeatureLevelRecord(name="metadata.version", feature_level=21)))])
+    directory.close()
+    directory, metadata = opened(tmp_path)
+    assert metadata.features == {"metadata.version": 21}
+    assert not metadata.configs(4, "") and metadata.version == 0
     directory.close()
