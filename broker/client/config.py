@@ -142,7 +142,7 @@ class ProducerSettings(ConnectionSettings):
     )
     max_in_flight: int = key(
         "max.in.flight.requests.per.connection",
-        default=5,
+        default=MOST_IN_FLIGHT,
         type=KeyType.INT,
         check=at_least(1),
         doc="Produce requests on their way to a broker at once, 5 at most. Their order is kept: without idempotence there is one.",

@@ -103,8 +103,7 @@ class Windows(Generic[P, B]):
 
     def needs_numbers(self, partition: P, batch: B) -> bool:
         """Whether a batch that is to be sent has none yet, or those it had are void."""
-        window = self._windows.get(partition)
-        flight = None if window is None else window.flights.get(batch)
+        _, flight = self._found(partition, batch)
         return flight is None or not flight.numbered
 
     def left(self, partition: P, batch: B, count: int, *, together: bool) -> None:
@@ -120,8 +119,7 @@ class Windows(Generic[P, B]):
 
     def explains(self, partition: P, batch: B) -> bool:
         """Whether it is our doing that a batch is out of order for the broker, so that it can be sent again."""
-        window = self._windows.get(partition)
-        flight = None if window is None else window.flights.get(batch)
+        window, flight = self._found(partition, batch)
         if window is None or flight is None or not flight.together:
             return False
         if flight.identity != self._identity() or flight.missing:
@@ -130,15 +128,14 @@ class Windows(Generic[P, B]):
 
     def failed(self, partition: P, batch: B, *, out_of_order: bool = False) -> None:
         """A batch will be sent again: from now on nothing else of its partition goes out."""
-        window = self._windows.get(partition)
-        if window is not None and (flight := window.flights.get(batch)) is not None:
+        window, flight = self._found(partition, batch)
+        if window is not None and flight is not None:
             window.held = True
             flight.out_of_order = out_of_order
 
     def back(self, partition: P, batch: B) -> list[B]:
         """Its retry is due. Those that are to be queued before all others, in their order: none while others are out."""
-        window = self._windows.get(partition)
-        flight = None if window is None else window.flights.get(batch)
+        window, flight = self._found(partition, batch)
         if window is None or flight is None:
             return [batch]
         flight.out = False
@@ -148,8 +145,7 @@ class Windows(Generic[P, B]):
 
     def refused(self, partition: P, batch: B) -> None:
         """A batch is not in the log and never will be; ``ended`` has still to be called."""
-        window = self._windows.get(partition)
-        flight = None if window is None else window.flights.get(batch)
+        window, flight = self._found(partition, batch)
         if window is None or flight is None or flight.identity != self._identity():
             return
         missing, flight.missing = flight.missing + flight.count, 0
@@ -182,6 +178,10 @@ class Windows(Generic[P, B]):
             del self._windows[partition]
             return []
         return self._due(partition, window)
+
+    def _found(self, partition: P, batch: B) -> tuple[_Window[B] | None, _Flight | None]:
+        window = self._windows.get(partition)
+        return window, None if window is None else window.flights.get(batch)
 
     def _due(self, partition: P, window: _Window[B]) -> list[B]:
         if not window.held or window.anyone_out() or window.trying is not None:

@@ -38,7 +38,7 @@ from events.fronts.cometd_client import CometdClient
 from events.fronts.cometd_connect import Connect
 from events.fronts.cometd_delivery import Deliveries
 from events.fronts.gathering import Gathering
-from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, check_version, session_of
+from events.fronts.requests import FIRST_VERSION, LATEST_VERSION, authorized, check_version
 from events.limits.errors import DeliveryLimitExceeded
 from events.limits.limits import Limits
 from events.metrics import EventMetrics
@@ -170,7 +170,7 @@ class CometdFront:
             if caller.version[:1].isdigit():
                 said = f"Unsupported API version. Only API versions '{FIRST_VERSION}.0' and later are supported."
             raise Refusal(f"400::{said} {form}", "none") from error
-        return session_of(caller.authorization, self._access)
+        return authorized(caller.authorization, self._access)
 
     def _handshake(self, message: Message, session: Session) -> Message:
         offered = message.get("supportedConnectionTypes")

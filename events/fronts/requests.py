@@ -13,7 +13,16 @@ from events.access import Access, Session
 from events.errors import BadRequest, InvalidSession, MalformedBody, UnknownVersion, WrongMediaType
 from tidegate.kit.http import InvalidBody, json_body
 
-__all__ = ["FIRST_VERSION", "LATEST_VERSION", "base_url", "check_version", "instant_ms", "json_object", "session_of"]
+__all__ = [
+    "FIRST_VERSION",
+    "LATEST_VERSION",
+    "authorized",
+    "base_url",
+    "check_version",
+    "instant_ms",
+    "json_object",
+    "session_of",
+]
 
 FIRST_VERSION: Final = 31
 LATEST_VERSION: Final = 66
@@ -24,9 +33,13 @@ def base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def session_of(request: Request | str, access: Access) -> Session:
-    """The session of the Authorization header, ``Bearer`` or Salesforce's older ``OAuth``; raises InvalidSession."""
-    header = request if isinstance(request, str) else request.headers.get("authorization", "")
+def session_of(request: Request, access: Access) -> Session:
+    """The session of a request; raises InvalidSession."""
+    return authorized(request.headers.get("authorization", ""), access)
+
+
+def authorized(header: str, access: Access) -> Session:
+    """The session of an Authorization header, ``Bearer`` or Salesforce's older ``OAuth``; raises InvalidSession."""
     scheme, _, session_id = header.partition(" ")
     if scheme.lower() not in ("bearer", "oauth"):
         raise InvalidSession
