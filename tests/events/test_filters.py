@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.filters import Filter, InvalidFilter
+from tests.proofs import effort
 from tests.support.events import ORDER_SHIPPED
 
 DAY = 86_400_000
@@ -164,7 +165,7 @@ _expressions = st.recursive(
 _values = st.fixed_dictionaries({"Amount__c": st.none() | _numbers, "Note__c": st.none() | _texts})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60, 1800), deadline=None)
 @given(_expressions, st.lists(_values, min_size=1, max_size=5))
 def test_a_batch_passes_as_its_events_would_one_by_one(
     expression: tuple[str, Any], values: list[dict[str, Any]]
@@ -173,7 +174,7 @@ def test_a_batch_passes_as_its_events_would_one_by_one(
     assert Filter(text, ORDER_SHIPPED).mask(rows(values)).to_pylist() == [passes(row) for row in values]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort(150, 4500), deadline=None)
 @given(
     st.text(max_size=60)
     | st.lists(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from simple_salesforce import Salesforce, SalesforceLogin
 
 from events.bulk_jobs import BulkJob, BulkJobs, State
+from tests.proofs import effort
 from tests.support.events import PASSWORD, USER, EventsThread
 
 JOBS = "/services/data/v60.0/jobs/ingest"
@@ -179,7 +180,7 @@ def test_a_job_that_a_restart_cut_off_is_finished_and_publishes_nothing_twice(tm
         client.session.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25, 750), deadline=None)
 @given(
     st.binary(max_size=60)
     | st.text('Order_Number__c,"\n\r;x', max_size=60).map(lambda text: b"Order_Number__c\n" + text.encode())

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.errors import BusUnavailable
+from tests.proofs import effort
 from tests.support.events import PASSWORD, USER, EventsThread
 
 CHANNEL = "/event/Order_Shipped__e"
@@ -294,7 +295,7 @@ MESSAGE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=effort(80, 2400), deadline=None)
 @given(body=st.binary(max_size=200) | JSON | MESSAGE | st.lists(MESSAGE, max_size=4))
 def test_whatever_is_sent_is_answered_in_json(service: EventsThread, body: Any) -> None:
     client = Bayeux(service)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.fronts.references import MissingReference, resolved
+from tests.proofs import effort
 from tests.support.events import EventsThread
 
 BASE = "/services/data/v60.0"
@@ -163,7 +164,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=effort(100, 3000))
 @given(VALUES, st.from_regex(r"@\{[a-b]?(\.[a-b]|\[[0-9]\]|.){0,3}\}", fullmatch=True))
 def test_any_reference_is_resolved_or_missing(result: Any, text: str) -> None:
     try:
@@ -193,7 +194,7 @@ def session(service: EventsThread) -> Iterator[requests.Session]:
         yield made
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(40, 1200), deadline=None)
 @given(
     requests_=st.lists(REQUESTS, max_size=3),
     flag=st.booleans() | st.text(max_size=1),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from events.proto import generate
 from events.proto import pubsub_api_pb2 as pb
+from tests.proofs import effort
 from tests.support.events import EventsThread
 
 TOPIC = "/event/Order_Shipped__e"
@@ -428,7 +429,9 @@ ASKED: dict[str, st.SearchStrategy[Any]] = {
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=effort(60, 1800),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     asked=st.sampled_from(list(ASKED)).flatmap(

@@ -7,6 +7,7 @@ import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.proofs import effort
 from tests.support.events import PASSWORD, USER, EventsThread
 
 
@@ -99,7 +100,7 @@ PIECES = [
 PIECES += ["<!DOCTYPE x>", "<![CDATA[", "]]>", "<?x?>", "<!--", "-->", "\0", "ü", '<a b="', '"/>']
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=effort(80, 2400), deadline=None)
 @given(
     st.binary(max_size=100) | st.lists(st.sampled_from(PIECES), max_size=10).map(lambda parts: "".join(parts).encode())
 )
@@ -171,7 +172,7 @@ TEXTS = st.text(
 CHILDREN = st.tuples(st.sampled_from(["type", "Order_Number__c", "Amount__c", "fieldsToNull", "x", "Due__c"]), TEXTS)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(30, 900), deadline=None)
 @given(st.lists(st.lists(CHILDREN, max_size=4), max_size=3))
 def test_any_records_are_answered_for(service: EventsThread, records: list[list[tuple[str, str]]]) -> None:
     inner = "".join(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.fronts.soql import MalformedSelect, parse_select
+from tests.proofs import effort
 
 ROWS: list[dict[str, Any]] = [
     {"Name": "restock", "Status": "Running", "Retries": 0, "LastError": None, "IsPartitioned": False},
@@ -95,7 +96,7 @@ def test_a_field_with_parts_is_only_shown(text: str, done: str) -> None:
         parse_select(f"SELECT Id FROM x {text}").of(rows)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort(150, 4500), deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_a_query_or_refused(text: str) -> None:
     try:
