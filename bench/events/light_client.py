@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import cast
 
 __all__ = ["LightClient", "whole"]
@@ -11,15 +12,15 @@ __all__ = ["LightClient", "whole"]
 class LightClient(asyncio.Protocol):
     """One connection and one request at a time on it; answers have to tell their length."""
 
-    def __init__(self, url: str) -> None:
-        self._host = url.partition("//")[2]
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        self._host, self._tls = url.partition("//")[2], tls
         self._received = bytearray()
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
 
     async def dial(self) -> None:
         host, _, port = self._host.rpartition(":")
         self._received.clear()
-        await asyncio.get_running_loop().create_connection(lambda: self, host, int(port))
+        await asyncio.get_running_loop().create_connection(lambda: self, host, int(port), ssl=self._tls)
 
     def hang_up(self) -> None:
         self._transport.close()

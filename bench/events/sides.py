@@ -18,6 +18,7 @@ from bench.registry.sides import ours as our_registry
 from tests.servers.process import ServerProcess, free_ports
 from tests.support.events import ORDER_SHIPPED, PASSWORD, USER
 from events.definitions import EventDefinition, to_avro_text
+from events.tls import CA_FILE
 
 __all__ = ["EventsSide", "events_server"]
 
@@ -27,7 +28,11 @@ class EventsSide:
     """A running events server with ``definition`` defined."""
 
     url: str
+    https_url: str
     pubsub: str
+    pubsub_tls: str
+    ca: Path
+    """What clients of the faces with TLS trust."""
     bootstrap: str
     pid: int
     definition: EventDefinition
@@ -80,7 +85,16 @@ def events_server(folder: Path, **settings: str) -> Iterator[EventsSide]:
         process.start()
         try:
             psutil.Process(process.pid).cpu_affinity([(os.cpu_count() or 1) - 1])
-            side = EventsSide(url, f"127.0.0.1:{plain}", broker.bootstrap, process.pid, replace(ORDER_SHIPPED))
+            side = EventsSide(
+                url,
+                f"https://127.0.0.1:{https}",
+                f"127.0.0.1:{plain}",
+                f"127.0.0.1:{pubsub}",
+                folder / "events" / "tls" / CA_FILE,
+                broker.bootstrap,
+                process.pid,
+                replace(ORDER_SHIPPED),
+            )
             answer = requests.post(
                 f"{url}/tidegate/v1/events",
                 data=to_avro_text(side.definition),

@@ -8,6 +8,7 @@ import io
 import json
 import multiprocessing
 import os
+import ssl
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import fastavro
+import grpc
 import orjson
 from grpc import aio
 from rich.console import Console
@@ -38,8 +40,12 @@ Figures = dict[str, float]
 class Org:
     """What a client program needs: calls with a session."""
 
-    def __init__(self, pubsub: str, token: str, org_id: str) -> None:
-        self.channel = aio.insecure_channel(pubsub, options=[("grpc.use_local_subchannel_pool", 1)])
+    def __init__(self, pubsub: str, token: str, org_id: str, ca: bytes | None = None) -> None:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        if ca is None:
+            self.channel = aio.insecure_channel(pubsub, options=options)
+        else:
+            self.channel = aio.secure_channel(pubsub, grpc.ssl_channel_credentials(ca), options=options)
         self.metadata = (("accesstoken", token), ("instanceurl", "http://127.0.0.1"), ("tenantid", org_id))
 
     async def schema(self) -> tuple[str, Any]:
@@ -144,8 +150,8 @@ def latencies(pubsub: str, token: str, org_id: str, count: int) -> list[float]:
 class CometD(LightClient):
     """One plain Bayeux client on a connection of its own."""
 
-    def __init__(self, url: str, token: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, token: str, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(url, tls)
         self._head = self.head("POST", "/cometd/60.0", Authorization=f"OAuth {token}")
         self._id = ""
         self._connect = b""
@@ -237,8 +243,11 @@ def cometd(url: str, pubsub: str, token: str, org_id: str, clients: int, rate: i
         return runner.run(_cometd(url, pubsub, token, org_id, clients, rate, seconds))
 
 
-async def _idle_cometd(side: EventsSide, token: str, clients: int) -> float:
-    subscribers = [CometD(side.url, token) for _ in range(clients + 50)]
+async def _idle_cometd(side: EventsSide, clients: int, *, tls: bool) -> float:
+    """KB of the server for each subscriber."""
+    url, context = (side.https_url, ssl.create_default_context(cafile=side.ca)) if tls else (side.url, None)
+    token = side.token()
+    subscribers = [CometD(url, token, context) for _ in range(clients + 50)]
     waiting: list[asyncio.Task[Any]] = []
     before = 0.0
     for begin in range(0, len(subscribers), 50):
@@ -257,7 +266,12 @@ async def _idle_cometd(side: EventsSide, token: str, clients: int) -> float:
     return grown * 1000 / clients
 
 
-async def _idle_pubsub(side: EventsSide, token: str, org_id: str, clients: int) -> float:
+async def _idle_pubsub(side: EventsSide, clients: int, *, tls: bool) -> float:
+    """KB of the server for each subscriber."""
+    address, ca = (side.pubsub_tls, side.ca.read_bytes()) if tls else (side.pubsub, None)
+    token = side.token()
+    org_id = token.partition("!")[0]
+
     async def requests() -> AsyncIterator[Any]:
         yield pb.FetchRequest(topic_name=TOPIC, num_requested=100)
         await asyncio.Event().wait()
@@ -266,7 +280,7 @@ async def _idle_pubsub(side: EventsSide, token: str, org_id: str, clients: int) 
     calls = []
     before = 0.0
     for number in range(clients + 20):
-        orgs.append(Org(side.pubsub, token, org_id))  # a connection of its own, as a program of its own has
+        orgs.append(Org(address, token, org_id, ca))  # a connection of its own, as a program of its own has
         calls.append(orgs[-1].subscribe(requests()))
         await asyncio.sleep(0.002)
         if number == 19:
@@ -281,6 +295,17 @@ async def _idle_pubsub(side: EventsSide, token: str, org_id: str, clients: int) 
     return grown * 1000 / clients
 
 
+def _measure_idle(folder: Path) -> dict[str, Figures]:
+    """Each on a server of its own: what others have given back would be used again."""
+    figures: dict[str, Figures] = {}
+    for name, idle, clients in (("CometD", _idle_cometd, 1000), ("Pub/Sub", _idle_pubsub, 300)):
+        for tls in (False, True):
+            with events_server(folder / f"idle-{len(figures)}") as side:
+                kilobytes = asyncio.run(idle(side, round(clients * SCALE), tls=tls))
+            figures[f"idle {name} subscriber{', TLS' if tls else ''}"] = {"KB": kilobytes}
+    return figures
+
+
 def _measure(side: EventsSide, pool: ProcessPoolExecutor) -> dict[str, Figures]:
     token = side.token()
     who = (side.pubsub, token, token.partition("!")[0])
@@ -291,8 +316,6 @@ def _measure(side: EventsSide, pool: ProcessPoolExecutor) -> dict[str, Figures]:
         await org.channel.close()
 
     figures: dict[str, Figures] = {}
-    figures["idle CometD subscriber"] = {"KB": asyncio.run(_idle_cometd(side, token, round(1000 * SCALE)))}
-    figures["idle Pub/Sub subscriber"] = {"KB": asyncio.run(_idle_pubsub(side, token, who[2], round(300 * SCALE)))}
     found = pool.submit(latencies, *who, round(300 * SCALE)).result()
     figures["publish to subscriber"] = _spread(found)
     for clients, rate in ((round(1000 * SCALE), 20), (50, 400)):
@@ -316,10 +339,12 @@ def _spread(found: list[float]) -> Figures:
 def main(folder: Path, runs: int, console: Console) -> None:
     results: list[dict[str, Figures]] = []
     context = multiprocessing.get_context("spawn")
-    with events_server(folder) as side, ProcessPoolExecutor(1, mp_context=context) as pool:
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         for run in range(runs):
             with console.status(f"run {run + 1} of {runs}"):
-                results.append(_measure(side, pool))
+                figures = _measure_idle(folder / str(run))
+                with events_server(folder / str(run) / "busy") as side:
+                    results.append(figures | _measure(side, pool))
     table = Table(
         title="Subscribers of one events server on one core", title_justify="left", box=None, header_style="bold"
     )
