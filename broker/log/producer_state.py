@@ -7,8 +7,9 @@ has), and the transaction it is in.
 from __future__ import annotations
 
 import struct
+import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,7 +23,7 @@ from broker.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from broker.protocol.records import BatchHeader
+from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 
 __all__ = [
     "REMEMBERED_BATCHES",
@@ -35,6 +36,10 @@ __all__ = [
 
 REMEMBERED_BATCHES: Final = 5
 """A producer may have this many requests in flight; any of them may come again."""
+
+_REFUSED_S: Final = 10.0
+"""Clients send again within a second or so. One that has given a batch up goes on behind it, and some with the same epoch."""
+_MOST_REFUSED: Final = 1000
 
 _SNAPSHOT_VERSION: Final = 1
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
@@ -87,13 +92,22 @@ class _Producer:
     batches: deque[ProducerBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
-class ProducerState:
-    """The producers of one partition. ``where`` names the partition in errors."""
+class _Refused(NamedTuple):
+    """The first batch of a producer not known here that was refused for a while; ``at`` is when it last was."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    epoch: int
+    sequence: int
+    at: float
+
+
+class ProducerState:
+    """The producers of one partition. ``where`` names the partition in errors; ``clock`` counts seconds."""
+
+    def __init__(self, where: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._where, self._clock = where, clock
         self._producers: dict[int, _Producer] = {}
         self._open: dict[int, int] = {}
+        self._refused: dict[int, _Refused] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -101,6 +115,36 @@ class ProducerState:
     def clear(self) -> None:
         self._producers.clear()
         self._open.clear()
+
+    def refused(self, header: BatchHeader) -> None:
+        """A client's batch was refused for a reason that passes, so it will come again.
+
+        Until it does, a producer not known here may not go on behind it. Beyond Kafka, which takes any sequence of such a
+        producer: librdkafka takes a batch for written when a later one is acknowledged, and then the first would be lost.
+        """
+        if header.producer_id == NO_PRODUCER_ID or header.producer_id in self._producers:
+            return
+        if (held := self._refused_of(header)) is not None and _is_behind(header.base_sequence, held.sequence):
+            return
+        self._refused.pop(header.producer_id, None)
+        self._refused[header.producer_id] = _Refused(header.producer_epoch, header.base_sequence, self._clock())
+        if len(self._refused) > _MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
+
+    def _refused_of(self, header: BatchHeader) -> _Refused | None:
+        """What was refused of the same instance of the producer, unless that will have given it up."""
+        held = self._refused.get(header.producer_id)
+        if held is None or held.epoch != header.producer_epoch or self._clock() - held.at > _REFUSED_S:
+            return None
+        return held
+
+    def _check_refused(self, header: BatchHeader) -> None:
+        held = self._refused_of(header)
+        if held is not None and _is_behind(header.base_sequence, held.sequence):
+            raise OutOfOrderSequence(
+                f"producer {header.producer_id} in {self._where} sent sequence {header.base_sequence} where {held.sequence}, "
+                "which was refused, is next"
+            )
 
     @property
     def first_open_transaction(self) -> int | None:
@@ -129,7 +173,7 @@ class ProducerState:
         """Whether a client's batch may be appended: None if so, the batch in the log if this one repeats it.
 
         Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. A producer not known here may begin with any
-        sequence, since its records may have been deleted; not so since version 2 of transactions, where each begins with 0.
+        sequence, since its records may have been deleted, but not behind one that was ``refused``; not so since version 2 of transactions, where each begins with 0.
         Beyond Kafka: the sequences of a transaction that has ended are refused rather than answered as repeated. librdkafka
         gives them again to other records where it aborts one whose batches it took for not written, and would take the answer
         for theirs; refused, it goes on in a new epoch.
@@ -141,6 +185,8 @@ class ProducerState:
                     f"producer {header.producer_id} must begin its transaction in {self._where} with sequence 0, "
                     f"not {header.base_sequence}"
                 )
+            if self._refused:
+                self._check_refused(header)
             return None
         who = f"producer {header.producer_id} in {self._where}"
         self.check_epoch(header.producer_id, header.producer_epoch)
@@ -185,6 +231,7 @@ class ProducerState:
         producer = self._producers.get(header.producer_id)
         if producer is None:
             producer = self._producers[header.producer_id] = _Producer(header.producer_epoch)
+            self._refused.pop(header.producer_id, None)
         elif producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
@@ -298,6 +345,11 @@ def _entry(producer_id: int, producer: _Producer) -> bytes:
         producer_id, producer.epoch, last.last_sequence, last.last_offset, last.offset_delta, producer.last_timestamp,
         producer.coordinator_epoch, start,
     )  # fmt: skip
+
+
+def _is_behind(sequence: int, other: int) -> bool:
+    """Whether a sequence comes after another, where they begin anew after the last."""
+    return 0 < (sequence - other) & _SEQUENCE_MASK <= _SEQUENCE_MASK // 2
 
 
 def read_snapshot(data: bytes) -> list[tuple[int, _Producer]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from broker.errors import (
+    CorruptMessage,
     FencedLeaderEpoch,
     InvalidRecord,
     InvalidRequiredAcks,
@@ -23,6 +24,7 @@ from broker.errors import (
 )
 from broker.log.directory import LogDirectory
 from broker.log.partition import Appended, LogSlice, PartitionLog
+from broker.protocol.records import BatchHeader
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability, Flushed
 
@@ -87,14 +89,15 @@ class Partitions:
             raise InvalidRequiredAcks(f"Required acks are {acks}; -1, 0 and 1 are possible.")
         if partition.topic.startswith("__") and partition.topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"Topic {partition.topic} is the broker's own: clients cannot write to it.")
-        config = partition.config
-        if acks == _ALL and config.min_insync_replicas > 1:
-            raise NotEnoughReplicas(
-                f"min.insync.replicas of {partition.topic} is {config.min_insync_replicas}; this is the only broker."
-            )
-        if len(records) > _LENGTH.size and _LENGTH.unpack_from(records)[1] + _LENGTH.size < len(records):
-            raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
-        appended = partition.append(records, transaction_version=transaction_version)
+        try:
+            _check_replicas(partition, acks)
+            if len(records) > _LENGTH.size and _LENGTH.unpack_from(records)[1] + _LENGTH.size < len(records):
+                raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
+            appended = partition.append(records, transaction_version=transaction_version)
+        except (NotEnoughReplicas, KafkaStorageError):
+            with contextlib.suppress(CorruptMessage):
+                partition.producers.refused(BatchHeader.parse(records))
+            raise
         try:
             self._account(partition, len(records))
         except KafkaStorageError as error:
@@ -142,6 +145,12 @@ class Partitions:
     def changed(self, partition: PartitionLog) -> None:
         """Let waiting fetches look again: the partition was deleted or its start has moved."""
         self._arrivals.notify(partition, 0)
+
+
+def _check_replicas(partition: PartitionLog, acks: int) -> None:
+    wanted = partition.config.min_insync_replicas
+    if acks == _ALL and wanted > 1:
+        raise NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {wanted}; this is the only broker.")
 
 
 def unreadable(partition: PartitionLog, error: OSError) -> KafkaStorageError:

@@ -143,3 +143,45 @@ def test_idle_producers_are_forgotten_unless_in_a_transaction(state: ProducerSta
 def test_noise_is_no_snapshot(data: bytes) -> None:
     with pytest.raises(CorruptMessage):
         read_snapshot(data)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_nobody_goes_on_behind_a_first_batch_that_was_refused() -> None:
+    clock = Clock()
+    state = ProducerState("t-0", clock)
+    state.refused(header(10))
+    state.refused(header(20))
+    with pytest.raises(OutOfOrderSequence, match="sent sequence 20 where 10, which was refused, is next"):
+        state.check(header(20))
+    assert state.check(header(0)) is None
+    assert state.check(header(20, epoch=1)) is None
+    assert state.check(header(10)) is None
+    state.update(header(10))
+    assert state.check(header(20)) is None
+
+
+def test_a_refused_batch_is_waited_for_as_long_as_it_comes_again() -> None:
+    clock = Clock()
+    state = ProducerState("t-0", clock)
+    for _ in range(3):
+        state.refused(header(MAX_SEQUENCE - 4))
+        clock.now += 9
+        with pytest.raises(OutOfOrderSequence):
+            state.check(header(5))
+    clock.now += 9
+    assert state.check(header(5)) is None
+
+
+def test_of_refused_batches_so_many_are_remembered() -> None:
+    state = ProducerState("t-0")
+    for producer_id in range(2000):
+        state.refused(header(10)._replace(producer_id=producer_id))
+    with pytest.raises(OutOfOrderSequence):
+        state.check(header(20)._replace(producer_id=1999))
+    assert state.check(header(20)._replace(producer_id=0)) is None

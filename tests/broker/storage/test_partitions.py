@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from broker.errors import KafkaStorageError, NotEnoughReplicasAfterAppend
+from broker.errors import KafkaStorageError, NotEnoughReplicas, NotEnoughReplicasAfterAppend, OutOfOrderSequence
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
+from broker.log.segment import Segment
 from broker.protocol.records import Record, encode_batch
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability
@@ -96,5 +98,37 @@ def test_a_disk_that_cannot_be_read_is_a_storage_error(logs: LogDirectory, monke
         monkeypatch.setattr(log, "read", broken)
         with pytest.raises(KafkaStorageError, match="cannot read t-0: Input/output error"):
             partitions.read(log, 0, 1000, isolation_level=0, first=True)
+
+    run(logs, test)
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "too few replicas"])
+def test_a_producer_s_first_batches_that_are_refused_come_in_their_order(
+    logs: LogDirectory, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    log = logs.create("t", 0, uuid.UUID(int=7), LogConfig())
+
+    def batch(sequence: int) -> bytes:
+        record = Record(None, b"value", timestamp_ms=1_700_000_000_000)
+        return encode_batch([record], producer_id=9, producer_epoch=0, base_sequence=sequence)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, why)
+
+    async def test(partitions: Partitions) -> None:
+        with monkeypatch.context() as refusing:
+            if why == "the disk is full":
+                refusing.setattr(Segment, "append", full)
+            else:
+                refusing.setattr(log, "config", LogConfig(min_insync_replicas=2))
+            with pytest.raises((KafkaStorageError, NotEnoughReplicas)):
+                partitions.append(log, batch(0), acks=-1)
+            with pytest.raises((OutOfOrderSequence, NotEnoughReplicas)):
+                partitions.append(log, batch(1), acks=-1)
+        for _ in range(2):
+            with pytest.raises(OutOfOrderSequence, match="where 0, which was refused, is next"):
+                partitions.append(log, batch(2), acks=-1)
+        for sequence in range(3):
+            assert partitions.append(log, batch(sequence), acks=-1).base_offset == sequence
 
     run(logs, test)
