@@ -50,6 +50,7 @@ __all__ = ["CometdFront"]
 
 MAX_SUBSCRIPTIONS: Final = 100
 _Done = Callable[[list[bytes], Message], None]
+_CALLER: Final = "tidegate.cometd_caller"
 _TOO_MANY_DELIVERED: Final = "403::Organization total events daily limit exceeded"
 
 
@@ -340,11 +341,15 @@ class _Caller(NamedTuple):
     authorization: str
 
 
-def _caller(scope: Mapping[str, Any]) -> _Caller:
-    path: str = scope["path"]
-    _, _, version, *_ = (*path.split("/", 3), "")
-    authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-    return _Caller(version, authorization.decode("latin-1"))
+def _caller(scope: Any) -> _Caller:
+    """Kept with the scope, which is the same for requests that have the same head."""
+    caller: _Caller | None = scope.get(_CALLER)
+    if caller is None:
+        path: str = scope["path"]
+        _, _, version, *_ = (*path.split("/", 3), "")
+        authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        caller = scope[_CALLER] = _Caller(version, authorization.decode("latin-1"))
+    return caller
 
 
 def _body_of(events: Sequence[bytes], replies: Iterable[Message]) -> bytes:

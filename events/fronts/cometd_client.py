@@ -9,6 +9,7 @@ from events.access import User
 from events.bus import Subscription
 from events.fronts.bayeux import Message, Refusal, channels_of
 from events.fronts.gathering import Gathering, Wake
+from tidegate.kit.alarm import Alarm
 
 if TYPE_CHECKING:
     from events.fronts.cometd_connect import Connect
@@ -30,6 +31,8 @@ class CometdClient:
         """The user, as it was when it might read all that is subscribed to; another object once the accounts change."""
         self.connect: Connect | None = None
         """The connect that waits; there is one at most."""
+        self.patience = Alarm(self._time_out)
+        """How long that may wait."""
         self.last_seen = now
         self.answered_at = -1.0
         """When a connect was."""
@@ -50,4 +53,9 @@ class CometdClient:
         for subscription in self.subscriptions.values():
             subscription.close()
         self.subscriptions.clear()
+        self.patience.cancel()
         self.wake.now()
+
+    def _time_out(self) -> None:
+        if self.connect is not None:
+            self.connect.time_out()

@@ -24,7 +24,7 @@ class Connect:
     There are none for a client that has hung up (``lost`` is done), connects anew, or is gone: nothing is taken for it.
     """
 
-    __slots__ = ("_client", "_deliveries", "_done", "_ended", "_fetching", "_lost", "_timed_out", "_timer")
+    __slots__ = ("_client", "_deliveries", "_done", "_ended", "_fetching", "_lost", "_timed_out")
 
     def __init__(
         self,
@@ -34,7 +34,6 @@ class Connect:
         done: Callable[[list[bytes], DeliveryLimitExceeded | None], None],
     ) -> None:
         self._client, self._deliveries, self._lost, self._done = client, deliveries, lost, done
-        self._timer: asyncio.TimerHandle | None = None
         self._fetching: asyncio.Task[None] | None = None
         self._ended = self._timed_out = False
 
@@ -44,6 +43,7 @@ class Connect:
         older, client.connect = client.connect, self
         if older is not None:
             older.end()
+            client.patience.clear()
         client.wake.look = self._look
         self._timed_out = wait_s <= 0
         if gather:
@@ -53,7 +53,7 @@ class Connect:
         if not self._ended:
             self._lost.add_done_callback(self._hang_up)
             if not self._timed_out:
-                self._timer = asyncio.get_running_loop().call_later(wait_s, self._time_out)
+                client.patience.set(wait_s)
 
     def end(self, events: list[bytes] | None = None, refusal: DeliveryLimitExceeded | None = None) -> None:
         """Have it answered, if it is not."""
@@ -63,8 +63,7 @@ class Connect:
         client = self._client
         if client.connect is self:
             client.connect = client.wake.look = None
-        if self._timer is not None:
-            self._timer.cancel()
+            client.patience.clear()
         self._lost.remove_done_callback(self._hang_up)
         self._done(events or [], refusal)
 
@@ -101,7 +100,8 @@ class Connect:
         else:
             self._look()
 
-    def _time_out(self) -> None:
+    def time_out(self) -> None:
+        """Have it answered with what there is."""
         self._timed_out = True
         self._look()
 

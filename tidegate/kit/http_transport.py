@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from tidegate.kit.alarm import Alarm
 from tidegate.kit.http_direct import MOST_BODY, NOBODY_WAITS, Direct, DirectRequest, WholeBody, safely
 
 if TYPE_CHECKING:
@@ -114,12 +115,14 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._direct: Direct | None = getattr(app, "direct", None)
         self._count: Callable[[str, int], None] = getattr(app, "count", _uncounted)
         self._lost: asyncio.Future[None] = self.loop.create_future()
+        self._idle = Alarm(self.timeout_keep_alive_handler)
         self._known: _KnownHead | None = None
         self._taken: RequestResponseCycle | None = None
         """What the bytes being received began that is taken directly."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._idle.cancel()
         if not self._lost.done():
             self._lost.set_result(None)
 
@@ -139,6 +142,20 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._head_bytes = self._head_bytes + len(data) if self._in_head and heads == self._heads else 0
         if between and self._taken is not None and self._taken is self.cycle:
             self._known = _known_head(data, self._taken)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle.clear()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's, but for the timer of the idle connection, of which that makes one for each answer."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._idle.set(self.timeout_keep_alive)
 
     @property
     def _is_between_requests(self) -> bool:
