@@ -152,6 +152,10 @@ def test_rights_outlive_the_broker(tmp_path: Path) -> None:
                 future.result(60)
 
 
+_ATTEMPTS = 5
+"""A busy machine may send so slowly that nothing is above a quota."""
+
+
 def test_clients_above_their_quotas_are_held_back(access: Access) -> None:
     # What is sent is a little more than there is room for, so that the waits are short.
     bootstrap = ("--bootstrap-server", access.admin)
@@ -166,13 +170,13 @@ def test_clients_above_their_quotas_are_held_back(access: Access) -> None:
         return {"bootstrap.servers": access.admin, "throttle_cb": lambda event: waits[kind].append(event.throttle_time)}
 
     assert produce({**noting("free"), "client.id": "free"}, "wages", count=5, size=20_000) == [None] * 5
-    assert (
-        produce({**noting("Produce"), "client.id": "held", "batch.size": 30_000}, "wages", count=15, size=20_000)
-        == [None] * 15
-    )
-    assert not waits["free"] and max(waits["Produce"]) > 0
-    held = {**noting("Fetch"), "client.id": "held", "group.id": "g"}
-    assert len(consume(held, "wages", 20)) == 20
-    assert max(waits["Fetch"]) > 0
+    sending = {**noting("Produce"), "client.id": "held", "batch.size": 30_000}
+    for attempt in range(_ATTEMPTS):
+        assert produce(sending, "wages", count=15, size=20_000) == [None] * 15
+        held = {**noting("Fetch"), "client.id": "held", "group.id": f"g{attempt}"}
+        assert len(consume(held, "wages", 20)) == 20
+        if any(waits["Produce"]) and any(waits["Fetch"]):
+            break
+    assert not waits["free"] and any(waits["Produce"]) and any(waits["Fetch"])
     described = kafka_tool("kafka-configs", *bootstrap, "--describe", "--entity-type", "clients")
     assert "consumer_byte_rate=380000.0" in described and "for client-id 'held'" in described
