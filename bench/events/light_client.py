@@ -25,9 +25,9 @@ class LightClient(asyncio.Protocol):
     def hang_up(self) -> None:
         self._transport.close()
 
-    def head(self, method: str, path: str, **headers: str) -> bytes:
-        """The head of requests with a JSON body, for ``whole``."""
-        lines = [f"{method} {path} HTTP/1.1", f"Host: {self._host}", "Content-Type: application/json"]
+    def head(self, path: str, **headers: str) -> bytes:
+        """The head of posts with a JSON body, for ``whole``."""
+        lines = [f"POST {path} HTTP/1.1", f"Host: {self._host}", "Content-Type: application/json"]
         return "\r\n".join([*lines, *(f"{name}: {text}" for name, text in headers.items())]).encode()
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:

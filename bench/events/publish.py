@@ -82,7 +82,7 @@ async def _posts(url: str, token: str) -> int:
         client = LightClient(url)
         await client.dial()
         path = f"/services/data/v60.0/sobjects/{ORDER_SHIPPED.name}"
-        request = whole(client.head("POST", path, Authorization=f"Bearer {token}"), body)
+        request = whole(client.head(path, Authorization=f"Bearer {token}"), body)
         good = 0
         for _ in range(POSTS // CONNECTIONS):
             good += (await client.ask(request))[0] == 201

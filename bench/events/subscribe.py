@@ -152,7 +152,7 @@ class CometD(LightClient):
 
     def __init__(self, url: str, token: str, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(url, tls)
-        self._head = self.head("POST", "/cometd/60.0", Authorization=f"OAuth {token}")
+        self._head = self.head("/cometd/60.0", Authorization=f"OAuth {token}")
         self._id = ""
         self._connect = b""
 

@@ -13,7 +13,7 @@ import time
 import uuid
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -211,6 +211,11 @@ class PartitionLog:
                 self.producers.update(header)
         append_time = now if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         return Appended(base_offset, self._next_offset - 1, append_time, self.log_start_offset)
+
+    def refused(self, records: bytes | memoryview) -> None:
+        """A client was told to send records again; see ``ProducerState.refused``."""
+        with suppress(CorruptMessage):
+            self.producers.refused(BatchHeader.parse(records))
 
     def _repeated(self, header: BatchHeader, transaction_version: int) -> ProducerBatch | None:
         """The batch in the log that this one repeats. Raises what ``ProducerState.check`` does."""

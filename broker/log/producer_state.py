@@ -173,7 +173,8 @@ class ProducerState:
         """Whether a client's batch may be appended: None if so, the batch in the log if this one repeats it.
 
         Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. A producer not known here may begin with any
-        sequence, since its records may have been deleted, but not behind one that was ``refused``; not so since version 2 of transactions, where each begins with 0.
+        sequence, since its records may have been deleted, but not behind one that was ``refused``; not so since version 2 of
+        transactions, where each begins with 0.
         Beyond Kafka: the sequences of a transaction that has ended are refused rather than answered as repeated. librdkafka
         gives them again to other records where it aborts one whose batches it took for not written, and would take the answer
         for theirs; refused, it goes on in a new epoch.
@@ -185,8 +186,7 @@ class ProducerState:
                     f"producer {header.producer_id} must begin its transaction in {self._where} with sequence 0, "
                     f"not {header.base_sequence}"
                 )
-            if self._refused:
-                self._check_refused(header)
+            self._check_refused(header)
             return None
         who = f"producer {header.producer_id} in {self._where}"
         self.check_epoch(header.producer_id, header.producer_epoch)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from broker.errors import (
-    CorruptMessage,
     FencedLeaderEpoch,
     InvalidRecord,
     InvalidRequiredAcks,
@@ -24,7 +23,6 @@ from broker.errors import (
 )
 from broker.log.directory import LogDirectory
 from broker.log.partition import Appended, LogSlice, PartitionLog
-from broker.protocol.records import BatchHeader
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability, Flushed
 
@@ -95,8 +93,7 @@ class Partitions:
                 raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
             appended = partition.append(records, transaction_version=transaction_version)
         except (NotEnoughReplicas, KafkaStorageError):
-            with contextlib.suppress(CorruptMessage):
-                partition.producers.refused(BatchHeader.parse(records))
+            partition.refused(records)
             raise
         try:
             self._account(partition, len(records))

@@ -43,7 +43,6 @@ class Connect:
         older, client.connect = client.connect, self
         if older is not None:
             older.end()
-            client.patience.clear()
         client.wake.look = self._look
         self._timed_out = wait_s <= 0
         if gather:
@@ -61,9 +60,9 @@ class Connect:
             return
         self._ended = True
         client = self._client
+        client.patience.clear()
         if client.connect is self:
             client.connect = client.wake.look = None
-            client.patience.clear()
         self._lost.remove_done_callback(self._hang_up)
         self._done(events or [], refusal)
 

@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -192,9 +193,8 @@ class _Edge:
         direct: Direct | None,
     ) -> None:
         self._app, self._on_error, self._max_body_bytes, self.direct = app, on_error, max_body_bytes, direct
-        self._requests, self._seconds = requests, seconds
-        self._counters: dict[tuple[str, int], Any] = {}
-        self._timers: dict[str, Any] = {}
+        # Looked up once: the parser knows some thirty methods, and prometheus' own look-up locks.
+        self._counter, self._timer = cache(requests.labels), cache(seconds.labels)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status, received = time.perf_counter(), 0, 0
@@ -224,17 +224,11 @@ class _Edge:
         finally:
             method = scope["method"]
             self.count(method, status)
-            timer = self._timers.get(method)
-            if timer is None:
-                timer = self._timers[method] = self._seconds.labels(method)
-            timer.observe(time.perf_counter() - began)
+            self._timer(method).observe(time.perf_counter() - began)
 
     def count(self, method: str, status: int) -> None:
-        """Counters and timers are looked up once: the parser knows some thirty methods, and prometheus' own look-up locks."""
-        counter = self._counters.get((method, status))
-        if counter is None:
-            counter = self._counters[method, status] = self._requests.labels(method, status)
-        counter.inc()
+        """Count a request that was answered directly, too."""
+        self._counter(method, status).inc()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uvicorn._types import HTTPScope
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-__all__ = ["MOST_BODY", "NOBODY_WAITS", "Direct", "DirectRequest", "WholeBody", "safely"]
+__all__ = ["MOST_BODY", "Direct", "DirectRequest", "WholeBody", "safely"]
 
 log = logger(__name__)
 
@@ -88,21 +88,6 @@ class WholeBody:
 
     def clear(self) -> None:
         """Nobody waits."""
-
-
-class _NobodyWaits:
-    """Stands for that event where the body is whole from the start."""
-
-    __slots__ = ()
-
-    def set(self) -> None:
-        """Nobody waits."""
-
-    def clear(self) -> None:
-        """Nobody waits."""
-
-
-NOBODY_WAITS: Final = _NobodyWaits()
 
 
 def safely(direct: Direct, request: DirectRequest) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tidegate.kit.alarm import Alarm
-from tidegate.kit.http_direct import MOST_BODY, NOBODY_WAITS, Direct, DirectRequest, WholeBody, safely
+from tidegate.kit.http_direct import MOST_BODY, Direct, DirectRequest, WholeBody, safely
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, HTTPScope
@@ -26,6 +26,8 @@ _MOST_HELD: Final = 64 * 1024
 _MOST_HEAD: Final = 64 * 1024
 """Bytes of a request's first line and headers, beyond the piece that they begin in; uvicorn has no limit of its own."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
+_UNWAITED: Final = asyncio.Event()
+"""By which uvicorn would tell a request's task of its body, where the body is here and there is no task."""
 _GOODBYE_S: Final = 0.5
 """How long a client with an idle connection has for its part of TLS' goodbye when the server ends."""
 
@@ -176,7 +178,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             access_logger=self.access_logger,
             access_log=self.access_log,
             default_headers=self.server_state.default_headers,
-            message_event=NOBODY_WAITS,  # type: ignore[arg-type]
+            message_event=_UNWAITED,
             expect_100_continue=False,
             keep_alive=True,
             on_response=self.on_response_complete,

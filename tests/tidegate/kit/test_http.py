@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from events.tls import CA_FILE, certificates
+from tests.support.transports import MemoryTransport
 from tidegate.kit.errors import UsageError
 from tidegate.kit.http import HttpServer, connection_lost, face, json_body, json_response, listen
 from tidegate.kit.http_transport import JoiningTransport
@@ -111,21 +112,9 @@ def test_half_a_surrogate_pair_comes_back_as_it_went():
     assert answer.json() == "a\ud800"
 
 
-class Beneath(asyncio.Transport):
-    def __init__(self):
-        super().__init__()
-        self.written, self.closed = [], False
-
-    def write(self, data):
-        self.written.append(data)
-
-    def close(self):
-        self.closed = True
-
-
 def test_what_an_answer_is_made_of_leaves_in_one_piece():
     async def run():
-        beneath = Beneath()
+        beneath = MemoryTransport()
         joining = JoiningTransport(beneath)
         joining.write(b"head")
         joining.write(b"body")

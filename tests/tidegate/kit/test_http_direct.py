@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tests.support.transports import MemoryTransport
 from tidegate.kit.http import HttpServer, face, json_response
 from tidegate.kit.http_direct import MOST_BODY, DirectRequest
 from tidegate.kit.http_transport import JoiningHttpProtocol
@@ -192,31 +193,6 @@ def test_direct_answers_are_counted() -> None:
     run(work())
 
 
-class Memory(asyncio.Transport):
-    """The server's end of a connection that is no socket."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.closed = False
-
-    def write(self, data: Any) -> None:
-        self.written += data
-
-    def close(self) -> None:
-        self.closed = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return default
-
-
 class Parsing(JoiningHttpProtocol):
     """Never takes a head for known."""
 
@@ -239,7 +215,7 @@ async def answers_to(pieces: list[tuple[bytes, bool]], protocol: type[JoiningHtt
     )
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")
     config.load()
-    server, transport = protocol(config, uvicorn.Server(config).server_state, {}), Memory()
+    server, transport = protocol(config, uvicorn.Server(config).server_state, {}), MemoryTransport()
     server.connection_made(transport)
     for piece, rest in [*pieces, (b"", True)]:
         if piece:
@@ -249,7 +225,7 @@ async def answers_to(pieces: list[tuple[bytes, bool]], protocol: type[JoiningHtt
     closed = transport.closed
     server.connection_lost(None)
     await asyncio.sleep(0)
-    return re.sub(rb"date: [^\r]*", b"", transport.written), closed, server._heads
+    return re.sub(rb"date: [^\r]*", b"", b"".join(transport.written)), closed, server._heads
 
 
 CHUNKED = b"POST /direct HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nd2\r\n0\r\n\r\n"
