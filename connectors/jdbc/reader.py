@@ -62,6 +62,10 @@ class SourceReader:
         self._found = True
         return made
 
+    def quiet(self, timeout_s: float) -> bool:
+        """Whether no rows are being read in the background, after waiting for so long."""
+        return self._rows is None or self._rows.quiet(timeout_s)
+
     def abandon(self) -> None:
         """Forget the open statement, as after an error; the next one starts behind the last batch delivered."""
         rows, self._rows, self._chunks = self._rows, None, None

@@ -139,17 +139,18 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
             connection.close()
 
     def stop(self) -> None:
-        """Cancel a statement that runs, wait for the poll around it, and disconnect."""
+        """Cancel a statement that runs, wait for who reads from it, and disconnect."""
         for _ in range(_STOP_ATTEMPTS):
             connection = self._connection
             if connection is not None:
                 connection.cancel()
             if self._busy.acquire(timeout=_STOP_PAUSE_S):
                 try:
-                    self._disconnect()
+                    if all(reader.quiet(_STOP_PAUSE_S) for reader in self._readers):
+                        self._disconnect()
+                        return
                 finally:
                     self._busy.release()
-                return
         log.warning("a statement could not be cancelled", connector=self.context.connector, task=self.context.task)
 
 

@@ -45,7 +45,8 @@ class AlchemyReader(RowReader):
         with database_errors(self._database, "reading from"):
             self._connection.rollback()
             streamed = self._connection.execution_options(stream_results=True)
-            return Rows(self._database, _Chunks(streamed.exec_driver_sql(statement)))
+            # Not every driver lets a connection be used by another thread (PEP 249, threadsafety 1).
+            return Rows(self._database, _Chunks(streamed.exec_driver_sql(statement)), ahead=False)
 
     def cancel(self) -> None:
         driver: Any = getattr(self._connection.connection, "dbapi_connection", None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -26,22 +28,49 @@ class Chunks(Protocol):
 
 
 class Rows:
-    """The result of one statement, chunk by chunk. Close it before the next statement."""
+    """The result of one statement, chunk by chunk. Close it before the next statement.
 
-    def __init__(self, database: Database, chunks: Chunks) -> None:
-        self._database, self._chunks = database, chunks
+    With ``ahead`` a thread reads the next chunk while one is in use: drivers that let go of the interpreter's lock then work
+    beside what becomes of the rows. The statement is used by one thread at a time all the same.
+    """
+
+    def __init__(self, database: Database, chunks: Chunks, *, ahead: bool = True) -> None:
+        self._database, self._chunks, self._ahead = database, chunks, ahead
+        self._following: Future[pa.RecordBatch | None] | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while True:
-            with database_errors(self._database, "reading from"):
-                try:
-                    chunk = self._chunks.read_next_batch()
-                except StopIteration:
-                    return
+        chunk = self._read()
+        while chunk is not None:
+            if self._ahead:
+                self._following = Future()
+                threading.Thread(
+                    target=self._read_ahead, args=(self._following,), name="rows ahead", daemon=True
+                ).start()
             if len(chunk):
                 yield chunk
+            chunk = self._following.result() if self._following is not None else self._read()
+
+    def _read(self) -> pa.RecordBatch | None:
+        with database_errors(self._database, "reading from"):
+            try:
+                return self._chunks.read_next_batch()
+            except StopIteration:
+                return None
+
+    def _read_ahead(self, future: Future[pa.RecordBatch | None]) -> None:
+        try:
+            future.set_result(self._read())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the chunk is asked for
+            future.set_exception(error)
+
+    def quiet(self, timeout_s: float) -> bool:
+        """Whether nothing is being read ahead, after waiting for so long."""
+        return self._following is None or not wait([self._following], timeout_s).not_done
 
     def close(self) -> None:
+        """Let go of the statement, once nothing is being read ahead."""
+        if self._following is not None:
+            wait([self._following])
         self._chunks.close()
 
 

@@ -287,6 +287,19 @@ def test_a_running_statement_is_cancelled_by_stop(place: Place) -> None:
     assert not polling.is_alive()
 
 
+def test_rows_that_are_being_read_ahead_are_given_up_by_stop(place: Place) -> None:
+    # The driver delivers a row of this size once the two behind it are there.
+    wide = "repeat('x', 8000000) AS wide, CASE WHEN n > 3 THEN pg_sleep(600)::text END AS slept"
+    task = place.task(query=f"SELECT n, {wide} FROM generate_series(1, 5) AS n", mode="bulk", topic_prefix="q")
+    assert [len(batch) for batch in task.poll()] == [1]
+    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE 'COPY%AS slept%'"
+    while place.execute(sleeping).fetchone()[0] == 0:
+        pass
+    task.stop()
+    while place.execute(sleeping).fetchone()[0]:
+        pass
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

@@ -16,9 +16,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tests.proofs.history.history import History
 from tests.proofs.history.plan import Sender
 
-__all__ = ["IDS_A_SENDER", "World", "body", "fatal", "identity", "send", "send_records"]
+__all__ = ["IDS_A_SENDER", "PATIENCE_S", "World", "body", "fatal", "identity", "send", "send_records"]
 
 IDS_A_SENDER = 1_000_000
+PATIENCE_S = 180
+"""For the last answers: on a disk that flushes for four seconds each batch is sent twice (``request.timeout.ms``) and takes as long."""
 
 
 class World:
@@ -101,9 +103,9 @@ def send_records(world: World, sender: Sender, base: int, chance: random.Random)
             time.sleep(chance.random() * 2 / sender.rate)
             if world.stop.is_set():
                 break
-    left = producer.flush(45)
+    left = producer.flush(PATIENCE_S)
     if left:
-        world.problems.append(f"{sender.name}: {left} records were neither acknowledged nor refused in 45 s")
+        world.problems.append(f"{sender.name}: {left} records were neither acknowledged nor refused in {PATIENCE_S} s")
 
 
 def fatal(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from tests.proofs.history.broker_process import WatchedBroker
 from tests.proofs.history.consumers import begin_group, place, read_alone, read_in_group, watch_group
 from tests.proofs.history.history import History
 from tests.proofs.history.plan import Fault, Plan
-from tests.proofs.history.producers import IDS_A_SENDER, World, identity, send_records
+from tests.proofs.history.producers import IDS_A_SENDER, PATIENCE_S, World, identity, send_records
 from tests.proofs.history.transactions import copy_records, finish_transactions, send_transactions
 from tests.servers.kafka import KafkaBroker
 
@@ -100,7 +100,7 @@ def _live(plan: Plan, broker: Broker, history: History, chance: random.Random) -
     copiers = [thread for thread, sender in zip(senders, plan.senders, strict=True) if sender.kind == "copier"]
     for thread in senders:
         if thread not in copiers:
-            thread.join(60)
+            thread.join(PATIENCE_S + 15)
     time.sleep(0.2)  # for readers to see some of the end as it is written
     if plan.last_fault != "none":
         commit(Fault(plan.seconds, plan.last_fault, 0), broker, history, chance)
