@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -37,15 +38,13 @@ class Rows:
     def __init__(self, database: Database, chunks: Chunks, *, ahead: bool = True) -> None:
         self._database, self._chunks, self._ahead = database, chunks, ahead
         self._following: Future[pa.RecordBatch | None] | None = None
+        self._wanted: SimpleQueue[Future[pa.RecordBatch | None] | None] | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         chunk = self._read()
         while chunk is not None:
             if self._ahead:
-                self._following = Future()
-                threading.Thread(
-                    target=self._read_ahead, args=(self._following,), name="rows ahead", daemon=True
-                ).start()
+                self._following = self._in_background()
             if len(chunk):
                 yield chunk
             chunk = self._following.result() if self._following is not None else self._read()
@@ -57,11 +56,21 @@ class Rows:
             except StopIteration:
                 return None
 
-    def _read_ahead(self, future: Future[pa.RecordBatch | None]) -> None:
-        try:
-            future.set_result(self._read())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the chunk is asked for
-            future.set_exception(error)
+    def _in_background(self) -> Future[pa.RecordBatch | None]:
+        """Ask the thread for the next chunk. It begins with the first: most statements of a table at rest find nothing."""
+        if self._wanted is None:
+            self._wanted = SimpleQueue()
+            threading.Thread(target=self._serve, args=(self._wanted,), name="rows ahead", daemon=True).start()
+        future: Future[pa.RecordBatch | None] = Future()
+        self._wanted.put(future)
+        return future
+
+    def _serve(self, wanted: SimpleQueue[Future[pa.RecordBatch | None] | None]) -> None:
+        while (future := wanted.get()) is not None:
+            try:
+                future.set_result(self._read())
+            except BaseException as error:  # noqa: BLE001 - it is raised where the chunk is asked for
+                future.set_exception(error)
 
     def quiet(self, timeout_s: float) -> bool:
         """Whether nothing is being read ahead, after waiting for so long."""
@@ -71,6 +80,8 @@ class Rows:
         """Let go of the statement, once nothing is being read ahead."""
         if self._following is not None:
             wait([self._following])
+        if self._wanted is not None:
+            self._wanted.put(None)
         self._chunks.close()
 
 
