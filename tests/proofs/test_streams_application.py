@@ -18,7 +18,7 @@ from tests.conformance.test_consumer_offsets_format import stored
 from tests.proofs import effort
 from tests.servers.fetch import require
 from tests.servers.fixtures import or_skip
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 from tests.servers.kafka import KafkaBroker
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
@@ -65,7 +65,7 @@ class Application:
     def start(self) -> subprocess.Popen[bytes]:
         number = len(self._instances)
         source = Path(__file__).parent / "streams" / "WordCount.java"
-        command = [java(), "-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{self._libraries}/*"]
+        command = [java(), "-Xmx256M", *QUICK, "-cp", f"{self._libraries}/*"]
         arguments = [self._bootstrap_servers, "words", str(self._directory / f"state-{number}"), "lines", "counts"]
         with (self._directory / f"application-{number}.log").open("wb") as log:
             made = subprocess.Popen([*command, str(source), *arguments], stdout=log, stderr=log)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.servers.fetch import require
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 from tests.servers.process import ServerFailed, ServerProcess, free_ports
 
 __all__ = ["HdfsServer"]
@@ -63,7 +63,7 @@ class HdfsServer:
     def _command(self, main: str) -> list[str]:
         opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
         classes = f"{self._conf}:{require('hdfs') / 'libs'}/*"
-        return [java(), "-Xmx256m", *opened, "-cp", classes, f"org.apache.hadoop.hdfs.server.{main}"]
+        return [java(), "-Xmx256m", *QUICK, *opened, "-cp", classes, f"org.apache.hadoop.hdfs.server.{main}"]
 
     def _node(self, name: str, main: str, ready: Callable[[], bool]) -> ServerProcess:
         return ServerProcess(f"HDFS {name}", self._command(main), log=self._directory / f"{name}.log", ready=ready)

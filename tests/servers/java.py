@@ -6,10 +6,14 @@ import importlib.util
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 from tests.servers.fetch import ServerMissing
 
-__all__ = ["java"]
+__all__ = ["QUICK", "java"]
+
+QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Options for a program that lives for seconds: compiling it well would cost more than it gains."""
 
 
 def java() -> str:

@@ -12,7 +12,7 @@ from requests import HTTPError
 
 from tests.servers.fetch import require
 from tests.servers.fixtures import or_skip
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
 
@@ -95,7 +95,7 @@ def test_sourcelabs_java_client(worker, tmp_path):
     folder, program = or_skip(lambda: (require("connect-java").absolute(), java()))
     (tmp_path / "lines").write_text("one\n")
     path = f"{folder}/classes{os.pathsep}{folder}/libs/*"
-    command = [program, "-XX:TieredStopAtLevel=1", "-cp", path, "ConnectCalls", worker.url, str(tmp_path / "lines")]
+    command = [program, *QUICK, "-cp", path, "ConnectCalls", worker.url, str(tmp_path / "lines")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     *wrong, last = done.stdout.splitlines()

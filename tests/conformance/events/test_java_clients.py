@@ -12,7 +12,7 @@ import pytest
 
 from tests.servers.fetch import require
 from tests.servers.fixtures import or_skip
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 from tests.servers.process import free_ports
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.events import PASSWORD, USER, EventsThread
@@ -27,7 +27,7 @@ class Program:
 
     def __init__(self, tmp_path: Path, *arguments: str, trusted: str = "") -> None:
         folder, program = or_skip(lambda: (require("events-java").absolute(), java()))
-        options = ["-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{folder}/classes:{folder}/libs/*"]
+        options = [*QUICK, "-Xmx256m", "-cp", f"{folder}/classes:{folder}/libs/*"]
         if trusted:
             options += [f"-Djavax.net.ssl.trustStore={trusted}", "-Djavax.net.ssl.trustStorePassword=changeit"]
         self._out = tmp_path / f"{arguments[0]}.out"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers.fetch import ServerMissing, require
 from tests.servers.fixtures import or_skip
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 from tests.support.registry import RegistryThread
 from tidegate.kit.http_security import BasicAuth
 from tidegate.kit.passwords import PropertyFile, jetty_users
@@ -38,8 +38,7 @@ def test_franz_go_calls_every_method(registry_url: str) -> None:
 def test_confluents_java_client_calls_every_method(registry_url: str) -> None:
     folder, program = or_skip(lambda: (require("registry-java").absolute(), java()))
     path = f"{folder}/classes{os.pathsep}{folder}/libs/*"
-    # The JVM lives for a second: compiling it well would cost more than it gains.
-    *wrong, last = told(program, "-XX:TieredStopAtLevel=1", "-cp", path, "RegistryCalls", registry_url).splitlines()
+    *wrong, last = told(program, *QUICK, "-cp", path, "RegistryCalls", registry_url).splitlines()
     assert wrong == []
     assert last == "checked 80, wrong 0"
 

@@ -14,7 +14,7 @@ from typing import Any
 from tests.registry.formats.oracle.avro_schemas import Schemas
 from tests.registry.formats.oracle.kept import HERE, write
 from tests.servers.fetch import require
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 
 PAIRS = range(1600)
 WILD = range(10_000, 11_200)
@@ -33,7 +33,7 @@ def questions() -> Iterator[list[str]]:
 def ask(asked: Sequence[list[str]]) -> list[dict[str, Any]]:
     """Java's answers; raises ServerMissing where there is no Java or no Avro."""
     libraries = require("avro") / "libs"
-    command = [java(), "-Xmx512m", "-cp", f"{libraries}/*", str(HERE / "Avro.java")]
+    command = [java(), "-Xmx512m", *QUICK, "-cp", f"{libraries}/*", str(HERE / "Avro.java")]
     done = subprocess.run(command, input="\n".join(map(json.dumps, asked)), capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -19,7 +19,7 @@ from registry.serde import encode_columns
 from tests.registry.serde.drawn import arrow_column
 from tests.registry.serde.evolved import evolutions
 from tests.servers.fetch import require
-from tests.servers.java import java
+from tests.servers.java import QUICK, java
 
 CASES = 800
 KEPT = Path(__file__).with_name("resolution.jsonl.gz")
@@ -51,7 +51,7 @@ def questions() -> list[tuple[str, str, list[str]]]:
 def ask(asked: Sequence[Any]) -> list[list[str | None] | None]:
     """Java's answers; raises ServerMissing where there is no Java or no Avro."""
     libraries = require("avro") / "libs"
-    command = [java(), "-Xmx512m", "-cp", f"{libraries}/*", str(Path(__file__).with_name("Resolution.java"))]
+    command = [java(), "-Xmx512m", *QUICK, "-cp", f"{libraries}/*", str(Path(__file__).with_name("Resolution.java"))]
     done = subprocess.run(command, input="\n".join(map(json.dumps, asked)), capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
