@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.servers.fetch import ServerMissing, folder, require
 from tests.servers.process import ServerFailed, ServerProcess, as_user, free_ports
+from tests.support.certificates import write_certificate
 
 if TYPE_CHECKING:
     import pymysql
@@ -61,11 +62,14 @@ class MariaDbServer:
         if made.returncode:
             raise ServerFailed(f"mariadb-install-db ended with status {made.returncode}: {made.stdout}{made.stderr}")
         (self.port,) = free_ports(1)
+        certificate = write_certificate(self._folder / "server.pem")
         command = [
             *(str(server), "--no-defaults", *base, f"--datadir={data}", "--bind-address=127.0.0.1"),
             *(f"--port={self.port}", f"--socket={self._folder}/s.sock", f"--pid-file={self._folder}/m.pid"),
             *("--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--gtid-domain-id=0"),
             *("--character-set-server=utf8mb4", "--collation-server=utf8mb4_bin", "--skip-name-resolve"),
+            # With none it would make a key of its own at every start, which takes its TLS library some ten seconds.
+            *(f"--ssl-cert={certificate}", f"--ssl-key={certificate}"),
             *("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--max-allowed-packet=64M", *settings),
         ]
         self.process = ServerProcess(
