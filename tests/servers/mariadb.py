@@ -48,12 +48,14 @@ class MariaDbServer:
     user = database = "tidegate"
 
     def __init__(self, *settings: str) -> None:
-        server, installer, base = _binaries()
+        server, installer, where = _binaries()
         user = "nobody" if os.geteuid() == 0 else None
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-mariadb-"))
         if user is not None:
             shutil.chown(self._folder, user)
         data = self._folder / "data"
+        # A server that starts removes every temporary table in its tmpdir, those of others too.
+        base = [*where, f"--tmpdir={self._folder}"]
         install = [
             *(str(installer), "--no-defaults", *base, f"--datadir={data}", "--skip-test-db"),
             *("--auth-root-authentication-method=normal", *([f"--user={user}"] if user else [])),
