@@ -116,8 +116,9 @@ class KafkaBroker:
         log = self.directory / "log"
         if not (log / "meta.properties").exists():
             log.mkdir(exist_ok=True)
-            for name, content in _formatted(_cluster_id()).items():
-                (log / name).write_bytes(content)
+            cluster = base64.urlsafe_b64encode(b"T" + os.urandom(15)).rstrip(b"=")
+            for name, content in _formatted().items():
+                (log / name).write_bytes(content.replace(_FORMATTED_FOR.encode(), cluster))
         self.process.start()
 
     def stop(self) -> None:
@@ -127,25 +128,18 @@ class KafkaBroker:
         self.process.kill()
 
 
-def _cluster_id() -> str:
-    return base64.urlsafe_b64encode(b"T" + os.urandom(15)).decode().rstrip("=")
-
-
-def _formatted(cluster: str) -> dict[str, bytes]:
-    """The files of a log directory that Kafka's tool has formatted. It runs once in this process and takes half as long as a
-    broker's start; what differs from cluster to cluster is the id."""
-    first, files = _formatted_first()
-    return {name: content.replace(first.encode(), cluster.encode()) for name, content in files.items()}
+_FORMATTED_FOR: Final = base64.urlsafe_b64encode(b"Formatted before").decode().rstrip("=")
 
 
 @cache
-def _formatted_first() -> tuple[str, dict[str, bytes]]:
-    cluster = _cluster_id()
+def _formatted() -> dict[str, bytes]:
+    """The files of a log directory that Kafka's tool has formatted, for the cluster ``_FORMATTED_FOR``. It runs once in this
+    process, as it takes half as long as a broker's start."""
     with tempfile.TemporaryDirectory(prefix="tidegate-format-") as folder:
         properties = Path(folder, "server.properties")
         _write_properties(properties, _broker_settings(Path(folder), 1, 2))
-        kafka_tool("kafka-storage", "format", "-t", cluster, "-c", str(properties))
-        return cluster, {file.name: file.read_bytes() for file in Path(folder, "log").iterdir()}
+        kafka_tool("kafka-storage", "format", "-t", _FORMATTED_FOR, "-c", str(properties))
+        return {file.name: file.read_bytes() for file in Path(folder, "log").iterdir()}
 
 
 def _broker_settings(directory: Path, port: int, controller: int) -> dict[str, str]:

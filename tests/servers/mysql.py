@@ -38,6 +38,7 @@ class MySqlServer:
         (self.port,) = free_ports(1)
         common = [
             *(str(base / "bin" / "mysqld"), "--no-defaults", f"--basedir={base}", f"--datadir={data}"),
+            f"--tmpdir={self._folder}",  # a server that starts removes every temporary table there, those of others too
             *("--innodb-use-native-aio=0", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M"),
         ]
         scripts = [base / "share" / f"mysql_system_tables{part}.sql" for part in ("", "_data")]
