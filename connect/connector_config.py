@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from connect.cloud_keys import CLOUD_FORMATS
 from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of, valid_regex
 from tidegate.kit.errors import Problem
 
@@ -40,6 +41,20 @@ def _unique_aliases(kind: str) -> Any:
 
     check.valid = f"non-null string, unique {kind}"  # type: ignore[attr-defined]
     return check
+
+
+def _cloud_format(name: str, converter: str) -> Any:
+    return key(
+        name,
+        default=None,
+        check=one_of(*CLOUD_FORMATS, ignore_case=True),
+        doc=f"What Confluent's cloud has in place of {converter}, and chooses one here unless that is given: AVRO, JSON_SR and "
+        "PROTOBUF with a schema registry, JSON without schemas, STRING, BYTES.",
+        importance="low",
+        group=_COMMON,
+        width="SHORT",
+        display_name=name.replace(".", " ").capitalize(),
+    )
 
 
 def _version(plugin: str, display_name: str) -> Any:
@@ -324,6 +339,8 @@ class SourceConfig(CommonConfig):
         width="LONG",
         display_name="Offsets topic",
     )
+    cloud_format: str | None = _cloud_format("output.data.format", "value.converter")
+    cloud_key_format: str | None = _cloud_format("output.key.format", "key.converter")
 
 
 @config
@@ -371,6 +388,8 @@ class SinkConfig(CommonConfig):
         group=_ERRORS,
         display_name="Enable Error Context Headers",
     )
+    cloud_format: str | None = _cloud_format("input.data.format", "value.converter")
+    cloud_key_format: str | None = _cloud_format("input.key.format", "key.converter")
 
     def problems(self) -> Iterable[Problem]:
         if self.topics and self.topics_regex:

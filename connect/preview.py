@@ -16,6 +16,7 @@ from connect.api import ConnectError, RecordBatch, SinkTask, SourceConnector, So
 from connect.assembly import converter
 from connect.bench import Bench
 from connect.clients import worker_client
+from connect.cloud_keys import with_cloud_keys
 from connect.config import WorkerConfig
 from connect.connector_config import CommonConfig, SinkConfig
 from connect.converters.headers import header_conversion
@@ -71,7 +72,8 @@ def preview(
     worker = {"bootstrap.servers": "127.0.0.1:9092", **worker}
     worker.setdefault("schema.registry.url", parse(WorkerConfig, worker).schema_registry_url or _NO_REGISTRY)
     config = resolved(worker, config)
-    connector = plugins.connector(config.get("connector.class", "")).load()
+    plugin = plugins.connector(config.get("connector.class", ""))
+    config, connector = with_cloud_keys(config, plugin.type), plugin.load()
     common = parse(CommonConfig, config)
     found = Preview()
     tolerant = parse(CommonConfig, {**config, "errors.tolerance": "all", "errors.log.enable": "false"})

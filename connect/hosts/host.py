@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from connect.api import Connector, PluginType
+from connect.cloud_keys import with_cloud_keys
 from connect.config import WorkerConfig
 from connect.errors import NotFound
 from connect.hosts.connectors import HostedConnector
@@ -152,7 +153,7 @@ class TaskHost:
             task=task,
             attempt=attempt,
             plugin=plugin,
-            config=resolved(self._worker, config),
+            config=with_cloud_keys(resolved(self._worker, config), plugin.type),
             properties=resolved(self._worker, properties),
             offsets=offsets if plugin.type is PluginType.SOURCE else [],
             worker=self._worker,

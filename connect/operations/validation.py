@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from connect.api.connector import JobTask
 from connect.api.plugins import Plugin, PluginType
+from connect.cloud_keys import with_cloud_keys
 from connect.connector_config import (
     JobConfig,
     SinkConfig,
@@ -144,6 +145,8 @@ def validate_connector(
     if not class_name:
         raise BadRequest(f"Connector config {_shown(properties)} contains no connector type")
     plugin = plugins.connector(class_name)
+    given = with_cloud_keys(given, plugin.type)
+    properties = {**properties, **given}
     infos = ConfigInfos(class_name, plugin.type)
     infos.add(validate(SourceConfig if plugin.type is PluginType.SOURCE else SinkConfig, properties))
     _judge_plugin_keys(plugins, infos, given)

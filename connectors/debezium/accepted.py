@@ -46,7 +46,6 @@ def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
 
 _ONE_CLASS: Final = "classes of Java's cannot be loaded here"
 _LINEAGE: Final = "lineage is not told to OpenLineage"
-_CLOUD: Final = "a key of Confluent's cloud; value.converter and key.converter say it here, else the worker's are used"
 _MODE: Final = "it belongs to snapshot.mode=configuration_based, which is refused"
 
 
@@ -117,13 +116,6 @@ class AcceptedKeys:
     metric_tags: list[str] = without_effect("custom.metric.tags", [], "there are no MBeans that would be named by them")
     sanitize_pattern: str | None = without_effect(
         "custom.sanitize.pattern", None, "configurations are not written to logs"
-    )
-    cloud_format: str | None = without_effect("output.data.format", None, _CLOUD)
-    cloud_key_format: str | None = without_effect("output.key.format", None, _CLOUD)
-    cloud_after_only: str = only(
-        "after.state.only",
-        "false",
-        "the transformation io.debezium.transforms.ExtractNewRecordState gives what a row is after its change",
     )
     lineage: bool = without_effect("openlineage.integration.enabled", False, _LINEAGE)
     lineage_file: str = without_effect("openlineage.integration.config.file.path", "./openlineage.yml", _LINEAGE)

@@ -154,6 +154,14 @@ class CaptureConfig(ReadingConfig, SignalConfig):
         doc="Follow each delete by a tombstone, which lets compaction forget the key.",
         group="Topics",
     )
+    after_only: bool = key(
+        "after.state.only",
+        default=False,
+        importance="low",
+        doc="A key of Confluent's cloud: the record is the row as it is after the change, as the transformation "
+        "io.debezium.transforms.ExtractNewRecordState makes it, which then comes before all others, as unwrap.",
+        group="Topics",
+    )
     skipped: list[str] = key(
         "skipped.operations",
         default=["t"],

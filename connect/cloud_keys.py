@@ -1,0 +1,46 @@
+"""Keys that Confluent's managed connectors have in place of converters and of one transformation, as what they stand for.
+
+Source: docs.confluent.io/cloud, the pages of the connectors ("output.data.format", "after.state.only"), and that of
+ExtractNewRecordState, which says that the alias ``unwrap`` is kept for ``after.state.only``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from connect.api.plugins import PluginType
+
+__all__ = ["AFTER_ONLY", "CLOUD_FORMATS", "with_cloud_keys"]
+
+AFTER_ONLY: Final = "after.state.only"
+_UNWRAP: Final = "unwrap"
+_CONVERTERS: Final = {
+    "AVRO": "io.confluent.connect.avro.AvroConverter",
+    "JSON_SR": "io.confluent.connect.json.JsonSchemaConverter",
+    "PROTOBUF": "io.confluent.connect.protobuf.ProtobufConverter",
+    "JSON": "org.apache.kafka.connect.json.JsonConverter",
+    "STRING": "org.apache.kafka.connect.storage.StringConverter",
+    "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
+}
+CLOUD_FORMATS: Final = tuple(_CONVERTERS)
+"""The values of ``output.data.format`` and its like."""
+
+
+def with_cloud_keys(properties: Mapping[str, str], kind: PluginType) -> dict[str, str]:
+    """A connector's properties with the converters that its formats stand for, and with ``after.state.only`` as the first of its
+    transformations. What the properties say themselves comes first; formats that there are not are left to validation."""
+    found = dict(properties)
+    side = "output" if kind is PluginType.SOURCE else "input"
+    for name, part in (("key.converter", "key"), ("value.converter", "data")):
+        text = found.get(f"{side}.{part}.format", "").strip().upper()
+        if text not in _CONVERTERS or found.get(name):
+            continue
+        found[name] = _CONVERTERS[text]
+        if text == "JSON":
+            found.setdefault(f"{name}.schemas.enable", "false")
+    aliases = [alias for one in found.get("transforms", "").split(",") if (alias := one.strip())]
+    if found.get(AFTER_ONLY, "").strip().lower() == "true" and _UNWRAP not in aliases:
+        found["transforms"] = ",".join([_UNWRAP, *aliases])
+        found[f"transforms.{_UNWRAP}.type"] = "io.debezium.transforms.ExtractNewRecordState"
+    return found
