@@ -4,6 +4,7 @@ original can be had from Maven Central (docs/benchmarks.md names the recorded fi
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import sys
 import time
@@ -75,10 +76,11 @@ def answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def our_worker(folder: Path, bootstrap: str, *, registry: bool = True) -> Iterator[Worker]:
-    """A worker by its own command; with ``registry`` a schema registry beside it."""
+    """A worker by its own command; with ``registry`` a schema registry beside it. TIDEGATE_PYTHON is a Python with Tidegate alone:
+    beside the tests' packages Arrow and ADBC load pandas and polars, which takes each process 80 MB."""
     (port, registry_port) = free_ports(2)
     folder.mkdir(parents=True)
-    serve = [sys.executable, "-m", "tidegate.cli", "serve"]
+    serve = [os.environ.get("TIDEGATE_PYTHON", sys.executable), "-m", "tidegate.cli", "serve"]
     settings = {
         "listeners": f"http://127.0.0.1:{port}",
         "bootstrap.servers": bootstrap,

@@ -42,6 +42,10 @@ _BINARY: Final[dict[str, pa.DataType]] = {
 """The Arrow types whose binary form is exactly the type's. All else goes as text or decimal and is cast by the server."""
 
 
+_COPY_ROWS: Final = 4096
+"""At once: what driver and libpq make of them waits in two growing buffers until it is sent."""
+
+
 class PostgresWriter(AdbcWriter):
     def _connect(self) -> None:
         import adbc_driver_postgresql.dbapi
@@ -111,8 +115,9 @@ class PostgresWriter(AdbcWriter):
         temporary = table.startswith("pg_temp.")
         with self.errors("writing to"), closing(self._connection.cursor()) as cursor:
             self._begin()
+            pieces = pa.Table.from_batches([rows]).to_reader(max_chunksize=_COPY_ROWS)
             cursor.adbc_ingest(
-                table.removeprefix("pg_temp."), rows, mode="append", db_schema_name=schema, temporary=temporary
+                table.removeprefix("pg_temp."), pieces, mode="append", db_schema_name=schema, temporary=temporary
             )
 
     def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:

@@ -1,0 +1,186 @@
+"""The most memory a worker takes while it moves large tables: ``python -m bench.connectors_memory [--rows 10000000] [--only text]``.
+
+Each table goes from PostgreSQL to the log by the JDBC source and by the snapshot of change data capture, and back by the JDBC sink:
+one of many rows, one of 200 columns and one of values of 1 MB. A worker is started for each, since memory that was taken stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import requests
+from rich.console import Console
+from rich.table import Table
+
+from bench.broker.sides import our_broker
+from bench.connect import JSON, Worker, our_worker
+from bench.connectors_cdc import Memory
+from broker.client import ClientConfig, TopicPartition
+from broker.client.blocking import Admin
+from tests.servers.postgres import PostgresServer
+from tests.servers.process import wait_until
+
+__all__ = ["main"]
+
+_MANY: Final = (
+    "SELECT g AS id, ((g * 7919) % 100000)::int AS account_id, 'purchase'::text AS kind, (g % 100000) / 100.0::float8 AS amount, "
+    "(g % 500)::smallint AS qty, 'note for event ' || g || ' ' || repeat('x', 24) AS note, md5(g::text) AS ref, "
+    "timestamp '2026-01-01' + g * interval '1 second' AS created_at FROM generate_series(1::bigint, {rows}) g"
+)
+_COLUMNS: Final = ", ".join(
+    (f"g + {n} AS c{n}", f"'text {n} of ' || g AS c{n}", f"g * {n} / 7.0::float8 AS c{n}", f"(g % {n}) = 0 AS c{n}")[
+        n % 4
+    ]
+    for n in range(1, 200)
+)
+_WIDE: Final = f"SELECT g AS id, {_COLUMNS} FROM generate_series(1::bigint, {{rows}}) g"
+_LARGE: Final = "SELECT g AS id, repeat(md5(g::text), 31250) AS content FROM generate_series(1::bigint, {rows}) g"
+
+CONVERTERS: Final = {
+    "Avro": {"value.converter": "io.confluent.connect.avro.AvroConverter"},
+    "JSON with schemas": {"value.converter": JSON, "value.converter.schemas.enable": "true"},
+}
+
+
+class Place:
+    """A database with one table, and a log."""
+
+    def __init__(self, server: PostgresServer, bootstrap: str, table: str, rows: int) -> None:
+        self.server, self.bootstrap, self.table, self.rows = server, bootstrap, table, rows
+
+    def end(self, admin: Admin, topic: str) -> int:
+        partition = TopicPartition(topic, 0)
+        return admin.end_offsets([partition])[partition] if topic in admin.list_topics() else 0
+
+    def filled(self, topic: str) -> bool:
+        with Admin(ClientConfig(self.bootstrap)) as admin:
+            wait_until(lambda: self.end(admin, topic) >= self.rows, f"all rows of {topic}", timeout_s=1200, pause_s=0.2)
+        return True
+
+    def count(self, table: str) -> int:
+        with self.server.connect() as connection:
+            (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone() or (False,)
+            found = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() if there else None
+        return int(found[0]) if found else 0
+
+    def jdbc_source(self) -> tuple[dict[str, str], str]:
+        return {
+            "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+            "connection.url": self.server.jdbc_url,
+            "table.whitelist": self.table,
+            "mode": "incrementing",
+            "incrementing.column.name": "id",
+            "topic.prefix": "jdbc.",
+        }, f"jdbc.{self.table}"
+
+    def snapshot(self) -> tuple[dict[str, str], str]:
+        return {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database.hostname": "127.0.0.1",
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.password": "unused",
+            "database.dbname": self.server.database,
+            "plugin.name": "pgoutput",
+            "table.include.list": f"public.{self.table}",
+            "snapshot.mode": "initial_only",
+            "topic.prefix": "cdc",
+        }, f"cdc.public.{self.table}"
+
+    def sink(self) -> dict[str, str]:
+        return {
+            "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+            "connection.url": self.server.jdbc_url,
+            "topics": f"jdbc.{self.table}",
+            "table.name.format": f"{self.table}_again",
+            "auto.create": "true",
+            "insert.mode": "upsert",
+            "pk.mode": "record_value",
+            "pk.fields": "id",
+            "consumer.override.auto.offset.reset": "earliest",
+        }
+
+
+@contextlib.contextmanager
+def place(folder: Path, select: str, rows: int) -> Iterator[Place]:
+    with contextlib.ExitStack() as running:
+        server = PostgresServer()
+        server.start()
+        running.callback(server.stop)
+        bootstrap = running.enter_context(our_broker(folder / "log")).bootstrap
+        with server.connect() as connection:
+            connection.execute(f"CREATE TABLE moved AS {select.format(rows=rows)}".encode())
+            connection.execute("ALTER TABLE moved ADD PRIMARY KEY (id)")
+            connection.execute("ANALYZE moved")
+        yield Place(server, bootstrap, "moved", rows)
+
+
+def moved(folder: Path, where: Place, config: dict[str, str], topic: str | None) -> tuple[float, float]:
+    """A connector's run in a worker of its own until all rows are in the topic, or without one in the sink's table: seconds, and MB."""
+    with our_worker(folder, where.bootstrap) as worker, Memory(worker.pid) as memory:
+        began = time.perf_counter()
+        answer = requests.post(f"{worker.url}/connectors", json={"name": folder.name, "config": config}, timeout=60)
+        assert answer.status_code == 201, answer.text
+        if topic is not None:
+            where.filled(topic)
+        else:
+            table = config["table.name.format"]
+            wait_until(lambda: where.count(table) >= where.rows, f"all rows of {table}", timeout_s=1800, pause_s=1)
+        seconds = time.perf_counter() - began
+        failed = _failed(worker, folder.name)
+        assert not failed, failed
+        requests.delete(f"{worker.url}/connectors/{folder.name}", timeout=60)
+    return seconds, memory.most
+
+
+def _failed(worker: Worker, name: str) -> str:
+    status = requests.get(f"{worker.url}/connectors/{name}/status", timeout=60)
+    return status.text if "FAILED" in status.text else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.connectors_memory")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the table of many rows; the others have less")
+    parser.add_argument("--only", default="", help="part of the names of the cases to run")
+    arguments = parser.parse_args()
+    rows = arguments.rows
+    tables = {
+        f"{rows:,} rows of 8 columns": (_MANY, rows),
+        f"{rows // 100:,} rows of 200 columns": (_WIDE, rows // 100),
+        f"{rows // 5000:,} values of 1 MB": (_LARGE, rows // 5000),
+    }
+    console = Console(width=120)
+    shown = Table(
+        "", "s", "most memory of the worker, MB", title=f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as top:
+        for title, (select, count) in tables.items():
+            for name, converter in CONVERTERS.items():
+                if arguments.only not in f"{title}, {name}":
+                    continue
+                folder = Path(top, f"{len(shown.rows)}")
+                folder.mkdir()
+                with place(folder, select, count) as where:
+                    runs = {
+                        "JDBC source": where.jdbc_source(),
+                        "snapshot": where.snapshot(),
+                        "JDBC sink": (where.sink(), None),
+                    }
+                    for what, (config, topic) in runs.items():
+                        with console.status(f"{title}, {name}, {what}"):
+                            own = folder / what.replace(" ", "-").lower()
+                            seconds, memory = moved(own, where, config | converter, topic)
+                        shown.add_row(f"{what}, {title}, {name}", f"{seconds:.1f}", f"{memory:.0f}")
+                        console.print(f"{what}, {title}, {name}: {seconds:.1f} s, {memory:.0f} MB")
+    console.print(shown)
+
+
+if __name__ == "__main__":
+    main()
