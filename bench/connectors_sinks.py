@@ -1,5 +1,6 @@
 """Rows a second into PostgreSQL by the JDBC sink: ``python -m bench.connectors_sinks [rows]``, its task without a worker;
-``python -m bench.connectors_sinks worker [rows]``, in a worker over Apache Kafka, with JSON and with Avro.
+``python -m bench.connectors_sinks worker [rows]``, in a worker over Apache Kafka, with JSON and with Avro, and beside it, with JSON,
+Debezium's sink in Kafka Connect (``python -m tests.servers fetch debezium-jdbc``).
 
 The rows are those of the comparison with the JVM's sinks: nine mixed columns, about 150 bytes.
 """
@@ -18,12 +19,13 @@ import psutil
 import pyarrow as pa
 import requests
 
-from bench.connect import Worker, our_worker
+from bench.connect import Worker, kafka_worker, our_worker
 
 from connect.api import Origin, RecordBatch, Schema, SchemaType, TopicPartition
 from connect.bench import Bench
 from connectors.jdbc.sink import JdbcSinkConnector
-from tests.servers.kafka import KafkaBroker
+from tests.servers.fetch import require
+from tests.servers.kafka import FOR_SPEED, KafkaBroker
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
 
@@ -90,13 +92,18 @@ def in_a_worker(rows: int) -> None:
     what they share counted once."""
     with contextlib.ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
-        server, kafka = PostgresServer(), KafkaBroker(folder / "kafka")
+        server, kafka = PostgresServer(), KafkaBroker(folder / "kafka", heap="1G", jvm=FOR_SPEED)
         for started in (server, kafka):
             started.start()
             running.callback(started.stop)
         with server.connect() as connection:
             connection.execute(_SOURCE.format(rows=rows))
         worker = running.enter_context(our_worker(folder / "ours", kafka.bootstrap_servers))
+        theirs = running.enter_context(
+            kafka_worker(
+                folder / "theirs", kafka.bootstrap_servers, {"plugin.path": str(require("debezium-jdbc") / "plugins")}
+            )
+        )
         for name, converter in CONVERTERS.items():
             topic = name.split()[0].lower()
             source = {
@@ -120,12 +127,33 @@ def in_a_worker(rows: int) -> None:
                     "pk.fields": "id",
                     "consumer.override.auto.offset.reset": "earliest",
                 }
-                print(f"{name:18} {mode:7}", drained(worker, server, f"sink-{topic}-{mode}", sink | converter, rows))
+                shown = drained(worker, server, f"{topic}_{mode}", sink | converter, rows)
+                print(f"{name:18} {mode:7} ours     ", shown, flush=True)
+                if name == "Avro":
+                    continue  # Kafka Connect has no converter of its own for it
+                debezium = {
+                    "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+                    "connection.url": f"jdbc:postgresql://127.0.0.1:{server.port}/{server.database}",
+                    "connection.username": server.user,
+                    "connection.password": "unused",
+                    "topics": topic,
+                    "collection.name.format": f"{topic}_{mode}_debezium",
+                    "schema.evolution": "basic",
+                    "insert.mode": mode,
+                    "primary.key.mode": "record_value",
+                    "primary.key.fields": "id",
+                    "batch.size": "3000",
+                    "use.reduction.buffer": "false",
+                    "consumer.override.max.poll.records": "3000",
+                    "consumer.override.auto.offset.reset": "earliest",
+                }
+                shown = drained(theirs, server, f"{topic}_{mode}_debezium", debezium | converter, rows)
+                print(f"{name:18} {mode:7} Debezium ", shown, flush=True)
 
 
-def drained(worker: Worker, server: PostgresServer, name: str, config: dict[str, str], rows: int) -> str:
+def drained(worker: Worker, server: PostgresServer, table: str, config: dict[str, str], rows: int) -> str:
     """Post a sink and wait until all rows are in its table; from the first on."""
-    table, memory = config["table.name.format"], 0
+    name, memory = f"sink-{table}", 0
 
     def count() -> int:
         nonlocal memory

@@ -103,9 +103,10 @@ def _debezium(target: Path, pin: dict[str, str]) -> None:
     _maven("debezium", target / "libs", pin, "debezium", groups)
 
 
-def _debezium_plugin(name: str) -> Callable[[Path, dict[str, str]], None]:
-    """A plugin for Kafka Connect: without what Connect itself brings."""
-    without = "org.apache.kafka,org.slf4j,net.jpountz,org.lz4,at.yawk.lz4,com.github.luben,org.xerial.snappy"
+def _debezium_plugin(name: str, *more: str) -> Callable[[Path, dict[str, str]], None]:
+    """A plugin for Kafka Connect: without what Connect itself brings, and without the groups of ``more``."""
+    brought = ("org.apache.kafka", "org.slf4j", "net.jpountz", "org.lz4", "at.yawk.lz4", "com.github.luben")
+    without = ",".join((*brought, "org.xerial.snappy", *more))
 
     def fetch(target: Path, pin: dict[str, str]) -> None:
         _maven(name, target / "plugins" / name, pin, name, f"-DexcludeGroupIds={without}")
@@ -267,5 +268,9 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
 }
 NAMES: Final = tuple(_FETCHERS)
 """Fetched all together."""
-BY_NAME_ONLY: Final = {"mysql": _mysql}
-"""Large, and needed by long proofs only."""
+_OTHER_DATABASES: Final = ("com.oracle.database.jdbc", "com.mysql", "com.microsoft.sqlserver", "org.mariadb.jdbc")
+BY_NAME_ONLY: Final = {
+    "mysql": _mysql,
+    "debezium-jdbc": _debezium_plugin("debezium-jdbc", "com.fasterxml.jackson.core", *_OTHER_DATABASES),
+}
+"""Large, and needed by long proofs and benchmarks only."""
