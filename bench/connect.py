@@ -7,6 +7,7 @@ import contextlib
 import os
 import sqlite3
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -23,12 +24,41 @@ from broker.client.blocking import Admin
 from tests.servers.kafka import FOR_SPEED, KafkaBroker, KafkaConnect
 from tests.servers.process import ServerProcess, free_ports, wait_until
 
-__all__ = ["main"]
+__all__ = ["Memory", "Worker", "end_of", "kafka_worker", "main", "our_worker"]
 
 ROWS = 1_000_000
 LINE = "2013-01-01T10:00:00Z,UA1545,N14228,EWR,IAH,517,515,2,830,819,11,227,1400," + "x" * 75
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+class Memory:
+    """The most that a process and its children held while inside, in MB."""
+
+    def __init__(self, pid: int) -> None:
+        self._process, self._over = psutil.Process(pid), threading.Event()
+        self.most = 0.0
+
+    def __enter__(self) -> Memory:
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.1):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                processes = [self._process, *self._process.children(recursive=True)]
+                self.most = max(self.most, sum(p.memory_full_info().pss for p in processes) / 1e6)
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def end_of(admin: Admin, topic: str) -> int:
+    """How many records the one partition of a topic has; none where there is no such topic."""
+    partition = TopicPartition(topic, 0)
+    return admin.end_offsets([partition])[partition] if topic in admin.list_topics() else 0
 
 
 @dataclass
@@ -44,26 +74,26 @@ class Worker:
         times = [p.cpu_times() for p in (process, *process.children(recursive=True))]
         return sum(t.user + t.system for t in times)
 
+    @contextlib.contextmanager
+    def connector(self, name: str, config: dict[str, str]) -> Iterator[str]:
+        """A connector while inside, by its address."""
+        answer = requests.post(f"{self.url}/connectors", json={"name": name, "config": config}, timeout=60)
+        assert answer.status_code == 201, answer.text
+        try:
+            yield f"{self.url}/connectors/{name}"
+        finally:
+            requests.delete(f"{self.url}/connectors/{name}", timeout=60)
+
     def run_source(self, config: dict[str, str], topic: str, rows: int) -> Measured:
         """Post a source, wait until ``rows`` are in ``topic``, delete it; rates from the first record on."""
         name = f"bench-{uuid.uuid4().hex[:8]}"
         before = self.cpu_s()
-        with Admin(ClientConfig(self.bootstrap)) as admin:
-            answer = requests.post(f"{self.url}/connectors", json={"name": name, "config": config}, timeout=60)
-            assert answer.status_code == 201, answer.text
-            partition = TopicPartition(topic, 0)
-
-            def end() -> int:
-                if topic not in admin.list_topics():
-                    return 0
-                return admin.end_offsets([partition])[partition]
-
-            wait_until(lambda: end() > 0, "the first record", timeout_s=120, pause_s=0.005)
-            first, began = end(), time.perf_counter()
-            wait_until(lambda: end() >= rows, "all records", timeout_s=300, pause_s=0.01)
+        with Admin(ClientConfig(self.bootstrap)) as admin, self.connector(name, config):
+            wait_until(lambda: end_of(admin, topic) > 0, "the first record", timeout_s=120, pause_s=0.005)
+            first, began = end_of(admin, topic), time.perf_counter()
+            wait_until(lambda: end_of(admin, topic) >= rows, "all records", timeout_s=300, pause_s=0.01)
             seconds = time.perf_counter() - began
-        cpu = self.cpu_s() - before
-        requests.delete(f"{self.url}/connectors/{name}", timeout=60)
+            cpu = self.cpu_s() - before
         return {"rows/s": (rows - first) / seconds, "worker CPU s per 1M rows": cpu / rows * 1e6}
 
 

@@ -11,27 +11,25 @@ import argparse
 import contextlib
 import os
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import requests
 from rich.console import Console
 
 from bench.broker.sides import apache_broker, our_broker
-from bench.connect import JSON, Worker, our_worker
+from bench.connect import JSON, Memory, Worker, end_of, our_worker
 from bench.paired import Case, Measured, measure, show
-from broker.client import ClientConfig, TopicPartition
+from broker.client import ClientConfig
 from broker.client.blocking import Admin
 from tests.servers.fetch import require
 from tests.servers.kafka import FOR_SPEED, KafkaConnect
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
 
-__all__ = ["main"]
+__all__ = ["capture", "main"]
 
 _AVRO = "io.confluent.connect.avro.AvroConverter"
 _TABLE = """
@@ -63,27 +61,20 @@ CONVERTERS = {
 """What is given to ours and to theirs."""
 
 
-class Memory:
-    """The most that a process and its children held while inside, in MB."""
-
-    def __init__(self, pid: int) -> None:
-        self._process, self._over = psutil.Process(pid), threading.Event()
-        self.most = 0.0
-
-    def __enter__(self) -> Memory:
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.1):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                processes = [self._process, *self._process.children(recursive=True)]
-                self.most = max(self.most, sum(p.memory_full_info().pss for p in processes) / 1e6)
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+def capture(server: PostgresServer, table: str, prefix: str) -> dict[str, str]:
+    """A connector for the changes of one table."""
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "tasks.max": "1",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(server.port),
+        "database.user": server.user,
+        "database.password": "unused",
+        "database.dbname": server.database,
+        "plugin.name": "pgoutput",
+        "table.include.list": f"public.{table}",
+        "topic.prefix": prefix,
+    }
 
 
 class Place:
@@ -95,34 +86,15 @@ class Place:
             connection.execute(_TABLE.format(rows=rows).encode())
 
     def config(self, table: str, run: str, converter: dict[str, str]) -> dict[str, str]:
-        return {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "tasks.max": "1",
-            "database.hostname": "127.0.0.1",
-            "database.port": str(self.server.port),
-            "database.user": self.server.user,
-            "database.password": "unused",
-            "database.dbname": self.server.database,
-            "plugin.name": "pgoutput",
-            "slot.name": run,
-            "publication.name": run,
-            "publication.autocreate.mode": "filtered",
-            "table.include.list": f"public.{table}",
-            "topic.prefix": run,
-            **converter,
-        }
+        own = {"slot.name": run, "publication.name": run, "publication.autocreate.mode": "filtered"}
+        return capture(self.server, table, run) | own | converter
 
     def counted(self, worker: Worker, topic: str, begun: float | None = None) -> Measured:
         """Waits for all rows in a topic. Rates are from the first record on, or from ``begun``."""
-        partition = TopicPartition(topic, 0)
         with Admin(ClientConfig(self.bootstrap)) as admin, Memory(worker.pid) as memory:
-
-            def end() -> int:
-                return admin.end_offsets([partition])[partition] if topic in admin.list_topics() else 0
-
-            wait_until(lambda: end() > 0, "the first record", timeout_s=120, pause_s=0.005)
-            first, began = (end(), time.perf_counter()) if begun is None else (0, begun)
-            wait_until(lambda: end() >= self.rows, "all records", timeout_s=600, pause_s=0.02)
+            wait_until(lambda: end_of(admin, topic) > 0, "the first record", timeout_s=120, pause_s=0.005)
+            first, began = (end_of(admin, topic), time.perf_counter()) if begun is None else (0, begun)
+            wait_until(lambda: end_of(admin, topic) >= self.rows, "all records", timeout_s=600, pause_s=0.02)
             seconds = time.perf_counter() - began
         return {"rows/s": (self.rows - first) / seconds, "memory, MB": memory.most}
 
@@ -130,12 +102,10 @@ class Place:
     def connector(self, worker: Worker, config: dict[str, str]) -> Iterator[str]:
         """A connector while inside; its slot and publication go with it."""
         run = config["slot.name"]
-        answer = requests.post(f"{worker.url}/connectors", json={"name": run, "config": config}, timeout=60)
-        assert answer.status_code == 201, answer.text
         try:
-            yield f"{worker.url}/connectors/{run}"
+            with worker.connector(run, config) as url:
+                yield url
         finally:
-            requests.delete(f"{worker.url}/connectors/{run}", timeout=60)
             with self.server.connect() as connection:
                 slot = "FROM pg_replication_slots WHERE slot_name = %s"
                 there = f"SELECT count(*) {slot} AND active"

@@ -22,9 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.broker.sides import our_broker
-from bench.connect import JSON, Worker, our_worker
-from bench.connectors_cdc import Memory
-from broker.client import ClientConfig, TopicPartition
+from bench.connect import Memory, end_of, our_worker
+from bench.connectors_cdc import capture
+from bench.connectors_sinks import CONVERTERS, jdbc_sink, rows_in
+from broker.client import ClientConfig
 from broker.client.blocking import Admin
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
@@ -45,32 +46,12 @@ _COLUMNS: Final = ", ".join(
 _WIDE: Final = f"SELECT g AS id, {_COLUMNS} FROM generate_series(1::bigint, {{rows}}) g"
 _LARGE: Final = "SELECT g AS id, repeat(md5(g::text), 31250) AS content FROM generate_series(1::bigint, {rows}) g"
 
-CONVERTERS: Final = {
-    "Avro": {"value.converter": "io.confluent.connect.avro.AvroConverter"},
-    "JSON with schemas": {"value.converter": JSON, "value.converter.schemas.enable": "true"},
-}
-
 
 class Place:
     """A database with one table, and a log."""
 
     def __init__(self, server: PostgresServer, bootstrap: str, table: str, rows: int) -> None:
         self.server, self.bootstrap, self.table, self.rows = server, bootstrap, table, rows
-
-    def end(self, admin: Admin, topic: str) -> int:
-        partition = TopicPartition(topic, 0)
-        return admin.end_offsets([partition])[partition] if topic in admin.list_topics() else 0
-
-    def filled(self, topic: str) -> bool:
-        with Admin(ClientConfig(self.bootstrap)) as admin:
-            wait_until(lambda: self.end(admin, topic) >= self.rows, f"all rows of {topic}", timeout_s=1200, pause_s=0.2)
-        return True
-
-    def count(self, table: str) -> int:
-        with self.server.connect() as connection:
-            (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone() or (False,)
-            found = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() if there else None
-        return int(found[0]) if found else 0
 
     def jdbc_source(self) -> tuple[dict[str, str], str]:
         return {
@@ -83,31 +64,10 @@ class Place:
         }, f"jdbc.{self.table}"
 
     def snapshot(self) -> tuple[dict[str, str], str]:
-        return {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "database.hostname": "127.0.0.1",
-            "database.port": str(self.server.port),
-            "database.user": self.server.user,
-            "database.password": "unused",
-            "database.dbname": self.server.database,
-            "plugin.name": "pgoutput",
-            "table.include.list": f"public.{self.table}",
-            "snapshot.mode": "initial_only",
-            "topic.prefix": "cdc",
-        }, f"cdc.public.{self.table}"
+        return capture(self.server, self.table, "cdc") | {"snapshot.mode": "initial_only"}, f"cdc.public.{self.table}"
 
     def sink(self) -> dict[str, str]:
-        return {
-            "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
-            "connection.url": self.server.jdbc_url,
-            "topics": f"jdbc.{self.table}",
-            "table.name.format": f"{self.table}_again",
-            "auto.create": "true",
-            "insert.mode": "upsert",
-            "pk.mode": "record_value",
-            "pk.fields": "id",
-            "consumer.override.auto.offset.reset": "earliest",
-        }
+        return jdbc_sink(self.server, f"jdbc.{self.table}", f"{self.table}_again", "upsert")
 
 
 @contextlib.contextmanager
@@ -128,23 +88,23 @@ def moved(folder: Path, where: Place, config: dict[str, str], topic: str | None)
     """A connector's run in a worker of its own until all rows are in the topic, or without one in the sink's table: seconds, and MB."""
     with our_worker(folder, where.bootstrap) as worker, Memory(worker.pid) as memory:
         began = time.perf_counter()
-        answer = requests.post(f"{worker.url}/connectors", json={"name": folder.name, "config": config}, timeout=60)
-        assert answer.status_code == 201, answer.text
-        if topic is not None:
-            where.filled(topic)
-        else:
-            table = config["table.name.format"]
-            wait_until(lambda: where.count(table) >= where.rows, f"all rows of {table}", timeout_s=1800, pause_s=1)
-        seconds = time.perf_counter() - began
-        failed = _failed(worker, folder.name)
-        assert not failed, failed
-        requests.delete(f"{worker.url}/connectors/{folder.name}", timeout=60)
+        with worker.connector(folder.name, config) as url:
+            if topic is not None:
+                with Admin(ClientConfig(where.bootstrap)) as admin:
+                    done = f"all rows of {topic}"
+                    wait_until(lambda: end_of(admin, topic) >= where.rows, done, timeout_s=1200, pause_s=0.2)
+            else:
+                table = config["table.name.format"]
+                wait_until(
+                    lambda: rows_in(where.server, table) >= where.rows,
+                    f"all rows of {table}",
+                    timeout_s=1800,
+                    pause_s=1,
+                )
+            seconds = time.perf_counter() - began
+            status = requests.get(f"{url}/status", timeout=60).text
+            assert "FAILED" not in status, status
     return seconds, memory.most
-
-
-def _failed(worker: Worker, name: str) -> str:
-    status = requests.get(f"{worker.url}/connectors/{name}/status", timeout=60)
-    return status.text if "FAILED" in status.text else ""
 
 
 def main() -> None:

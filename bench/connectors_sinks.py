@@ -15,11 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
-import requests
 
-from bench.connect import Worker, kafka_worker, our_worker
+from bench.connect import Memory, Worker, kafka_worker, our_worker
 
 from connect.api import Origin, RecordBatch, Schema, SchemaType, TopicPartition
 from connect.bench import Bench
@@ -87,6 +85,29 @@ _SOURCE = (
 )
 
 
+def jdbc_sink(server: PostgresServer, topic: str, table: str, mode: str) -> dict[str, str]:
+    """A connector that makes the table and fills it."""
+    return {
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "connection.url": server.jdbc_url,
+        "topics": topic,
+        "table.name.format": table,
+        "auto.create": "true",
+        "insert.mode": mode,
+        "pk.mode": "record_value",
+        "pk.fields": "id",
+        "consumer.override.auto.offset.reset": "earliest",
+    }
+
+
+def rows_in(server: PostgresServer, table: str) -> int:
+    """How many rows a table has; none where there is no such table."""
+    with server.connect() as connection:
+        (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone() or (False,)
+        found = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() if there else None
+    return int(found[0]) if found else 0
+
+
 def in_a_worker(rows: int) -> None:
     """The JDBC source fills a topic for each converter, then the sink drains it. Memory is that of all the worker's processes,
     what they share counted once."""
@@ -116,18 +137,8 @@ def in_a_worker(rows: int) -> None:
             }
             worker.run_source(source | converter, topic, rows)
             for mode in ("insert", "upsert"):
-                sink = {
-                    "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
-                    "connection.url": server.jdbc_url,
-                    "topics": topic,
-                    "table.name.format": f"{topic}_{mode}",
-                    "auto.create": "true",
-                    "insert.mode": mode,
-                    "pk.mode": "record_value",
-                    "pk.fields": "id",
-                    "consumer.override.auto.offset.reset": "earliest",
-                }
-                shown = drained(worker, server, f"{topic}_{mode}", sink | converter, rows)
+                sink = jdbc_sink(server, topic, f"{topic}_{mode}", mode) | converter
+                shown = drained(worker, server, f"{topic}_{mode}", sink, rows)
                 print(f"{name:18} {mode:7} ours     ", shown, flush=True)
                 if name == "Avro":
                     continue  # Kafka Connect has no converter of its own for it
@@ -153,31 +164,15 @@ def in_a_worker(rows: int) -> None:
 
 def drained(worker: Worker, server: PostgresServer, table: str, config: dict[str, str], rows: int) -> str:
     """Post a sink and wait until all rows are in its table; from the first on."""
-    name, memory = f"sink-{table}", 0
-
-    def count() -> int:
-        nonlocal memory
-        with contextlib.suppress(psutil.NoSuchProcess):
-            tree = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
-            memory = max(memory, sum(process.memory_full_info().pss for process in tree))
-        with server.connect() as connection:
-            found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone()
-            if found is None or not found[0]:
-                return 0
-            (seen,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-            return int(seen)
-
     before = worker.cpu_s()
-    answer = requests.post(f"{worker.url}/connectors", json={"name": name, "config": config}, timeout=60)
-    assert answer.status_code == 201, answer.text
-    wait_until(lambda: count() > 0, "the first row", timeout_s=120, pause_s=0.02)
-    first, began = count(), time.perf_counter()
-    wait_until(lambda: count() >= rows, "all rows", timeout_s=600, pause_s=0.2)
-    wall, cpu = time.perf_counter() - began, worker.cpu_s() - before
-    requests.delete(f"{worker.url}/connectors/{name}", timeout=60)
+    with worker.connector(f"sink-{table}", config), Memory(worker.pid) as memory:
+        wait_until(lambda: rows_in(server, table) > 0, "the first row", timeout_s=120, pause_s=0.02)
+        first, began = rows_in(server, table), time.perf_counter()
+        wait_until(lambda: rows_in(server, table) >= rows, "all rows", timeout_s=600, pause_s=0.2)
+        wall, cpu = time.perf_counter() - began, worker.cpu_s() - before
     return (
         f"{(rows - first) / wall:10,.0f} rows/s {cpu / rows * 1e6:6.2f} worker CPU s per million rows, "
-        f"{memory >> 20} MiB at most"
+        f"{memory.most:.0f} MB at most"
     )
 
 

@@ -11,9 +11,8 @@ from typing import Final
 
 from connect.api.plugins import PluginType
 
-__all__ = ["AFTER_ONLY", "CLOUD_FORMATS", "with_cloud_keys"]
+__all__ = ["CLOUD_FORMATS", "with_cloud_keys"]
 
-AFTER_ONLY: Final = "after.state.only"
 _UNWRAP: Final = "unwrap"
 _CONVERTERS: Final = {
     "AVRO": "io.confluent.connect.avro.AvroConverter",
@@ -40,7 +39,7 @@ def with_cloud_keys(properties: Mapping[str, str], kind: PluginType) -> dict[str
         if text == "JSON":
             found.setdefault(f"{name}.schemas.enable", "false")
     aliases = [alias for one in found.get("transforms", "").split(",") if (alias := one.strip())]
-    if found.get(AFTER_ONLY, "").strip().lower() == "true" and _UNWRAP not in aliases:
+    if found.get("after.state.only", "").strip().lower() == "true" and _UNWRAP not in aliases:
         found["transforms"] = ",".join([_UNWRAP, *aliases])
         found[f"transforms.{_UNWRAP}.type"] = "io.debezium.transforms.ExtractNewRecordState"
     return found
