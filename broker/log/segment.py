@@ -65,9 +65,9 @@ class Segment:
     """
 
     __slots__ = (
-        "_first_timestamp", "_handle", "_stem", "_suffix", "_unindexed_bytes", "aborts_synced", "base_offset", "index",
-        "index_interval_bytes", "loaded", "max_timestamp", "max_timestamp_offset", "modified_ms", "next_offset", "size",
-        "time_index",
+        "_first_timestamp", "_handle", "_latest", "_stem", "_suffix", "_unindexed_bytes", "aborts_synced", "base_offset",
+        "index", "index_interval_bytes", "loaded", "max_timestamp", "max_timestamp_offset", "modified_ms", "next_offset",
+        "size", "time_index",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +99,8 @@ class Segment:
         self.aborts_synced = self.size == 0
         """Whether the disk has the transaction index; of a process that was killed before nobody knows."""
         self._unindexed_bytes = 0
+        self._latest: tuple[int, tuple[int, int, int]] | None = None
+        """From which offset on a search ends at the batch appended last, and what it finds: who follows a log looks there."""
 
     def _name(self, suffix: str) -> str:
         return f"{self._stem}{suffix}{self._suffix}"
@@ -151,9 +153,11 @@ class Segment:
                 os.ftruncate(handle.fd, position)
             raise
         for header in headers:
-            length = header.length
-            self.note(position, length, header.base_offset + header.last_offset_delta, header.max_timestamp)
-            position += length + LOG_OVERHEAD
+            base_offset, length = header.base_offset, header.length
+            size = length + LOG_OVERHEAD
+            self._latest = (self.next_offset, (position, base_offset, size))
+            self.note(position, length, base_offset + header.last_offset_delta, header.max_timestamp)
+            position += size
         self.size = position
 
     def note(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
@@ -321,6 +325,9 @@ class Segment:
 
         Raises CorruptMessage where a batch on the way is not whole.
         """
+        latest = self._latest
+        if latest is not None and offset >= latest[0]:
+            return latest[1] if offset < self.next_offset else None
         self.ensure_loaded()
         position, end, unpack = self.index.position_for(offset), self.size, _OUTLINE.unpack_from
         while position < end:
@@ -382,6 +389,7 @@ class Segment:
             self.time_index.clear()
             self.max_timestamp, self.max_timestamp_offset, self._first_timestamp = NO_TIMESTAMP, self.base_offset, None
             self.next_offset, self._unindexed_bytes, self.loaded = self.base_offset, 0, True
+        self._latest = None
         good = from_position
         handle = self.handle
         if self.size > from_position:
