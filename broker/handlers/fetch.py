@@ -56,7 +56,7 @@ def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
         return _full_answer(context, request, found)
     stuck = _stuck(found) if request.isolation_level == READ_COMMITTED else None
     waiter = context.broker.arrivals.wait(logs, missing_bytes=missing, timeout_ms=request.max_wait_ms, stuck=stuck)
-    return Pending(waiter.future, lambda _: _full_answer(context, request, _read_all(context, request)))
+    return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
 
 def _full_answer(context: Context, request: FetchRequest, found: _Found) -> FetchResponse:
@@ -138,7 +138,7 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
         session.waiter = None
         return _incremental_answer(context, session, _read_due(context, request, session))
 
-    return Pending(waiter.future, answer)
+    return Pending(waiter, answer)
 
 
 def _incremental_answer(context: Context, session: FetchSession, found: _Due) -> FetchResponse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import typing
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.network.connection import Connection
+    from broker.network.connection import Connection, Promise
     from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
@@ -104,7 +103,7 @@ class Pending:
 
     def __init__(
         self,
-        future: asyncio.Future[Any],
+        future: Promise,
         make: Callable[[Any], Answer],
         failed: Callable[[BrokerError], Answer] | None = None,
     ) -> None:

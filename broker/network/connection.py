@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
 
-__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Slot", "Wire"]
+__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Promise", "Slot", "Wire"]
 
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
@@ -38,6 +38,18 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 Part = bytes | bytearray | FileSlice
 
 
+class Promise(Protocol):
+    """What an answer waits for: an ``asyncio.Future``, or something like one that needs no turn of the event loop."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> Any: ...
+
+    def cancel(self) -> bool: ...
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
+
+
 Sent = Callable[[float], None]
 """Told how many seconds an answer that went out had to wait for those before it."""
 
@@ -51,7 +63,7 @@ class Slot:
 
     __slots__ = ("future", "parts", "ready_at", "sent")
 
-    def __init__(self, future: asyncio.Future[Any] | None = None) -> None:
+    def __init__(self, future: Promise | None = None) -> None:
         self.future = future
         self.parts: Sequence[Part] | None = None
         self.sent: Sent | None = None
@@ -269,8 +281,8 @@ class Connection:
 
     def reserve(
         self,
-        future: asyncio.Future[Any],
-        finish: Callable[[asyncio.Future[Any]], Sequence[Part]],
+        future: Promise,
+        finish: Callable[[Promise], Sequence[Part]],
         sent: Sent | None = None,
     ) -> None:
         """Answer the request being handled when ``future`` is done, with what ``finish`` makes of it.
@@ -281,7 +293,7 @@ class Connection:
         slot.sent = sent
         self._slots.append(slot)
 
-        def done(future: asyncio.Future[Any]) -> None:
+        def done(future: Promise) -> None:
             if not self.is_open:
                 return
             try:

@@ -14,6 +14,7 @@ from broker.share.acquiring import acquire, give_up
 from broker.share.reading import aborted_spans, batches_in, cut
 from broker.share.share_groups import OpenShare, ShareGroups
 from broker.share.values import Acquired
+from broker.storage.arrivals import Waiter
 from broker.storage.partitions import READ_COMMITTED, unreadable
 
 __all__ = ["ShareFetch", "ShareFetched", "Wanted"]
@@ -63,11 +64,11 @@ class ShareFetch:
             future.set_result(found)
             return future
         waiter = self._groups.arrivals.wait((), missing_bytes=1, timeout_ms=wanted.max_wait_ms)
-        waiter.future.add_done_callback(lambda _: self._end())
+        waiter.add_done_callback(lambda _: self._end())
         for one in self._shares:
             self._groups.arrivals.watch(one.log, self)
             one.waiting[self._look_soon] = None
-        future.add_done_callback(lambda _: self._leave(waiter.future))
+        future.add_done_callback(lambda _: self._leave(waiter))
         return future
 
     def arrived(self, partition: PartitionLog, size: int) -> None:
@@ -91,7 +92,7 @@ class ShareFetch:
         if not self._future.done():
             self._future.set_result(self._attempt(final=True) or [])
 
-    def _leave(self, waiting: asyncio.Future[None]) -> None:
+    def _leave(self, waiting: Waiter) -> None:
         waiting.cancel()
         for one in self._shares:
             self._groups.arrivals.unwatch(one.log, self)

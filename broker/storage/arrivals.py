@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from broker.log.partition import PartitionLog
+from tidegate.kit.logs import logger
 
 __all__ = ["Arrivals", "Waiter", "Watcher"]
+
+log = logger(__name__)
 
 
 class Watcher(Protocol):
@@ -21,17 +26,26 @@ class Waiter:
     """One wait for ``missing`` bytes. A reader of committed records waits for those that become stable.
 
     ``stuck`` has the partitions with an open transaction and their last stable offset; None for readers that
-    do not mind.
+    do not mind. A promise as ``broker.network.connection`` has it, whose callbacks ``Arrivals.release`` calls.
     """
 
-    __slots__ = ("future", "missing", "stuck", "timer")
+    __slots__ = ("_arrivals", "_callbacks", "_cancelled", "_done", "_partitions", "_timer", "missing", "stuck")
 
-    def __init__(self, missing: int, stuck: dict[PartitionLog, int] | None, timeout_ms: int) -> None:
-        loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[None] = loop.create_future()
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        partitions: Iterable[PartitionLog],
+        missing: int,
+        stuck: dict[PartitionLog, int] | None,
+        timeout_ms: int,
+    ) -> None:
+        self._arrivals = arrivals
+        self._partitions = partitions
+        self._callbacks: list[Callable[[Waiter], object]] = []
+        self._done = self._cancelled = False
         self.missing = missing
         self.stuck = stuck
-        self.timer = loop.call_later(timeout_ms / 1000, self.wake)
+        self._timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self.wake)
 
     def arrived(self, partition: PartitionLog, size: int) -> None:
         if self.stuck is not None and size:
@@ -49,16 +63,53 @@ class Waiter:
             self.wake()
 
     def wake(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
+        """End the wait, if it has not ended."""
+        if not self._done:
+            self._done = True
+            self._arrivals.ended(self, self._partitions)
+
+    def done(self) -> bool:
+        return self._done
+
+    def result(self) -> None:
+        """Raises CancelledError where the wait was cancelled."""
+        if self._cancelled:
+            raise asyncio.CancelledError
+
+    def cancel(self) -> bool:
+        """End the wait for one that is not interested any more."""
+        if self._done:
+            return False
+        self._cancelled = True
+        self.wake()
+        return True
+
+    def add_done_callback(self, callback: Callable[[Waiter], object], /) -> None:
+        """Call it when the wait is over, which it must not be yet."""
+        self._callbacks.append(callback)
+
+    def tell(self) -> None:
+        """Call what is to be called at the end; for ``Arrivals``."""
+        for callback in self._callbacks:
+            try:
+                callback(self)
+            except Exception:
+                log.exception("who waited for records could not be told of them")
+        self._timer.cancel()
 
 
 class Arrivals:
-    """Belongs to one event loop. An append costs one dictionary look-up where nobody waits."""
+    """Belongs to one event loop. An append costs one dictionary look-up where nobody waits.
+
+    Those whose wait has ended are told neither at once, for who appends is not done yet, nor in the event loop's next turn,
+    which costs as much as their answer: whoever is in the midst of a request says ``hold`` before and ``release`` after.
+    """
 
     def __init__(self) -> None:
         self._watching: dict[PartitionLog, dict[Watcher, None]] = {}
         self._waiting: dict[Waiter, None] = {}
+        self._ended: deque[Waiter] = deque()
+        self._holding = False
 
     def wait(
         self,
@@ -68,15 +119,14 @@ class Arrivals:
         timeout_ms: int,
         stuck: Mapping[PartitionLog, int] | None = None,
     ) -> Waiter:
-        """A wait whose future is done when ``missing_bytes`` more have come in all, or the time is over.
+        """A wait that ends when ``missing_bytes`` more have come in all, or the time is over.
 
-        Cancelling the future ends the wait. ``partitions`` is gone through again when it ends.
+        ``partitions`` is gone through again when it ends.
         """
-        waiter = Waiter(missing_bytes, None if stuck is None else dict(stuck), timeout_ms)
+        waiter = Waiter(self, partitions, missing_bytes, None if stuck is None else dict(stuck), timeout_ms)
         self._waiting[waiter] = None
         for partition in partitions:
             self.watch(partition, waiter)
-        waiter.future.add_done_callback(lambda _: self._forget(waiter, partitions))
         return waiter
 
     def watch(self, partition: PartitionLog, watcher: Watcher) -> None:
@@ -105,8 +155,25 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def _forget(self, waiter: Waiter, partitions: Iterable[PartitionLog]) -> None:
-        waiter.timer.cancel()
+    def ended(self, waiter: Waiter, partitions: Iterable[PartitionLog]) -> None:
+        """A wait is over: have it told; by the event loop where nobody holds."""
         del self._waiting[waiter]
         for partition in partitions:
             self.unwatch(partition, waiter)
+        if not self._ended and not self._holding:
+            asyncio.get_running_loop().call_soon(self.release)
+        self._ended.append(waiter)
+
+    def hold(self) -> None:
+        """Tell nobody of what ends from now on, until ``release``."""
+        self._holding = True
+
+    def release(self, most: int | None = None) -> None:
+        """Tell those whose wait has ended, in the order of the ends: all, or ``most`` of them and hold the others."""
+        ended = self._ended
+        if most is None:
+            self._holding = False
+            most = sys.maxsize
+        while ended and most > 0:
+            most -= 1
+            ended.popleft().tell()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import struct
 import sys
 import time
 
@@ -14,7 +13,7 @@ from broker.protocol.records import Record, encode_batch
 from broker.security.principal import ANONYMOUS
 from broker.server import serve
 from tests.support.broker import settings
-from tests.support.wire import produce_frame
+from tests.support.wire import fetch_frame, produce_frame
 
 
 class Client:
@@ -48,18 +47,6 @@ def calls(work) -> int:
         sys.setprofile(None)
         gc.enable()
     return count
-
-
-def fetch_frame(topic: str, offset: int) -> bytes:
-    name = topic.encode()
-    head = struct.pack(">hhih", 1, 11, 1, -1) + struct.pack(">iiiibii", -1, 0, 1, 1 << 30, 0, 0, -1)
-    return (
-        head
-        + struct.pack(">ih", 1, len(name))
-        + name
-        + struct.pack(">iiiqqi", 1, 0, -1, offset, -1, 1 << 30)
-        + struct.pack(">ih", 0, 0)
-    )
 
 
 @pytest.fixture

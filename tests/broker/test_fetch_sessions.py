@@ -58,7 +58,7 @@ class Consumer:
 
     async def answer(self, outcome: FetchResponse | Pending) -> list[int]:
         if isinstance(outcome, Pending):
-            outcome = outcome.make(await outcome.future)  # type: ignore[assignment]
+            outcome = outcome.make(await support.kept(outcome.future))  # type: ignore[assignment]
         assert isinstance(outcome, FetchResponse)
         self.session = outcome.session_id
         self.epoch += 1
@@ -229,7 +229,7 @@ def test_a_fetch_that_was_overtaken_is_told_so(tmp_path: Path) -> None:
         await consumer.fetch()
         assert isinstance(pending, Pending)
         with pytest.raises(InvalidFetchSessionEpoch):
-            pending.make(await pending.future)
+            pending.make(await support.kept(pending.future))
 
     run(tmp_path, test)
 

@@ -8,10 +8,11 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from broker.network.connection import Promise
 from broker.server import BrokerServer, serve
 from tests.support.leftovers import left
 
-__all__ = ["BrokerThread", "settings"]
+__all__ = ["BrokerThread", "kept", "settings"]
 
 T = TypeVar("T")
 
@@ -62,3 +63,11 @@ class BrokerThread:
     @property
     def port(self) -> int:
         return int(self.bootstrap_servers.rpartition(":")[2])
+
+
+async def kept(promise: Promise) -> Any:
+    """What a promise gives, once it is done."""
+    future = asyncio.get_running_loop().create_future()
+    promise.add_done_callback(future.set_result)
+    await future
+    return promise.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["exchange", "produce_frame", "produced", "receive_frame"]
+__all__ = ["exchange", "fetch_frame", "produce_frame", "produced", "receive_frame"]
 
 
 def receive_frame(sock: socket.socket) -> bytes:
@@ -26,6 +26,14 @@ def produce_frame(topic: str, partition: int, records: bytes, *, acks: int = -1,
     head = struct.pack(">hhihhhii", 0, 7, correlation_id, -1, -1, acks, 10_000, 1)
     where = struct.pack(">h", len(name)) + name + struct.pack(">iii", 1, partition, len(records))
     return head + where + records
+
+
+def fetch_frame(topic: str, offset: int, *, max_wait_ms: int = 0, correlation_id: int = 7) -> bytes:
+    """A Fetch request of version 11 for partition 0, without a session."""
+    name = topic.encode()
+    head = struct.pack(">hhihiiiibii", 1, 11, correlation_id, -1, -1, max_wait_ms, 1, 1 << 30, 0, 0, -1)
+    where = struct.pack(">ih", 1, len(name)) + name
+    return head + where + struct.pack(">iiiqqi", 1, 0, -1, offset, -1, 1 << 30) + struct.pack(">ih", 0, 0)
 
 
 def produced(answer: bytes) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 import urllib.request
@@ -16,9 +17,13 @@ from broker.errors import GroupIdNotFound
 from broker.handlers import ROUTES
 from broker.handlers.routes import Context, Route, Routes
 from broker.protocol.api import ApiKey
+from broker.network.connection import Promise
 from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from broker.protocol.records import Record, encode_batch
+from broker.security.principal import ANONYMOUS
+from broker.server import serve
 from tests.support.broker import BrokerThread, settings
-from tests.support.wire import exchange
+from tests.support.wire import exchange, fetch_frame, produce_frame
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 7, -1)
 
@@ -71,3 +76,40 @@ def test_a_bug_ends_one_connection_and_is_counted(broker: BrokerThread) -> None:
         assert struct.unpack_from(">ih", exchange(bystander, API_VERSIONS)) == (7, 0)
         text = scrape(broker.addresses["broker-metrics"])
     assert 'errorspersec{request="Heartbeat",error="UNKNOWN_SERVER_ERROR"} 1' in text
+
+
+class Client:
+    """A connection that notes when it is answered."""
+
+    listener, peer, principal = "PLAINTEXT", "127.0.0.1", ANONYMOUS
+    active_at = 0.0
+
+    def __init__(self, name: str, answered: list[str]) -> None:
+        self.name, self.answered = name, answered
+
+    def send(self, parts: Any, sent: Any = None) -> None:
+        self.answered.append(self.name)
+
+    def reserve(self, promise: Promise, finish: Any, sent: Any = None) -> None:
+        promise.add_done_callback(lambda done: self.send(finish(done)))
+
+
+def test_consumers_that_wait_come_before_the_producer_if_they_are_few(tmp_path: Path) -> None:
+    async def test() -> None:
+        server = serve(settings(tmp_path, acks_all_durability="page-cache"))
+        await server.start()
+        try:
+            server.broker.topics.create("t", partitions=1)
+            answered: list[str] = []
+            dispatch: Any = server._dispatcher
+            for number in range(6):
+                dispatch(Client(f"consumer {number}", answered), memoryview(fetch_frame("t", 0, max_wait_ms=60_000)))
+            assert answered == []
+            batch = encode_batch([Record(None, b"x")._replace(timestamp_ms=1)])
+            dispatch(Client("producer", answered), memoryview(bytearray(produce_frame("t", 0, batch))))
+            first = [f"consumer {number}" for number in range(4)]
+            assert answered == [*first, "producer", "consumer 4", "consumer 5"]
+        finally:
+            await server.stop()
+
+    asyncio.run(test())

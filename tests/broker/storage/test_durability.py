@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability
 from broker.errors import KafkaStorageError
 from broker.log.directory import LogDirectory
@@ -111,33 +110,3 @@ def test_what_nobody_waits_for_is_flushed_in_the_background(logs: list[Partition
             await asyncio.sleep(0.001)
 
     run(test, interval_s=0.005)
-
-
-def test_a_waiter_is_told_when_enough_has_come(logs: list[PartitionLog]) -> None:
-    async def test() -> None:
-        arrivals = Arrivals()
-        waiting = arrivals.wait(logs[:2], missing_bytes=100, timeout_ms=60_000).future
-        arrivals.notify(logs[2], 1000)
-        arrivals.notify(logs[0], 60)
-        assert not waiting.done()
-        arrivals.notify(logs[1], 40)
-        await waiting
-        await asyncio.sleep(0)
-        assert len(arrivals) == 0
-
-    asyncio.run(test())
-
-
-def test_a_waiter_is_let_go_by_time_by_change_or_by_itself(logs: list[PartitionLog]) -> None:
-    async def test() -> None:
-        arrivals = Arrivals()
-        await arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=1).future
-        changed = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000).future
-        arrivals.notify(logs[0], 0)
-        await changed
-        left = arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000).future
-        left.cancel()
-        await asyncio.sleep(0)
-        assert len(arrivals) == 0
-
-    asyncio.run(test())
