@@ -160,7 +160,7 @@ def prepared(
                 )
         buffers.append(_PATCH.pack(base_offset, header.length, leader_epoch))
         buffers.append(batch[_PATCH.size :])
-        placed.append(BatchHeader(base_offset, header.length, leader_epoch, *header[3:]))
+        placed.append(header.placed(base_offset, leader_epoch))
         base_offset += header.last_offset_delta + 1
     return buffers, placed
 

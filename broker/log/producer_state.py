@@ -91,6 +91,11 @@ class _Producer:
     transaction_start: int | None = None
     batches: deque[ProducerBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
+    @property
+    def next_sequence(self) -> int:
+        """With what the next batch of this epoch has to begin, where there was one."""
+        return (self.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
+
 
 class _Refused(NamedTuple):
     """The first batch of a producer not known here that was refused for a while; ``at`` is when it last was."""
@@ -188,6 +193,19 @@ class ProducerState:
                 )
             self._check_refused(header)
             return None
+        if header.producer_epoch == known.epoch and known.batches and header.base_sequence == known.next_sequence:
+            repeated = None  # as nearly always
+        else:
+            repeated = self._out_of_line(header, known)
+        if repeated is None and known.transaction_start is not None and not header.is_transactional:
+            raise InvalidTxnState(
+                f"producer {header.producer_id} in {self._where} sent a batch outside of its transaction that began at offset "
+                f"{known.transaction_start}"
+            )
+        return repeated
+
+    def _out_of_line(self, header: BatchHeader, known: _Producer) -> ProducerBatch | None:
+        """As ``check``, for a batch that does not simply follow the last one of its producer."""
         who = f"producer {header.producer_id} in {self._where}"
         self.check_epoch(header.producer_id, header.producer_epoch)
         if header.producer_epoch > known.epoch:
@@ -205,16 +223,10 @@ class ProducerState:
                             "has ended"
                         )
                     return batch
-            expected = (known.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
-            if header.base_sequence != expected:
-                raise OutOfOrderSequence(f"{who} sent sequence {header.base_sequence} where {expected} is next")
+            raise OutOfOrderSequence(f"{who} sent sequence {header.base_sequence} where {known.next_sequence} is next")
         elif header.base_sequence != 0:
             raise OutOfOrderSequence(
                 f"{who} must begin epoch {header.producer_epoch} with sequence 0, not {header.base_sequence}"
-            )
-        if known.transaction_start is not None and not header.is_transactional:
-            raise InvalidTxnState(
-                f"{who} sent a batch outside of its transaction that began at offset {known.transaction_start}"
             )
         return None
 

@@ -95,7 +95,8 @@ class ClusterMetadata:
         self._directory = directory
         self._log = records
         self._topics: dict[str, Topic] = {}
-        self._names: dict[uuid.UUID, str] = {}
+        self._names: dict[int, str] = {}
+        """Of topics by their id as a number, which is found without running code of ``uuid``."""
         self._alike: dict[str, str] = {}
         """The topics by the name they have in metrics, where a dot is a line."""
         self._removed: set[uuid.UUID] = set()
@@ -174,7 +175,7 @@ class ClusterMetadata:
         return found
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
-        return self._names.get(topic_id)
+        return self._names.get(topic_id.int)
 
     def topic_config(self, name: str) -> LogConfig:
         """What a topic's logs go by: its own keys before the broker's defaults."""
@@ -438,12 +439,12 @@ class ClusterMetadata:
                 self._topics[record.name] = Topic(
                     record.name, record.topic_id, 0, self._configs.get((TOPIC_RESOURCE, record.name), {})
                 )
-                self._names[record.topic_id] = record.name
+                self._names[record.topic_id.int] = record.name
                 self._alike[record.name.replace(".", "_")] = record.name
                 self._changed_topics.add(record.name)
                 self.topics_created_version = self.version
             case PartitionRecord():
-                topic = self._topics[self._names[record.topic_id]]
+                topic = self._topics[self._names[record.topic_id.int]]
                 self._changed_topics.add(topic.name)
                 count = max(topic.partitions, record.partition_id + 1)
                 self._topics[topic.name] = replace(topic, partitions=count)
@@ -452,7 +453,7 @@ class ClusterMetadata:
                 if record.leader_epoch > 0:
                     self.leader_epochs[topic.name, record.partition_id] = record.leader_epoch
             case PartitionChangeRecord():
-                which = self._names[record.topic_id], record.partition_id
+                which = self._names[record.topic_id.int], record.partition_id
                 if len(self._directory.disks) > 1 and record.directories:
                     self._homes[which] = record.directories[0]
                 if record.leader != NO_LEADER_CHANGE:
@@ -460,7 +461,7 @@ class ClusterMetadata:
             case ConfigRecord():
                 self._replay_config(record)
             case RemoveTopicRecord():
-                name = self._names.pop(record.topic_id)
+                name = self._names.pop(record.topic_id.int)
                 self._alike.pop(name.replace(".", "_"), None)
                 self._changed_topics.add(name)
                 self._removed.add(record.topic_id)

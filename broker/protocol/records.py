@@ -92,6 +92,10 @@ class BatchHeader(NamedTuple):
         except struct.error:
             raise CorruptMessage(f"a batch header needs {HEADER_SIZE} bytes, {len(view) - position} are left") from None
 
+    def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
+        """The header of the same batch where it comes to lie in a log."""
+        return _new_tuple(BatchHeader, (base_offset, self[1], leader_epoch, *self[3:]))
+
     @property
     def size(self) -> int:
         """Bytes of the whole batch, header included."""
