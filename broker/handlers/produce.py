@@ -37,10 +37,13 @@ def _produce(
     context: Context, request: ProduceRequest, admission: Admission | None
 ) -> ProduceResponse | Pending | None:
     touched: list[PartitionLog | None] = []
-    topics = [
-        (topic, [_append(context, request, topic, one, touched, admission) for one in wanted])
-        for topic, wanted in request.topics
-    ]
+    topics = []
+    for topic, wanted in request.topics:
+        found = topic
+        if admission is None and isinstance(topic, uuid.UUID):
+            # Looked up once for all its partitions; an id that is not known is refused with each of them.
+            found = context.broker.topics.name_of(topic) or topic
+        topics.append((topic, [_append(context, request, found, one, touched, admission) for one in wanted]))
     if request.acks == 0:
         failed = next((one for _, produced in topics for one in produced if one.error_code), None)
         if failed is not None:

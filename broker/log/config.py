@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 from tidegate.kit.config import KeyType, at_least, between, config, key, one_of
@@ -215,7 +216,7 @@ class LogConfig:
                 "cleanup.policy", "Invalid value  for configuration cleanup.policy: must name compact, delete or both"
             )
 
-    @property
+    @cached_property
     def compacted(self) -> bool:
         return "compact" in self.cleanup_policy
 

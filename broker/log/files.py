@@ -55,7 +55,7 @@ def storage_errors(what: str) -> Iterator[None]:
 def write_all(fd: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
     """Write all buffers one after the other at ``position``; raises OSError, with some of it written or none."""
     for start in range(0, len(buffers), _BUFFERS_AT_ONCE):
-        part = buffers[start : start + _BUFFERS_AT_ONCE]
+        part = buffers[start : start + _BUFFERS_AT_ONCE] if len(buffers) > _BUFFERS_AT_ONCE else buffers
         total = sum(map(len, part))
         written = os.pwritev(fd, part, position)
         if written < total:

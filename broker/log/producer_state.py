@@ -46,6 +46,8 @@ _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_CRC_FROM: Final = 6
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
+_new_tuple: Final = tuple.__new__
+"""Makes a NamedTuple of fields that are sure to be as many as they should, without a call of Python code."""
 _EMPTY_SNAPSHOT: Final = struct.pack(">hIi", _SNAPSHOT_VERSION, crc32c.crc32c(bytes(4)), 0)
 
 
@@ -248,13 +250,16 @@ class ProducerState:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
         last_offset = header.base_offset + header.last_offset_delta
-        producer.batches.append(
-            ProducerBatch(
-                header.base_sequence, header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
-            )
+        fields = (
+            header.base_sequence,
+            header.last_sequence,
+            last_offset,
+            header.last_offset_delta,
+            header.max_timestamp,
         )
+        producer.batches.append(_new_tuple(ProducerBatch, fields))
         producer.last_timestamp = header.max_timestamp
-        if header.is_transactional and producer.transaction_start is None:
+        if producer.transaction_start is None and header.is_transactional:
             producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
     def coordinator_epoch(self, producer_id: int) -> int:

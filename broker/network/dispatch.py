@@ -14,7 +14,7 @@ from broker.handlers.routes import Answer, Context, Pending, Route
 from broker.metrics.requests import RequestMetrics, Times, error_codes
 from broker.metrics.slow import SlowRequests
 from broker.network.connection import Connection, ConnectionRefusal, Promise
-from broker.protocol.api import ApiKey, RequestHeader, peek_request, read_request_header, response_header
+from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage
 from tidegate.kit.logs import logger
@@ -242,12 +242,14 @@ class Dispatcher:
         """The parts of an answer, and how many bytes they are."""
         # ApiVersions keeps the old header for ever, for clients that do not know yet whom they talk to (KIP-511).
         flexible = header.version >= route.request.FLEXIBLE_SINCE and route.key is not ApiKey.API_VERSIONS
-        out = bytearray(4) + response_header(header.correlation_id, flexible)
+        out = begin_response(header.correlation_id, flexible)
         try:
             parts = answer.write(header.version, out)
         except Exception as error:
             raise self._unforeseen(route, error) from error
-        size = sum(len(part) if isinstance(part, bytearray) else part.size for part in parts) - 4
+        size = -4
+        for part in parts:
+            size += len(part) if isinstance(part, bytearray) else part.size
         _SIZE.pack_into(parts[0], 0, size)
         return parts, size
 

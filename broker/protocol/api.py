@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from broker.protocol.primitives import MalformedMessage, read_uvarint
 
-__all__ = ["ApiKey", "RequestHeader", "peek_request", "read_request_header", "response_header"]
+__all__ = ["ApiKey", "RequestHeader", "begin_response", "peek_request", "read_request_header"]
 
 
 class ApiKey(IntEnum):
@@ -110,7 +110,8 @@ class RequestHeader(NamedTuple):
 
 _START: Final = Struct(">hhi")
 _FIXED: Final = Struct(">hhih")
-_CORRELATION: Final = Struct(">i")
+_BEGIN: Final = Struct(">ii")
+_BEGIN_FLEXIBLE: Final = Struct(">iib")
 
 
 def peek_request(frame: memoryview) -> tuple[int, int, int]:
@@ -150,9 +151,6 @@ def _skip_tags(frame: memoryview, at: int) -> int:
     return at
 
 
-def response_header(correlation_id: int, flexible: bool) -> bytearray:
-    """Header version 0, or 1 (with an empty tag section) for ``flexible`` messages other than ApiVersions."""
-    header = bytearray(_CORRELATION.pack(correlation_id))
-    if flexible:
-        header.append(0)
-    return header
+def begin_response(correlation_id: int, flexible: bool) -> bytearray:
+    """Four bytes for the size, then header version 0, or 1 (no tags) for ``flexible`` messages other than ApiVersions."""
+    return bytearray(_BEGIN_FLEXIBLE.pack(0, correlation_id, 0) if flexible else _BEGIN.pack(0, correlation_id))

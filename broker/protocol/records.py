@@ -136,7 +136,10 @@ class BatchHeader(NamedTuple):
 
 def batch_at(view: memoryview, position: int) -> BatchHeader:
     """The header of the batch at ``position``. Raises CorruptMessage where it is not whole or not of version 2."""
-    header = BatchHeader.parse(view, position)
+    try:
+        header = _new_tuple(BatchHeader, HEADER.unpack_from(view, position))
+    except struct.error:
+        return BatchHeader.parse(view, position)  # which says what is wrong
     if header.magic != MAGIC:
         raise CorruptMessage(f"a record batch has magic {header.magic}; only version 2 is supported")
     length, left = header.length, len(view) - position - LOG_OVERHEAD

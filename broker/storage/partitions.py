@@ -88,7 +88,8 @@ class Partitions:
         if partition.topic.startswith("__") and partition.topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"Topic {partition.topic} is the broker's own: clients cannot write to it.")
         try:
-            _check_replicas(partition, acks)
+            if acks == _ALL and partition.config.min_insync_replicas > 1:
+                raise _too_few_replicas(partition)
             if len(records) > _LENGTH.size and _LENGTH.unpack_from(records)[1] + _LENGTH.size < len(records):
                 raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
             appended = partition.append(records, transaction_version=transaction_version)
@@ -144,10 +145,9 @@ class Partitions:
         self._arrivals.notify(partition, 0)
 
 
-def _check_replicas(partition: PartitionLog, acks: int) -> None:
+def _too_few_replicas(partition: PartitionLog) -> NotEnoughReplicas:
     wanted = partition.config.min_insync_replicas
-    if acks == _ALL and wanted > 1:
-        raise NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {wanted}; this is the only broker.")
+    return NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {wanted}; this is the only broker.")
 
 
 def unreadable(partition: PartitionLog, error: OSError) -> KafkaStorageError:

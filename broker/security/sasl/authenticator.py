@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from broker.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from broker.network.connection import Connection, ConnectionRefusal, FrameHandler
-from broker.protocol.api import ApiKey, RequestHeader, peek_request, read_request_header, response_header
+from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.protocol.primitives import MalformedMessage
@@ -231,7 +231,7 @@ def _read(kind: type[Request], frame: memoryview, version: int) -> tuple[Request
 
 
 def _written(answer: Response, header: RequestHeader, kind: type[Request]) -> list[Any]:
-    out = bytearray(4) + response_header(header.correlation_id, header.version >= kind.FLEXIBLE_SINCE)
+    out = begin_response(header.correlation_id, header.version >= kind.FLEXIBLE_SINCE)
     parts = answer.write(header.version, out)
     _SIZE.pack_into(parts[0], 0, len(parts[0]) - 4)
     return parts
