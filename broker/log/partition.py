@@ -191,7 +191,7 @@ class PartitionLog:
         """
         if self._retired or self._failure is not None:
             self._refuse_if_failed()
-        now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        now = _now_ms() if now_ms is None else now_ms
         view = memoryview(records)
         headers = checked_batches(view, self.config, now, from_client=from_client)
         if headers[0].producer_id != NO_PRODUCER_ID and from_client:

@@ -25,8 +25,8 @@ log = logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BEFORE_THE_PRODUCER: Final = 4
-"""So many consumers that wait for records get them before their producer hears that they are written: between one producer and
-one consumer, at rest, a third of the broker's time would go by with the producer's answer. Hundreds are not let past it."""
+"""So many consumers that wait for records get them before their producer hears that they are written: at rest a fifth of the way
+from producer to consumer would go by with the producer's answer. Hundreds are not let past it."""
 _now: Final = time.monotonic
 """The clock of the event loop, by which connections say when bytes came."""
 
