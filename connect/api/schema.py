@@ -83,6 +83,9 @@ class Schema:
     key_schema: Schema | None = None
     value_schema: Schema | None = None
     """Of the items of an array and of the values of a map."""
+    is_java_sql: bool = dataclasses.field(default=False, compare=False, repr=False)
+    """Of a date, time or timestamp: whether Kafka Connect holds these values as ``java.sql.Date``, ``Time`` or ``Timestamp``,
+    as from the JDBC source, instead of ``java.util.Date``. Only StringConverter tells them apart."""
 
     def __hash__(self) -> int:
         return hash((self.type, self.optional, self.name, self.version, self.fields, self.value_schema))

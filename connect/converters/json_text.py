@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import decimal
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
+from connect.converters.text_columns import Piece, joined, joined_items
 from connect.defaults import with_default
 from tidegate.kit.arrow import is_one_value
 
@@ -50,17 +51,13 @@ def json_texts(
     import pyarrow.compute as pc
 
     pieces = _pieces(schema, values, _Style(numeric_decimals, defaults, entries))
-    texts = _together([around[0], *pieces, around[1]], len(values))
+    texts = joined([around[0], *pieces, around[1]], len(values))
     if values.null_count == 0:
         return texts
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts)
 
 
-_Piece: TypeAlias = "str | pa.Array"
-"""A part of each row's text: the same in all rows, or a column."""
-
-
-def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
+def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
     """What the text of each row consists of, one part after another; ``null`` for a null.
 
     Parts that all rows have in common are made once, so that an envelope around a row costs little.
@@ -72,14 +69,14 @@ def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
     if values.null_count == len(values):
         return ["null"]
     if is_one_value(values):
-        return ["".join(_together(_varying(schema, values.slice(0, 1), style), 1).to_pylist())]
+        return ["".join(joined(_varying(schema, values.slice(0, 1), style), 1).to_pylist())]
     pieces = _varying(schema, values, style)
     if values.null_count:
-        return [pc.if_else(pc.is_null(values), "null", _together(pieces, len(values)))]
+        return [pc.if_else(pc.is_null(values), "null", joined(pieces, len(values)))]
     return pieces
 
 
-def _varying(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
+def _varying(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
     """Like ``_pieces``; whatever stands where a value is null."""
     if schema.name in (DECIMAL, DATE, TIME, TIMESTAMP):
         return [_logical_texts(schema, values, style)]
@@ -91,7 +88,7 @@ def _varying(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
         case SchemaType.ARRAY:
             assert schema.value_schema is not None
             items = _texts(schema.value_schema, _filled(schema.value_schema, values.flatten(), style), style)
-            return ["[", _join(values, items), "]"]
+            return ["[", joined_items(values, items), "]"]
         case SchemaType.MAP:
             return _map_pieces(schema, values, style)
         case SchemaType.STRING:
@@ -105,25 +102,7 @@ def _varying(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
 
 def _texts(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
     """Like ``json_texts`` with the text ``null`` for a null."""
-    return _together(_pieces(schema, values, style), len(values))
-
-
-def _together(pieces: list[_Piece], rows: int) -> pa.Array:
-    """The parts of each row as one text; what all rows have in common is joined first. A null part is no text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    merged: list[_Piece] = []
-    for piece in pieces:
-        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += piece
-        elif not isinstance(piece, str) or piece:
-            merged.append(piece)
-    if all(isinstance(piece, str) for piece in merged):
-        return pa.repeat(pa.scalar("".join(map(str, merged)), pa.string()), rows)
-    if len(merged) == 1:
-        return merged[0]
-    return pc.binary_join_element_wise(*merged, "", null_handling="skip")
+    return joined(_pieces(schema, values, style), len(values))
 
 
 def _filled(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
@@ -207,8 +186,8 @@ def _unscaled(value: decimal.Decimal, scale: int) -> bytes:
     return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
-def _struct_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
-    pieces: list[_Piece] = []
+def _struct_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
+    pieces: list[Piece] = []
     for position, member in enumerate(schema.fields):
         pieces.append(("," if position else "{") + _name_text(member.name) + ":")
         # what a member holds in a row without a struct does not count
@@ -239,7 +218,7 @@ def _name_text(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _map_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]:
+def _map_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
     """An object where the keys are strings, else an array of pairs."""
     import pyarrow.compute as pc
 
@@ -256,27 +235,7 @@ def _map_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[_Piece]
         entries = pc.binary_join_element_wise('{"key":', keys, ',"value":', items, "}", "")
     else:
         entries = pc.binary_join_element_wise("[", keys, ",", items, "]", "")
-    return [around[0], _join(values, entries), around[1]]
-
-
-def _join(lists: pa.Array, texts: pa.Array) -> pa.Array:
-    """The texts of each list's items, joined by commas; null where the list is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    lengths = pc.fill_null(pc.list_value_length(lists.cast(_as_list(lists.type))), 0)
-    ends = pc.cumulative_sum(lengths.cast("int32"))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
-    return pc.if_else(pc.is_null(lists), pa.scalar(None, pa.string()), joined)
-
-
-def _as_list(arrow: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    if pa.types.is_map(arrow):
-        return pa.list_(pa.struct([arrow.key_field, arrow.item_field]))
-    return arrow
+    return [around[0], joined_items(values, entries), around[1]]
 
 
 def text_of(schema: Schema, value: Any, *, numeric_decimals: bool = False) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connect.api import Converted, Converter, DataError, Schema, SchemaType, config, key
-from connect.converters.json_text import json_texts
+from connect.converters.java_text import java_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,12 @@ class StringConfig:
 
 
 class StringConverter(Converter):
-    """Writes text as it is, numbers and booleans as text, structured values as JSON text. Reads everything as text."""
+    """Writes text as it is and other values as the text that Java's ``toString`` makes of them (``Struct{id=1}``, ``[1, 2]``).
+    Reads everything as text.
+
+    Bytes are written in base64, where Kafka Connect writes the identity of a Java array. Values without a schema are
+    written as JSON.
+    """
 
     config_class = StringConfig
     config: StringConfig
@@ -45,10 +50,7 @@ class StringConverter(Converter):
     def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:
         import pyarrow as pa
 
-        if schema is None or schema.type is SchemaType.STRING:
-            texts = values.cast(pa.string())
-        else:
-            texts = json_texts(schema, values)
+        texts = values.cast(pa.string()) if schema is None else java_texts(schema, values)
         if self._is_utf8:
             return texts.cast(pa.binary())
         encoded = [None if text is None else text.encode(self.config.encoding) for text in texts.to_pylist()]

@@ -101,13 +101,13 @@ def _smallest_integer(digits: int) -> SchemaType:
 
 def _timestamp(_kind: Any, options: TypeOptions) -> Schema:
     if options.timestamps == "connect_logical":
-        return Schema.timestamp()
+        return Schema.timestamp(is_java_sql=True)
     return Schema(SchemaType.INT64 if options.timestamps.endswith("_long") else SchemaType.STRING)
 
 
 def _time(kind: Any, _options: TypeOptions) -> Schema | None:
     """A time of day with an offset has no place in Connect's model."""
-    return None if kind.timezone else Schema.time()
+    return None if kind.timezone else Schema.time(is_java_sql=True)
 
 
 def _always(schema: Schema) -> Callable[[Any, TypeOptions], Schema | None]:
@@ -120,12 +120,12 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any, TypeOptions], Schema | None]], ...
     (types.Float, _float),
     (types.Numeric, _numeric),
     (types.DateTime, _timestamp),
-    (types.Date, _always(Schema.date())),
+    (types.Date, _always(Schema.date(is_java_sql=True))),
     (types.Time, _time),
     ((types.String, types.Uuid, types.JSON), _always(Schema(SchemaType.STRING))),
     (_Binary, _always(Schema(SchemaType.BYTES))),
     (mysql.BIT, _bits),
-    (mysql.YEAR, _always(Schema.date())),
+    (mysql.YEAR, _always(Schema.date(is_java_sql=True))),
     (postgresql.OID, _always(Schema(SchemaType.INT64))),
     (postgresql.MONEY, _always(Schema(SchemaType.FLOAT64))),
 )

@@ -46,6 +46,53 @@ public class RecordConverters {
             one.configure(Map.of(), false);
             for (int n = 0; n < 25; n++) number(one);
         }
+        for (int n = 0; n < 600; n++) string();
+    }
+
+    /** StringConverter on a value, with dates as java.util.Date (most connectors) and as java.sql's classes (the JDBC source). */
+    static void string() throws Exception {
+        Schema schema = schema(0);
+        Object value = value(schema);
+        if (value == null || hasBytes(schema)) return; // the text of a byte array is another in each process
+        for (boolean sql : new boolean[] {false, true}) {
+            ObjectNode line = mapper.createObjectNode().put("kind", "string").put("sql", sql);
+            line.set("given", mapper.readTree(plain.fromConnectData("t", schema, value)));
+            StringConverter converter = new StringConverter();
+            converter.configure(Map.of(), false);
+            byte[] written = converter.fromConnectData("t", schema, sql ? withSqlTimes(schema, value) : value);
+            System.out.println(line.put("written", new String(written, StandardCharsets.UTF_8)));
+        }
+    }
+
+    static boolean hasBytes(Schema schema) {
+        return switch (schema.type()) {
+            case BYTES -> schema.name() == null || !schema.name().equals(Decimal.LOGICAL_NAME);
+            case ARRAY -> hasBytes(schema.valueSchema());
+            case MAP -> hasBytes(schema.valueSchema());
+            case STRUCT -> schema.fields().stream().anyMatch(field -> hasBytes(field.schema()));
+            default -> false;
+        };
+    }
+
+    static Object withSqlTimes(Schema schema, Object value) {
+        if (value == null) return null;
+        if (schema.name() != null) switch (schema.name()) {
+            case "org.apache.kafka.connect.data.Date": return new java.sql.Date(((java.util.Date) value).getTime());
+            case "org.apache.kafka.connect.data.Time": return new java.sql.Time(((java.util.Date) value).getTime());
+            case "org.apache.kafka.connect.data.Timestamp": return new java.sql.Timestamp(((java.util.Date) value).getTime());
+        }
+        switch (schema.type()) {
+            case ARRAY: return ((List<?>) value).stream().map(item -> withSqlTimes(schema.valueSchema(), item)).collect(java.util.stream.Collectors.toList());
+            case MAP:
+                Map<Object, Object> map = new LinkedHashMap<>();
+                ((Map<?, ?>) value).forEach((key, item) -> map.put(key, withSqlTimes(schema.valueSchema(), item)));
+                return map;
+            case STRUCT:
+                Struct struct = new Struct(schema);
+                for (Field field : schema.fields()) struct.put(field, withSqlTimes(field.schema(), ((Struct) value).getWithoutDefault(field.name())));
+                return struct;
+            default: return value;
+        }
     }
 
     static void parse(String text) throws Exception {

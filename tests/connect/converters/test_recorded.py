@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from connect.converters.json import JsonConfig, JsonConverter
 from connect.converters.json_schema import schema_from_json
 from connect.converters.json_values import reader_of
 from connect.converters.simple_headers import SimpleHeaderConfig, SimpleHeaderConverter
+from connect.converters.string import StringConfig, StringConverter
 from tidegate.kit.config import parse
 
 RECORDED = Path(__file__).with_name("recorded.jsonl.gz")
@@ -153,3 +155,26 @@ def test_numbers_have_the_bytes_of_kafkas_serializers() -> None:
         if plain(run.values[0].as_py()) != plain(values[0].as_py()):
             wrong.append(f"{case} is read as {run.values[0]}")
     assert not wrong, f"{len(wrong)} of {len(CASES['number'])}\n" + "\n".join(wrong[:50])
+
+
+def with_sql_times(schema: Schema) -> Schema:
+    """The schema as the JDBC source gives it."""
+    parts = {
+        name: part and with_sql_times(part)
+        for name, part in (("key_schema", schema.key_schema), ("value_schema", schema.value_schema))
+    }
+    fields = tuple(replace(field, schema=with_sql_times(field.schema)) for field in schema.fields)
+    return replace(schema, is_java_sql=True, fields=fields, **parts)
+
+
+def test_strings_are_written_as_kafka_connect_does() -> None:
+    converter = StringConverter(parse(StringConfig, {}), CONTEXT)
+    wrong = []
+    for case in CASES["string"]:
+        schema, values = column(case["given"])
+        assert schema is not None
+        made = converter.from_connect("t", with_sql_times(schema) if case["sql"] else schema, values)[0].as_py()
+        if made.decode() != case["written"]:
+            wrong.append(f"{schema}\n    {made.decode()}\n    {case['written']}")
+    assert len(CASES["string"]) > 500
+    assert not wrong, f"{len(wrong)} of {len(CASES['string'])}\n" + "\n".join(wrong[:50])

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from connect.api import MAX_BATCH_BYTES, ConnectError, DataError, RetriableConnectError, Schema, SchemaType
+from connect.api import (
+    MAX_BATCH_BYTES,
+    ConnectError,
+    ConverterContext,
+    DataError,
+    RetriableConnectError,
+    Schema,
+    SchemaType,
+)
+from connect.converters.string import StringConfig, StringConverter
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.support.connect import FakeContext, drain, rows, source_task
@@ -396,3 +405,15 @@ def test_wide_rows_are_read_in_pieces_bounded_in_bytes(database: Writer, tmp_pat
             seen += 1
             assert (row["id"], len(row["c7"])) == (seen, len(str(seen)) if seen <= 400 else 1_000_000)
     task.stop()
+
+
+def test_string_converter_writes_times_as_java_sql_classes_do(tmp_path: Path, database: Writer) -> None:
+    """Confluent's JDBC source delivers java.sql.Date, Time and Timestamp, and StringConverter writes their toString."""
+    database.execute("CREATE TABLE stays (id INTEGER PRIMARY KEY, day DATE, at TIME, seen TIMESTAMP)")
+    database.execute("INSERT INTO stays VALUES (?, ?, ?, ?)", (1, "2024-01-02", "03:04:05", "2024-01-02 03:04:05.670"))
+    task = started(properties(tmp_path, table_whitelist="stays", numeric_mapping="best_fit"))
+    (batch,) = drain(task)
+    task.stop()
+    converter = StringConverter(parse(StringConfig, {}), ConverterContext(is_key=False))
+    texts = converter.from_connect(batch.topic, batch.value_schema, batch.values).to_pylist()
+    assert texts == [b"Struct{id=1,day=2024-01-02,at=03:04:05,seen=2024-01-02 03:04:05.67}"]
