@@ -26,8 +26,11 @@ _COMMON, _ERRORS, _EXACTLY_ONCE = "Common", "Error Handling", "Exactly Once Supp
 
 
 def _plain_name(value: str) -> str | None:
-    if not value.strip() or any(ord(character) < 32 or 127 <= ord(character) < 160 for character in value):
-        return "String must be non-empty and without ISO control characters"
+    if not value.strip():
+        return "String may not be empty"
+    controls = [str(code) for code in map(ord, value) if code < 32 or 127 <= code < 160]
+    if controls:
+        return f"String may not contain control sequences but had the following ASCII chars: {', '.join(controls)}"
     return None
 
 

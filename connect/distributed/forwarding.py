@@ -7,9 +7,9 @@ the group has most likely been rebalanced, and the user may try again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,12 +18,12 @@ from starlette.routing import BaseRoute, Route
 from connect.distributed.peers import Peers
 from connect.distributed.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 from connect.errors import Conflict, Elsewhere
+from connect.routes.requests import Endpoint, base_url
 
 __all__ = ["Forwarding"]
 
 _TOO_FAR: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 _HEADERS: Final = ("Authorization", "Content-Type", "Accept", SIGNATURE_HEADER, ALGORITHM_HEADER)
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Forwarding:
@@ -63,5 +63,7 @@ class Forwarding:
             headers={name: request.headers[name] for name in _HEADERS if name in request.headers},
             query=urlencode([*query, ("forward", "true" if hop is None else "false")]),
         )
-        kept = {name: answer.headers[name] for name in ("Content-Type", "Location") if name in answer.headers}
+        kept = {name: answer.headers[name] for name in ("Content-Type",) if name in answer.headers}
+        if "Location" in answer.headers:  # of the worker that answered: users get that of the worker they asked
+            kept["Location"] = base_url(request) + urlsplit(answer.headers["Location"]).path
         return Response(answer.body, answer.status, kept)

@@ -166,13 +166,18 @@ class Reconciler:
         if stored is None:
             await self._statuses.forget_topics(name)
 
+    def _version(self, stored: StoredConnector) -> str | None:
+        """The version that the connector's plugin declares, known before it first runs."""
+        plugin = self._plugins.find(stored.config.get("connector.class", ""), *CONNECTORS)
+        return plugin.version if plugin is not None else None
+
     async def _match_connector(self, name: str, stored: StoredConnector, running: Running) -> None:
         mine = self._group.has(Item(name, CONNECTOR))
         if not mine or stored.target is TargetState.STOPPED:
             ran = running.config is not None
             await self.stop_connector(name, running)
             if mine:
-                await self._put_connector(name, self.status(State.STOPPED, running.version))
+                await self._put_connector(name, self.status(State.STOPPED, running.version or self._version(stored)))
             elif ran:
                 await self._statuses.put_connector(name, self.status(State.UNASSIGNED, running.version), safe=True)
             return

@@ -7,6 +7,7 @@ from starlette.routing import BaseRoute, Route
 from connect.routes.connectors import ConnectorRoutes
 from connect.routes.loggers import LoggerRoutes
 from connect.routes.plugins import PluginRoutes
+from connect.routes.requests import answering_json
 from connect.routes.root import RootRoutes
 
 __all__ = ["admin_routes", "all_routes"]
@@ -14,17 +15,17 @@ __all__ = ["admin_routes", "all_routes"]
 
 def admin_routes(loggers: LoggerRoutes) -> list[BaseRoute]:
     """What ``admin.listeners`` is about."""
-    return [
+    return _in_json(
         Route("/admin/loggers", loggers.list, methods=["GET"]),
         Route("/admin/loggers/{logger}", loggers.show, methods=["GET"]),
         Route("/admin/loggers/{logger}", loggers.set, methods=["PUT"]),
-    ]
+    )
 
 
 def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRoutes) -> list[BaseRoute]:
     one = "/connectors/{name}"
     plugin = "/connector-plugins/{plugin}"
-    return [
+    return _in_json(
         Route("/", root.show, methods=["GET"]),
         Route("/health", root.health, methods=["GET"]),
         Route("/connectors", connectors.list, methods=["GET"]),
@@ -52,4 +53,8 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
         Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),
         Route(f"/tidegate/v1{plugin}/config/unknown-keys", plugins.unknown_keys, methods=["PUT"]),
         Route(f"/tidegate/v1{one}/progress", connectors.progress, methods=["GET"]),
-    ]
+    )
+
+
+def _in_json(*routes: Route) -> list[BaseRoute]:
+    return [Route(route.path, answering_json(route.endpoint), methods=list(route.methods or ())) for route in routes]

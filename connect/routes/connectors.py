@@ -10,7 +10,7 @@ from starlette.responses import Response
 from connect.errors import BadRequest, NotFound
 from connect.operations.offset_changes import as_changes
 from connect.operations.operations import Operations
-from connect.routes.requests import flag, json_value, string_map, string_map_of
+from connect.routes.requests import base_url, flag, json_value, string_map, string_map_of
 from connect.stores import TargetState
 from tidegate.kit.http import json_response
 
@@ -39,15 +39,15 @@ class ConnectorRoutes:
         if unknown:
             raise BadRequest(f'Unrecognized field "{unknown[0]}"; known properties: "name", "config", "initial_state"')
         config = string_map_of(body.get("config") or {})
-        name = body.get("name") or config.get("name") or ""
-        if not isinstance(name, str) or not name.strip():
-            raise BadRequest("Connector name is required: give it as name beside config")
+        name = body.get("name") or ""
+        if not isinstance(name, str):
+            raise BadRequest(f'"name" must be text, not {name}')
         initial = body.get("initial_state")
         if initial is not None and str(initial).upper() not in _INITIAL:
             raise BadRequest(f"Cannot deserialize initial_state from {initial}: must be RUNNING, PAUSED or STOPPED")
         target = _INITIAL[initial.upper()] if initial is not None else None
         info = await self._operations.create(name.strip(), config, target)
-        return _created(info)
+        return _created(request, info)
 
     async def show(self, request: Request) -> Response:
         return json_response(self._operations.info(_name(request)))
@@ -61,7 +61,7 @@ class ConnectorRoutes:
 
     async def put_config(self, request: Request) -> Response:
         created, info = await self._operations.put(_name(request), await string_map(request))
-        return _created(info) if created else json_response(info)
+        return _created(request, info) if created else json_response(info)
 
     async def patch_config(self, request: Request) -> Response:
         return json_response(await self._operations.patch(_name(request), await string_map(request)))
@@ -132,5 +132,7 @@ def _name(request: Request) -> str:
     return str(request.path_params["name"])
 
 
-def _created(info: dict[str, object]) -> Response:
-    return json_response(info, 201, Location=f"/connectors/{quote(str(info['name']), safe='')}")
+def _created(request: Request, info: dict[str, object]) -> Response:
+    """As JAX-RS makes ``Location``: absolute, and a slash in the name stays one."""
+    path = quote(str(info["name"]), safe="/!$&'()*+,;=:@")
+    return json_response(info, 201, Location=f"{base_url(request)}/connectors/{path}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,7 +14,21 @@ from connect.errors import BadRequest
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_body, json_response
 
-__all__ = ["flag", "json_value", "render_error", "string_map", "string_map_of"]
+__all__ = [
+    "Endpoint",
+    "answering_json",
+    "base_url",
+    "flag",
+    "json_value",
+    "render_error",
+    "string_map",
+    "string_map_of",
+]
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_JSON_RANGES: Final = frozenset({"application/json", "application/*", "*/*", "*", ""})
+"""Media ranges that take JSON."""
 
 
 def render_error(_: Request, error: TidegateError | HTTPException) -> Response:
@@ -26,11 +41,26 @@ def render_error(_: Request, error: TidegateError | HTTPException) -> Response:
 
 
 async def json_value(request: Request) -> Any:
-    """The body's JSON value. As the original, this takes no other media type (415); one that is not named may be JSON."""
-    media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    """The body's JSON value. As the original, this takes nothing else (415), nor a body whose type is not named."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise HTTPException(415)
     return await json_body(request)
+
+
+def answering_json(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, for clients whose ``Accept`` takes JSON: others are answered 406, before anything is done.
+
+    As Jersey, this does not look at quality values.
+    """
+
+    async def answer(request: Request) -> Response:
+        accepted = request.headers.get("accept", "").lower()
+        if accepted and not any(part.partition(";")[0].strip() in _JSON_RANGES for part in accepted.split(",")):
+            raise HTTPException(406)
+        return await endpoint(request)
+
+    return answer
 
 
 async def string_map(request: Request) -> dict[str, str | None]:
@@ -66,3 +96,10 @@ def _kind(value: Any) -> str:
 def flag(request: Request, name: str) -> bool:
     """A query parameter that is true or false; Java's reading: anything but true is false."""
     return request.query_params.get(name, "false").lower() == "true"
+
+
+def base_url(request: Request) -> str:
+    """The address by which the client reached this worker, without a slash at its end."""
+    scope = request.scope
+    host = request.headers.get("host") or "{}:{}".format(*(scope.get("server") or ("localhost", 8083)))
+    return f"{scope['scheme']}://{host}"

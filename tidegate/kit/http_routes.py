@@ -1,4 +1,8 @@
-"""From a request to its route: Starlette's routes without the layers of its application, of which every request pays each."""
+"""From a request to its route: Starlette's routes without the layers of its application, of which every request pays each.
+
+As Jersey, on which Kafka Connect's REST API runs: a slash at the end of a path changes nothing, ``%2F`` is part of its segment and
+no separator, and OPTIONS says which methods a path has.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import inspect
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import unquote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
@@ -17,7 +23,11 @@ __all__ = ["Routes"]
 _KEPT: Final = 4096
 """Paths of which it is remembered where they lead."""
 
-_Found = tuple[Route, dict[str, Any]]
+_SLASH: Final = "\x00"
+"""Stands for an encoded slash. A path that has this character itself is refused."""
+
+_Match = tuple[Route | None, dict[str, Any]]
+"""A route with its parameters; None with ``allow``, the methods of the path, for OPTIONS."""
 
 
 class Routes:
@@ -44,21 +54,39 @@ class Routes:
                 scope.update(more)
                 await other.handle(scope, receive, send)
                 return
-        route, params = self._find(scope["method"], scope["path"])
-        scope["path_params"] = dict(params)
-        response = await route.endpoint(Request(scope, receive, send))
+        route, params = self._find(scope["method"], _matched_path(scope))
+        if route is None:
+            response: Response = PlainTextResponse(params["allow"], headers={"Allow": params["allow"]})
+        else:
+            scope["path_params"] = dict(params)
+            response = await route.endpoint(Request(scope, receive, send))
         await response(scope, receive, send)
 
-    def _look(self, method: str, path: str) -> _Found:
+    def _look(self, method: str, path: str) -> _Match:
         allowed: set[str] = set()
         for route in self._routes:
-            match = route.path_regex.match(path)
-            if match is None:
+            match = route.path_regex.match(path) or (path.endswith("/") and route.path_regex.match(path[:-1]))
+            if not match:
                 continue
             if route.methods is None or method in route.methods:
                 convert = route.param_convertors
-                return route, {name: convert[name].convert(text) for name, text in match.groupdict().items()}
+                texts = {name: text.replace(_SLASH, "/") for name, text in match.groupdict().items()}
+                return route, {name: convert[name].convert(text) for name, text in texts.items()}
             allowed |= route.methods
-        if allowed:
-            raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
-        raise HTTPException(404)
+        if not allowed:
+            raise HTTPException(404)
+        allow = ", ".join(sorted(allowed | {"OPTIONS"}))
+        if method == "OPTIONS":
+            return None, {"allow": allow}
+        raise HTTPException(405, headers={"Allow": allow})
+
+
+def _matched_path(scope: Scope) -> str:
+    """The decoded path, in which an encoded slash is ``_SLASH``, so that it separates nothing."""
+    raw = scope.get("raw_path") or b""
+    path: str = scope["path"]
+    if _SLASH in path:
+        raise HTTPException(400, "a path with a null character")
+    if b"%2F" not in raw and b"%2f" not in raw:
+        return path
+    return unquote(raw.decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH))

@@ -127,7 +127,9 @@ def test_short_names_work(url, name, tmp_path):
 
 def test_scalars_become_text(url, name, tmp_path):
     create(url, name, tmp_path, **{"tasks.max": 1, "tasks.max.enforce": True})
-    shown = ask(url, "GET", f"/connectors/{name}/config").json()
+    answer = ask(url, "GET", f"/connectors/{name}/config")
+    assert answer.status_code == 200, answer.text
+    shown = answer.json()
     assert shown["tasks.max"] == "1" and shown["tasks.max.enforce"] == "true"
 
 

@@ -3,9 +3,11 @@ Kafka Connect's, asked side by side. What is not JSON, or not of the right shape
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from functools import partial
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -48,8 +50,13 @@ def shape(text):
     text = re.sub(
         r"(\w+)=[^,}]*(?=[,}].* contains no connector type)", r"\1=...", text
     )  # ours shows no values: secrets
+    text = re.sub(r'"version":"[^"]+"', '"version":"..."', text)
     text = re.sub(r"127\.0\.0\.1:\d+|localhost:\d+", "HOST", text)
-    return re.sub(r"\(?\[Source: .*|\bat \[Source.*", "", text, flags=re.DOTALL).strip()
+    text = re.sub(r"\(?\[Source: .*|\bat \[Source.*", "", text, flags=re.DOTALL).strip()
+    try:
+        return json.loads(text)  # members of an object may come in any order
+    except ValueError:
+        return text
 
 
 CASES = [
@@ -105,6 +112,36 @@ CASES = [
     ("PUT", "/admin/loggers/root", "{}", JSON),
     ("PUT", "/admin/loggers/root", '{"level":"LOUD"}', JSON),
     ("DELETE", "/admin/loggers/root", None, {}),
+    ("GET", "/connectors/", None, {}),
+    ("GET", "/connectors/{c}/", None, {}),
+    ("GET", "/connectors/{c}/config/", None, {}),
+    ("GET", "/connectors/{c}/status/", None, {}),
+    ("GET", "/connectors/{c}/tasks/", None, {}),
+    ("GET", "/connectors/{c}/topics/", None, {}),
+    ("PUT", "/connectors/{c}/stop/", None, {}),
+    ("POST", "/connectors/", "{", JSON),
+    ("GET", "/health/", None, {}),
+    ("HEAD", "/connectors", None, {}),
+    ("HEAD", "/connectors/{c}/pause", None, {}),
+    ("OPTIONS", "/nothing", None, {}),
+    ("GET", "/connectors", None, {"Accept": "text/html"}),
+    ("GET", "/connectors", None, {"Accept": "application/xml, */*;q=0.1"}),
+    ("GET", "/connectors", None, {"Accept": "application/*"}),
+    ("GET", "/connectors", None, {"Accept": "text/plain;q=0.5, application/json;q=0"}),
+    ("GET", "/connectors", None, {"Accept": ""}),
+    ("GET", "/connectors", None, {"Accept": "words"}),
+    ("PUT", "/connectors/{c}/pause", None, {"Accept": "text/html"}),
+    ("DELETE", "/connectors/absent", None, {"Accept": "text/html"}),
+    ("GET", "/nothing", None, {"Accept": "text/html"}),
+    ("GET", "/admin/loggers", None, {"Accept": "text/html"}),
+    ("POST", "/connectors", '{"name":"x","config":{}}', {}),
+    ("PUT", "/connectors/{c}/config", "{}", {}),
+    ("POST", "/connectors", "{}", {"Content-Type": "application/vnd.api+json"}),
+    ("POST", "/connectors", f'{{"config":{{"connector.class":"{SOURCE}","topic":"t"}}}}', JSON),
+    ("POST", "/connectors", f'{{"name":" ","config":{{"connector.class":"{SOURCE}","topic":"t"}}}}', JSON),
+    ("POST", "/connectors", f'{{"config":{{"name":"inner","connector.class":"{SOURCE}","topic":"t"}}}}', JSON),
+    ("GET", "/connectors/a/b", None, {}),
+    ("GET", "/connectors/%2e%2e", None, {}),
 ]
 
 
@@ -117,3 +154,44 @@ def test_edges_are_answered_as_by_kafka_connect(both, method, path, body, header
         assert ours[0] == 400 and answers[1].json()["error_code"] == 400
     else:
         assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/connectors", "/connectors/{c}", "/connectors/{c}/config", "/connector-plugins/"]
+)
+def test_options_names_the_methods_of_a_path(both, path):
+    urls, name = both
+    theirs, ours = (requests.options(url + path.replace("{c}", name), timeout=60) for url in urls)
+    assert (theirs.status_code, ours.status_code) == (200, 200)
+    assert {m.strip() for m in ours.headers["Allow"].split(",")} == {
+        m.strip() for m in theirs.headers["Allow"].split(",")
+    }
+    assert {m.strip() for m in ours.text.split(",")} == {m.strip() for m in theirs.text.split(",")}
+
+
+def test_names_with_slashes_and_blanks_have_the_location_of_kafka_connect(both):
+    urls, _ = both
+    unique = uuid.uuid4().hex[:6]
+    for name in (f"a/b {unique}", f"ü&={unique}"):
+        body = {"name": name, "config": {"connector.class": SOURCE, "topic": "t"}, "initial_state": "STOPPED"}
+        theirs, ours = (ask("POST", f"{url}/connectors", json=body) for url in urls)
+        assert theirs.headers["Location"].removeprefix(urls[0]) == ours.headers["Location"].removeprefix(urls[1])
+        assert ours.headers["Location"].startswith(urls[1])
+        # Jetty takes no encoded slash, so that a connector with such a name stays for ever there.
+        deleted = [ask("DELETE", f"{url}/connectors/{quote(name, safe='')}").status_code for url in urls]
+        assert deleted == ([400, 204] if "/" in name else [204, 204])
+
+
+def test_a_connector_created_stopped_shows_its_version(both):
+    urls, _ = both
+    name = f"stopped-{uuid.uuid4().hex[:6]}"
+    for url in urls:
+        body = {"name": name, "config": {"connector.class": SOURCE, "topic": "t"}, "initial_state": "STOPPED"}
+        assert ask("POST", f"{url}/connectors", json=body).status_code == 201
+        status = answer_when(
+            lambda answer: answer.status_code == 200,
+            partial(requests.get, f"{url}/connectors/{name}/status", timeout=60),
+            f"status of {name}",
+        ).json()
+        assert status["connector"]["state"] == "STOPPED" and status["connector"]["version"]
+        ask("DELETE", f"{url}/connectors/{name}")

@@ -58,7 +58,7 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
     config = {"connector.class": CROWD, "tasks.max": "6", "tasks": "6", "diary": str(book)}
     post = partial(requests.post, json={"name": "crowd", "config": config}, timeout=60)
     created = answer_when(settled, lambda: post(f"{followers[0].url}/connectors"), "the connector created")
-    assert (created.status_code, created.headers["Location"]) == (201, "/connectors/crowd")
+    assert (created.status_code, created.headers["Location"]) == (201, f"{followers[0].url}/connectors/crowd")
     cluster.wait_spread("crowd", 2, 2, 2)
     again = post(f"{followers[1].url}/connectors")
     assert (again.status_code, again.json()["message"]) == (409, "Connector crowd already exists")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -51,7 +52,8 @@ def ask(method: str, path: str) -> str:
     async def receive() -> Any:
         return {"type": "http.request", "body": b""}
 
-    asyncio.run(ROUTES({"type": "http", "method": method, "path": path, "headers": []}, receive, send))
+    scope = {"type": "http", "method": method, "path": unquote(path), "raw_path": path.encode(), "headers": []}
+    asyncio.run(ROUTES(scope, receive, send))
     return b"".join(message.get("body", b"") for message in sent).decode()
 
 
@@ -74,7 +76,34 @@ def test_an_unknown_path_is_not_found(method: str, path: str) -> None:
 def test_an_unknown_method_is_told_which_there_are() -> None:
     with pytest.raises(HTTPException) as refused:
         ask("DELETE", "/things/a")
-    assert refused.value.status_code == 405 and refused.value.headers == {"Allow": "GET, HEAD, PUT"}
+    assert refused.value.status_code == 405 and refused.value.headers == {"Allow": "GET, HEAD, OPTIONS, PUT"}
+
+
+def test_a_slash_at_the_end_changes_nothing() -> None:
+    assert ask("GET", "/things/a/") == "read {'name': 'a'}"
+    assert ask("GET", "/numbers/7/") == "number {'number': 7}"
+    with pytest.raises(HTTPException) as refused:
+        ask("GET", "/things/a//")
+    assert refused.value.status_code == 404
+
+
+def test_an_encoded_slash_separates_nothing() -> None:
+    assert ask("GET", "/things/a%2Fb") == "read {'name': 'a/b'}"
+    assert ask("GET", "/things/a%2fb%252F") == "read {'name': 'a/b%2F'}"
+
+
+def test_a_null_character_in_a_path_is_refused() -> None:
+    for path in ("/things/a%00b", "/things/a%2Fb%00"):
+        with pytest.raises(HTTPException) as refused:
+            ask("GET", path)
+        assert refused.value.status_code == 400
+
+
+def test_options_names_the_methods_of_a_path() -> None:
+    assert ask("OPTIONS", "/things/a") == "GET, HEAD, OPTIONS, PUT"
+    with pytest.raises(HTTPException) as refused:
+        ask("OPTIONS", "/nowhere")
+    assert refused.value.status_code == 404
 
 
 def test_parameters_are_each_requests_own() -> None:
