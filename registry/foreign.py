@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from registry.errors import RegistryError
+from registry.errors import InvalidSchema, RegistryError
 from registry.formats import parse
 from registry.formats.parsed import Reference
 from registry.records import SchemaVersion
@@ -24,6 +24,7 @@ Find = Callable[[str, int], SchemaVersion | None]
 
 _FIRST_OBJECT: Final = re.compile(r'\{"(?!type":"map",)')
 _MOST_REFERENCES: Final = 1000
+_DEEPEST: Final = 200
 
 
 def is_foreign(version: SchemaVersion) -> bool:
@@ -48,13 +49,15 @@ def canonical(version: SchemaVersion, find: Find) -> SchemaVersion:
     return dataclasses.replace(version, schema=text)
 
 
-def _collect(version: SchemaVersion, find: Find, texts: dict[str, str]) -> None:
-    """The texts of what a version refers to, dependencies first."""
+def _collect(version: SchemaVersion, find: Find, texts: dict[str, str], depth: int = 0) -> None:
+    """The texts of what a version refers to, dependencies first. Raises InvalidSchema where that goes too deep."""
+    if depth > _DEEPEST:
+        raise InvalidSchema(f"The references of {version.subject}, version {version.version}, are nested too deep")
     for reference in version.references:
         found = find(_subject(version, reference), reference.version)
         if found is None or reference.name in texts or len(texts) > _MOST_REFERENCES:
             continue
-        _collect(found, find, texts)
+        _collect(found, find, texts, depth + 1)
         texts[reference.name] = found.schema
 
 

@@ -15,3 +15,6 @@ class RegistryMetrics(Metrics):
         self.incompatible = self.counter("registry_schemas_refused", "Registrations refused as incompatible.")
         self.records_read = self.counter("registry_log_records", "Records of the schema log taken in.")
         self.records_invalid = self.counter("registry_log_records_invalid", "Records of the schema log passed over.")
+        self.reader_restarts = self.counter(
+            "registry_log_reader_restarts", "Times the reader of the schema log died and was started again."
+        )

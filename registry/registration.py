@@ -183,6 +183,8 @@ class Registration:
                 f"Overwrite new schema with id {schema_id} in context {bare_context(context)} is not permitted."
             )
         made = dataclasses.replace(made, id=schema_id)
+        if self._state.closes_circle(made):  # an import may write a version anew that others refer to
+            raise InvalidSchema(f"The schema in {subject}, version {number}, refers to itself")
         records: list[tuple[RecordKey, SchemaVersion | dict[str, str] | None]] = []
         if context != DEFAULT_CONTEXT and context not in self._state.contexts():
             records.append((RecordKey(KeyType.CONTEXT, context=context), {"tenant": "default", "context": context}))

@@ -53,6 +53,10 @@ class Registry(Catalog):
         self._mode_mutable = mode_mutable
         self._registration = Registration(self)
 
+    async def require_caught_up(self) -> None:
+        """Raises NotCaughtUp, with the reason, unless all that the schema log holds is known here."""
+        await self._store.require_caught_up()
+
     # -- registering
 
     async def register(

@@ -198,7 +198,7 @@ class Settings:
     def _understood(self, config: Mapping[str, Any]) -> Scoped:
         level, group = config["compatibilityLevel"], config.get("compatibilityGroup")
         return Scoped(
-            level=Level[level] if level in Level.__members__ else self._default,
+            level=Level[level] if isinstance(level, str) and level in Level.__members__ else self._default,
             normalize=config.get("normalize") is True,
             validate_fields=config.get("validateFields") is True,
             validate_new=config.get("validateNewSchemas") is not False,

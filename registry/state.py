@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from registry.associations.model import Association, AssociationIndex, Resource
+from registry.associations.model import Association, AssociationIndex
 from registry.foreign import canonical, is_foreign
 from registry.formats import SCHEMA_TYPES
 from registry.records import (
@@ -51,10 +51,13 @@ class State:
         """Take in the next record. Raises InvalidRecord, and changes nothing then."""
         key = decode_key(key_bytes)
         value = decode_value(key, value_bytes, timestamp_ms)
+        # All that may refuse the record comes first.
         if isinstance(value, SchemaVersion):
-            if is_foreign(value):
-                value = canonical(value, self.version)
-            self._check_id(value)
+            value = self._readable(value)
+        association = self._association(key, value, timestamp_ms)
+        up_to = value.get("version") if key.type is KeyType.DELETE_SUBJECT and isinstance(value, dict) else 0
+        if not isinstance(up_to, int):
+            raise InvalidRecord("a DELETE_SUBJECT record needs a version")
         self.revision += 1
         if key_bytes is not None:
             self._note_bytes(key, key_bytes, value is None)
@@ -66,7 +69,7 @@ class State:
             case KeyType.CLEAR_SUBJECT if isinstance(value, dict):
                 self._clear(key.subject)
             case KeyType.DELETE_SUBJECT if isinstance(value, dict):
-                self._soft_delete(str(key.subject), value.get("version"))
+                self._soft_delete(str(key.subject), up_to)
             case KeyType.CONFIG:
                 _put(self.configs, key.subject, value)
             case KeyType.MODE:
@@ -77,23 +80,51 @@ class State:
                     self._contexts.discard(key.context)
                 else:
                     self._contexts.add(key.context)
-
             case KeyType.ASSOC if key.resource is not None:
-                self._associate(
-                    str(key.subject), key.resource, value if isinstance(value, dict) else None, timestamp_ms
-                )
+                if association is None:
+                    self.associations.remove(str(key.subject), key.resource)
+                else:
+                    self.associations.put(association)
 
-    def _associate(
-        self, subject: str, resource: Resource, value: dict[str, Any] | None, timestamp_ms: int | None
-    ) -> None:
-        if value is None:
-            self.associations.remove(subject, resource)
-            return
+    def _association(self, key: RecordKey, value: object, timestamp_ms: int | None) -> Association | None:
+        if key.resource is None or not isinstance(value, dict):
+            return None
+        subject = str(key.subject)
+        old = self.associations.get(subject, key.resource)
         try:
-            old = self.associations.get(subject, resource)
-            self.associations.put(Association.read(subject, resource, value, timestamp_ms, old))
+            return Association.read(subject, key.resource, value, timestamp_ms, old)
         except ValueError as error:
             raise InvalidRecord(str(error)) from error
+
+    def _readable(self, version: SchemaVersion) -> SchemaVersion:
+        """The version as it is to be kept. Raises InvalidRecord where it cannot be."""
+        if self.closes_circle(version):
+            raise InvalidRecord(
+                f"{version.subject} version {version.version} refers to itself by way of its references"
+            )
+        if is_foreign(version):
+            version = canonical(version, self.version)
+        self._check_id(version)
+        return version
+
+    def closes_circle(self, version: SchemaVersion) -> bool:
+        """Whether a version would refer to itself, directly or by way of others."""
+        mine = version.subject, version.version
+        places = [(within(version.subject, one.subject), one.version) for one in version.references]
+        if mine not in places and not self._referrers.get(mine):
+            return False  # as almost always: what is new is referred to by nothing
+        seen: set[tuple[str, int]] = set()
+        while places:
+            place = places.pop()
+            if place == mine:
+                return True
+            if place in seen:
+                continue
+            seen.add(place)
+            found = self.version(*place)
+            if found is not None:
+                places += [(within(found.subject, one.subject), one.version) for one in found.references]
+        return False
 
     def _check_id(self, version: SchemaVersion) -> None:
         """An id never changes its meaning within a context: a record that would change it is passed over, as by Confluent."""
@@ -152,9 +183,7 @@ class State:
         for reference in version.references:
             self._referrers[within(subject, reference.subject), reference.version].discard((subject, number))
 
-    def _soft_delete(self, subject: str, up_to: object) -> None:
-        if not isinstance(up_to, int):
-            raise InvalidRecord("a DELETE_SUBJECT record needs a version")
+    def _soft_delete(self, subject: str, up_to: int) -> None:
         for number, version in self._subjects.get(subject, {}).items():
             if number <= up_to:
                 self._subjects[subject][number] = dataclasses.replace(version, deleted=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from registry.cluster.errors import NotCaughtUp, UnknownLeader
 from registry.cluster.office import Alone, Office
@@ -21,8 +21,13 @@ __all__ = ["Fenced", "Log", "LogRecord", "Store"]
 
 log = logger(__name__)
 
-_MANY_INVALID = 10
-_MOST_TOGETHER = 100
+_MANY_INVALID: Final = 10
+_MOST_TOGETHER: Final = 100
+_LONGEST_REASON: Final = 200
+_READ_AGAIN_S: Final = 0.2
+_NO_PROGRESS_S: Final = 30.0
+"""How long a start waits for the next records of a log that says it has more."""
+_STOPPED: Final = "The registry stopped before the schema log acknowledged a write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,9 @@ class Store:
         self._position = 0
         self._moved = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._unread: str | None = None
+        """Why the log cannot be read at the moment; None while it can."""
         self._asking: asyncio.Future[int] | None = None
         self._queue: list[_Write] = []
         self._flushing: asyncio.Task[None] | None = None
@@ -110,6 +118,8 @@ class Store:
         """The term of office for which the log has been taken over; None when a write may lie about in it."""
         self._invalid = 0
         self._unknown: set[str] = set()
+        self._refused: dict[int, str] = {}
+        """The records that were passed over since the last append began, by offset: a writer must not take its own for stored."""
 
     @property
     def authoritative(self) -> bool:
@@ -122,19 +132,48 @@ class Store:
         return self._position
 
     async def start(self) -> None:
-        """Replay the log; returns when everything written before is known. Raises StoreError."""
+        """Replay the log; returns when everything written before is known.
+
+        Raises StoreError, and StoreTimeout where the log has more records but gives none for a while.
+        """
         await self._log.start()
         if self._reader is None:
-            self._reader = asyncio.create_task(self._follow(), name="registry store")
-        await self._reach(await self._log.end())
+            self._start_reader()
+        end = await self._log.end()
+        while self._position < end:
+            try:
+                async with asyncio.timeout(max(self._timeout_s, _NO_PROGRESS_S)):
+                    await self._moved.wait()
+            except TimeoutError:
+                raise StoreTimeout(
+                    f"The schema log ends at offset {end}, but nothing is to be read from offset {self._position} on"
+                ) from None
 
     async def stop(self) -> None:
-        for task in (self._flushing, self._reader):
+        self._stopped = True
+        reader, self._reader = self._reader, None
+        for task in (self._flushing, reader):
             if task is not None:
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                await asyncio.wait([task])
+        self._settle((), StoreError(_STOPPED))  # where the task had not begun
         await self._log.stop()
+
+    async def require_caught_up(self) -> None:
+        """Raises NotCaughtUp, with the reason, unless all that the log holds now has been read in time."""
+        try:
+            if self._unread is not None:
+                raise StoreError(self._unread)
+            async with asyncio.timeout(self._timeout_s):
+                await self._reach(await self._end())
+        except (TimeoutError, StoreError) as error:
+            raise self._not_caught_up(error) from error
+
+    def _not_caught_up(self, error: Exception) -> NotCaughtUp:
+        return NotCaughtUp(
+            f"This registry has read the schema log up to offset {self._position} and cannot read on now: "
+            f"{error or 'no answer in time'}"
+        )
 
     async def take_office(self) -> None:
         """Do now what the first write of a term would have to do. Raises StoreError, or UnknownLeader if it is over."""
@@ -153,10 +192,7 @@ class Store:
             async with asyncio.timeout(self._timeout_s):
                 await self._reach(await self._end())
         except (TimeoutError, StoreError) as error:
-            raise NotCaughtUp(
-                f"This registry has read the schema log up to offset {self._position} and cannot read on now: "
-                f"{error or 'no answer in time'}"
-            ) from error
+            raise self._not_caught_up(error) from error
         return self._position > before
 
     async def _end(self) -> int:
@@ -165,9 +201,18 @@ class Store:
             with contextlib.suppress(StoreError):
                 await asyncio.shield(self._asking)
         if self._asking is None:
-            self._asking = asyncio.ensure_future(self._log.end())
+            self._asking = asyncio.ensure_future(self._ask_end())
             self._asking.add_done_callback(self._asked)
         return await asyncio.shield(self._asking)
+
+    async def _ask_end(self) -> int:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._log.end()
+        except TimeoutError:
+            raise StoreTimeout(
+                f"The schema log did not say within {self._timeout_s * 1000:.0f} ms where it ends"
+            ) from None
 
     def _asked(self, asking: asyncio.Future[int]) -> None:
         self._asking = None
@@ -179,7 +224,7 @@ class Store:
         """The right to write anything, alone, and the state to decide by. Raises NotLeader or UnknownLeader where it is
         another's."""
         async with self._turn():
-            await self._drained()
+            await self._within(self._drained())
             yield self.state
 
     @contextlib.asynccontextmanager
@@ -198,22 +243,26 @@ class Store:
     async def _turn(self) -> AsyncIterator[None]:
         """One's place in the line, with the log taken over and no write of an earlier ``writing`` under way."""
         self.office.require()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._lock.acquire()
-        except TimeoutError:
-            raise StoreTimeout("Earlier writes to the schema log are still waiting for it; try again") from None
+        await self._within(self._lock.acquire())
         try:
             if self._alone is not None:
-                await asyncio.wait([self._alone])  # its owner was cancelled, or it is done
+                await self._within(asyncio.wait([self._alone]))  # its owner was cancelled, or it is done
                 self._alone = None
             self.office.require()
             if self._term != self.office.term:
-                await self._drained()
+                await self._within(self._drained())
                 await self._begin_term()
             yield
         finally:
             self._lock.release()
+
+    async def _within(self, waiting: Coroutine[Any, Any, object]) -> None:
+        """Wait for earlier writes, but not for ever."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await waiting
+        except TimeoutError:
+            raise StoreTimeout("Earlier writes to the schema log are still waiting for it; try again") from None
 
     async def _drained(self) -> None:
         while self._sharing or self._flushing is not None:
@@ -283,32 +332,41 @@ class Store:
             self._claims.pop(claim, None)
 
     async def _flush(self) -> None:
-        """Append what is queued, as one batch what came while the batch before was on its way."""
+        """Append what is queued, as one batch what came while the batch before was on its way.
+
+        However this ends, every write that it took or that is queued then is settled.
+        """
+        taken: list[_Write] = []
+        error = StoreError(_STOPPED)
         try:
             while self._queue:
-                writes, self._queue = self._queue[:_MOST_TOGETHER], self._queue[_MOST_TOGETHER:]
-                try:
-                    await self._append(writes)
-                except SchemaTooLarge as error:
-                    if len(writes) == 1:
-                        _fail(writes, error)
-                    else:  # one of them is, or all together
-                        for write in writes:
-                            await self._append_one(write)
-        except StoreError as error:
-            self._fail_all(error)
-        except BaseException:
-            self._fail_all(StoreError("The registry stopped before the schema log acknowledged a write"))
-            raise
+                taken, self._queue = self._queue[:_MOST_TOGETHER], self._queue[_MOST_TOGETHER:]
+                await self._append_together(taken)
+        except StoreError as failure:
+            error = StoreError(f"Not written, because an earlier write failed; try again: {failure.message}")
+        except Exception as unforeseen:
+            log.exception("a write to the schema log failed")
+            error = StoreError(f"A write to the schema log met an error that was not foreseen: {unforeseen!r}")
         finally:
-            self._flushing = None
-            self._wake()
+            self._settle(taken, error)
 
-    async def _append_one(self, write: _Write) -> None:
+    def _settle(self, taken: Iterable[_Write], error: StoreError) -> None:
+        """Fail the writes that have no outcome yet."""
+        writes, self._queue = [*taken, *self._queue], []
+        _fail(writes, error)
+        self._flushing = None
+        self._wake()
+
+    async def _append_together(self, writes: list[_Write]) -> None:
+        """Raises what ``_append`` does."""
         try:
-            await self._append([write])
+            await self._append(writes)
         except SchemaTooLarge as error:
-            _fail([write], error)
+            if len(writes) == 1:
+                _fail(writes, error)
+            else:  # one of them is, or all together
+                for write in writes:
+                    await self._append_together([write])
 
     async def _append(self, writes: list[_Write]) -> None:
         """Raises StoreError when they are not, or may not be, part of the log: nothing can be written before the next term."""
@@ -317,7 +375,7 @@ class Store:
             if self._term != self.office.term:
                 raise StoreError("Not written: an earlier write to the schema log failed; try again")
             async with asyncio.timeout(self._timeout_s):
-                await self._write([record for write in writes for record in write.records])
+                offset = await self._write([record for write in writes for record in write.records])
         except SchemaTooLarge:
             raise
         except TimeoutError:
@@ -327,25 +385,30 @@ class Store:
             )
             _fail(writes, error)
             raise error from None
-        except StoreError as error:
+        except StoreError as failure:
             self._term = None
-            _fail(writes, error)
+            _fail(writes, failure)
             raise
         except BaseException:
             self._term = None
-            _fail(writes, StoreError("The registry stopped before the schema log acknowledged a write"))
             raise
         for write in writes:
-            if not write.done.done():
-                write.done.set_result(None)
+            behind = offset + len(write.records)
+            self._answer(write, range(offset, behind))
+            offset = behind
 
-    def _fail_all(self, error: StoreError) -> None:
-        """What is still queued after a failure was not written."""
-        writes, self._queue = self._queue, []
-        _fail(writes, StoreError(f"Not written, because an earlier write failed; try again: {error.message}"))
+    def _answer(self, write: _Write, offsets: range) -> None:
+        """Say that a write is part of the state, unless the state would not have it."""
+        reason = next((self._refused[offset] for offset in offsets if offset in self._refused), None)
+        if reason is not None:
+            _fail([write], StoreError(f"The schema log has the write, but this registry cannot take it in: {reason}"))
+        elif not write.done.done():
+            write.done.set_result(None)
 
-    async def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """The offset of the first of them, once all are part of the state."""
         timestamp_ms = int(time.time() * 1000)
+        self._refused.clear()
         offset = await self._log.append(records, timestamp_ms)
         if self._position == offset:
             # The reader has everything before: what lies here now is known, and need not be waited for.
@@ -354,6 +417,7 @@ class Store:
             self._advance(offset + len(records))
         else:
             await self._reach(offset + len(records))
+        return offset
 
     async def _reach(self, position: int) -> None:
         while self._position < position:
@@ -365,19 +429,37 @@ class Store:
             moved, self._moved = self._moved, asyncio.Event()
             moved.set()
 
+    def _start_reader(self) -> None:
+        self._reader = asyncio.create_task(self._follow(), name="registry store")
+        self._reader.add_done_callback(self._read_on)
+
+    def _read_on(self, reader: asyncio.Task[None]) -> None:
+        """Start the reader again when it ended and nobody wanted that."""
+        if reader is not self._reader:
+            return
+        error = asyncio.CancelledError() if reader.cancelled() else reader.exception()
+        self._unread = f"its reader died of {error!r}"
+        self._metrics.reader_restarts.inc()
+        log.error("the reader of the schema log died; starting it again", from_offset=self._position, exc_info=error)
+        self._reader = None
+        asyncio.get_running_loop().call_later(_READ_AGAIN_S, self._start_reader_again)
+
+    def _start_reader_again(self) -> None:
+        if self._reader is None and not self._stopped:
+            self._start_reader()
+
     async def _follow(self) -> None:
-        failing = False
         while True:
             try:
                 records, position = await self._log.read()
             except Exception as error:  # whatever it is, the registry must not go deaf
-                if not failing:
+                if self._unread is None:
                     trace = None if isinstance(error, StoreError) else error
                     log.warning("the schema log cannot be read; trying on", error=str(error), exc_info=trace)
-                failing = True
-                await asyncio.sleep(0.2)
+                self._unread = str(error) or repr(error)
+                await asyncio.sleep(_READ_AGAIN_S)
                 continue
-            failing = False
+            self._unread = None
             known = self._position
             for record in records:
                 if record.offset >= known:
@@ -385,17 +467,33 @@ class Store:
             self._advance(position)
 
     def _apply(self, record: LogRecord) -> None:
+        """Take in the next record; one that makes no sense is named, counted and passed over."""
+        trace: Exception | None = None
         try:
             self.state.apply(record.key, record.value, offset=record.offset, timestamp_ms=record.timestamp_ms)
             self._metrics.records_read.inc()
+            return
         except UnknownKeyType as error:
             if error.keytype not in self._unknown:
                 self._unknown.add(error.keytype)
                 log.warning("records of the schema log are left alone", first_offset=record.offset, reason=str(error))
+            return
         except InvalidRecord as error:
-            self._metrics.records_invalid.inc()
-            self._invalid += 1
-            if self._invalid <= _MANY_INVALID:
-                log.warning("a record of the schema log was passed over", offset=record.offset, reason=str(error))
-            if self._invalid == _MANY_INVALID:
-                log.warning("more such records are counted, not told: registry_log_records_invalid_total")
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - a record nobody thought of must not keep the others away
+            reason, trace = f"it could not be understood: {error!r}"[:_LONGEST_REASON], error
+        self._metrics.records_invalid.inc()
+        self._invalid += 1
+        if self._flushing is not None:
+            self._refused[record.offset] = reason
+        if self._invalid <= _MANY_INVALID:
+            key = (record.key or b"")[:_LONGEST_REASON].decode(errors="backslashreplace")
+            log.warning(
+                "a record of the schema log was passed over",
+                offset=record.offset,
+                key=key,
+                reason=reason,
+                exc_info=trace,
+            )
+        if self._invalid == _MANY_INVALID:
+            log.warning("more such records are counted, not told: registry_log_records_invalid_total")

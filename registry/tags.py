@@ -11,8 +11,11 @@ from registry.formats.avro import tags as avro
 from registry.formats.entities import Entity, Tags
 from registry.formats.json_schema import tags as json_schema
 from registry.formats.protobuf import tags as protobuf
+from tidegate.kit.logs import logger
 
 __all__ = ["found_tags", "read_tags", "tagged_entities", "with_tags"]
+
+log = logger(__name__)
 
 
 class _TagsOfFormat(Protocol):
@@ -45,8 +48,14 @@ def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
 
 
 def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema."""
-    return _FORMATS[schema_type].tagged(text)
+    """What bears tags in a schema; nothing in one that another registry stored and this one cannot read."""
+    if schema_type not in _FORMATS:
+        return {}
+    try:
+        return _FORMATS[schema_type].tagged(text)
+    except Exception as error:  # noqa: BLE001 - any text may stand in the log
+        log.debug("no tags are read from a schema", schema_type=schema_type, reason=repr(error))
+        return {}
 
 
 def with_tags(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
@@ -56,6 +65,8 @@ def with_tags(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
 
 def found_tags(schema_type: str, text: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
     """The answer to ``findTags``: what bears one of the tags, or any for ``*``."""
+    if not wanted:
+        return []
     return [
         {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": tags}
         for entity, tags in tagged_entities(schema_type, text).items()

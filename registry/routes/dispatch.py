@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.routes.call import Call
-from registry.routes.endpoint import Endpoint
+from registry.routes.endpoint import Endpoint, WithStatus
 from registry.security.access import VIEW
 from registry.subjects import qualifier
 from tidegate.kit.errors import TidegateError
@@ -152,6 +152,8 @@ class Dispatcher(BaseRoute):
             if inspect.isawaitable(value):
                 value = await value
             status = 204 if value is None else endpoint.status
+            if isinstance(value, WithStatus):
+                status, value = value
             answer = b"" if value is None else _written(value)
             # What changed nothing, and was true of the state before and after, is true until that changes.
             if kept and before == self._registry.state.revision:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from registry.routes.query import Query
 
 if TYPE_CHECKING:
     from registry.routes.call import Call
 
-__all__ = ["Endpoint"]
+__all__ = ["Endpoint", "WithStatus"]
+
+
+class WithStatus(NamedTuple):
+    """An answer that is no error of the API and has a status other than its endpoint's."""
+
+    status: int
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)

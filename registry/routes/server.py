@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from registry.cluster.errors import NotCaughtUp
 from registry.routes.call import Call
-from registry.routes.endpoint import Endpoint
+from registry.routes.endpoint import Endpoint, WithStatus
 
 __all__ = ["CONFLUENT_VERSION", "endpoints"]
 
@@ -38,10 +39,19 @@ def endpoints(cluster_id: str, group_id: str) -> Sequence[Endpoint]:
         """What is said of the deployment: nothing."""
         return {"attributes": []}
 
+    async def get_health(call: Call) -> Any:
+        """Whether all of the schema log has been read, and so what the registry says is so: 200, else 503 with the reason."""
+        try:
+            await call.registry.require_caught_up()
+        except NotCaughtUp as error:
+            return WithStatus(503, {"status": "unhealthy", "message": error.message})
+        return {"status": "healthy", "message": "The registry has read the whole schema log."}
+
     metadata = "/v1/metadata"
     return (
         Endpoint("GET", "/", get_root_resource, "object", cached=True),
         Endpoint("POST", "/", post_root_resource, "object", cached=True),
+        Endpoint("GET", "/health", get_health, "object"),
         Endpoint("GET", metadata + "/id", get_cluster_id, "ServerClusterId", cached=True),
         Endpoint(
             "GET",

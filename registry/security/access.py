@@ -19,7 +19,7 @@ VIEW: Final = "registry.view"
 """Where the View of a request stands in its scope; absent where everyone may do everything."""
 
 _GLOBAL: Final = "Config:"
-_FOR_ALL: Final = frozenset({"", "schemas", "v1", "metrics", "openapi.json"})
+_FOR_ALL: Final = frozenset({"", "health", "schemas", "v1", "metrics", "openapi.json"})
 """First parts of paths that every user may ask for; lists among them hold what the user may read."""
 _WITH_SUBJECT: Final = {"subjects": 1, "config": 1, "mode": 1, "compatibility": 2}
 """First parts of paths that name a subject, and where."""

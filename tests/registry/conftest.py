@@ -21,20 +21,23 @@ from tidegate.kit.http import Guard
 
 class MemoryLog:
     """A log that keeps what it is given. ``failure`` makes appends fail, ``silent`` makes them wait for ever,
-    ``deaf`` makes questions for its end do so."""
+    ``deaf`` makes questions for its end do so; ``unreadable`` is what the next read raises."""
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes | None, bytes | None]] = []
         self.failure: StoreError | None = None
         self.silent = self.deaf = False
+        self.unreadable: BaseException | None = None
         self.claims = 0
         self.times_ms: dict[int, int] = {}
         self._next = 0
         self._grown: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
         self._next = 0
         self._grown = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
     async def claim(self) -> None:
         self.claims += 1
@@ -55,9 +58,18 @@ class MemoryLog:
         while self._next >= len(self.records):
             self._grown.clear()
             await self._grown.wait()
+        if self.unreadable is not None:
+            error, self.unreadable = self.unreadable, None
+            raise error
         found = [LogRecord(n, *self.records[n], self.times_ms.get(n)) for n in range(self._next, len(self.records))]
         self._next = len(self.records)
         return found, self._next
+
+    def tell(self) -> None:
+        """Have the reader see records that a test put there. For any thread."""
+        assert self._grown is not None
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._grown.set)
 
     async def end(self) -> int:
         if self.deaf:

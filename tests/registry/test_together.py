@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import httpx
+import pytest
 
 from registry.app import application
 from registry.compatibility import Level
@@ -26,12 +27,17 @@ class Gated(MemoryLog):
         self.gate = asyncio.Event()
         self.appended: list[int] = []
         self.largest: int | None = None
+        self.writes_before_failure: int | None = None
 
     async def append(self, records: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> int:
         if self.claims and self.records:
             await self.gate.wait()
         if self.largest is not None and sum(len(value or b"") for _, value in records) > self.largest:
             raise SchemaTooLarge("too large for this log")
+        if self.writes_before_failure is not None:
+            self.writes_before_failure -= 1
+            if self.writes_before_failure < 0:
+                raise StoreError("the disk is full")
         self.appended.append(len(records))
         return await super().append(records, timestamp_ms)
 
@@ -142,6 +148,29 @@ def test_one_that_is_too_large_fails_alone() -> None:
         assert len({answer["id"] for answer in await asyncio.gather(*small)}) == len(KINDS)
         assert (await large).json()["error_code"] == 42209
         assert log.claims == 1
+
+    run(test)
+
+
+@pytest.mark.parametrize("written", range(len(KINDS)))
+def test_writes_that_are_repeated_one_by_one_are_all_answered_when_one_fails(written: int) -> None:
+    async def test(log: Gated, client: httpx.AsyncClient, register: Register) -> None:
+        log.largest = 200  # each of them fits, together they do not
+        log.gate.set()
+        await register("first", "int")
+        log.gate.clear()
+        tasks = [asyncio.create_task(register(f"s-{kind}", kind)) for kind in KINDS]
+        await arrived(log, tasks)
+        log.writes_before_failure = written
+        log.gate.set()
+        answers = await asyncio.wait_for(asyncio.gather(*tasks), 30)
+        failed = [answer for answer in answers if "error_code" in answer]
+        assert len(failed) == len(KINDS) - written
+        assert {answer["error_code"] for answer in failed} == {50001}
+        log.writes_before_failure = None
+        for kind in KINDS:
+            assert "id" in await asyncio.wait_for(register(f"s-{kind}", kind), 30)
+        assert len((await client.get("/subjects")).json()) == 1 + len(KINDS)
 
     run(test)
 
