@@ -27,6 +27,11 @@ def heading(title: str, source: str) -> str:
     return f"<!-- Made from {source} by `make docs`. Do not edit. -->\n\n# {title}\n\n"
 
 
+def _shown(default: Any) -> str:
+    """A default on one line: a newline as its escape."""
+    return str(default).replace("\n", "\\n")
+
+
 def table(columns: list[str], rows: list[list[Any]]) -> str:
     def cell(value: Any) -> str:
         return str(value).replace("|", "\\|").replace("\n", " ")
@@ -62,7 +67,13 @@ def config_page() -> str:
         parts.append(f"## {name}\n\n{inspect.cleandoc(cls.__doc__ or '')}\n\n")
         rows = []
         for key in keys_of(cls):
-            default = "(required)" if key.required else f"`{key.default}`" if key.default not in (None, "", []) else "-"
+            default = (
+                "(required)"
+                if key.required
+                else f"`{_shown(key.default)}`"
+                if key.default not in (None, "", [])
+                else "-"
+            )
             doc = key.doc + (f" Also read as: {', '.join(key.aliases)}." if key.aliases else "")
             rows.append([f"`{key.name}`", key.type.value.lower(), default, key.valid or "", key.importance, doc])
         rows += [[f"`{prefix}*`", "any", "-", "", "", doc] for prefix, doc in families_of(cls)]

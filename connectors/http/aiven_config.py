@@ -103,13 +103,27 @@ class AivenHttpSinkConfig:
         group="Batching",
     )
     batch_prefix: str = key(
-        "batch.prefix", default="", doc="What a body begins with.", importance="high", group="Batching"
+        "batch.prefix",
+        default="",
+        keep_blanks=True,
+        doc="What a body begins with; blanks and newlines count.",
+        importance="high",
+        group="Batching",
     )
-    batch_suffix: str | None = key(
-        "batch.suffix", default=None, doc="What a body ends with.", importance="high", group="Batching"
+    batch_suffix: str = key(
+        "batch.suffix",
+        default="\n",
+        keep_blanks=True,
+        doc="What a body ends with; blanks and newlines count.",
+        importance="high",
+        group="Batching",
     )
-    batch_separator: str | None = key(
-        "batch.separator", default=None, doc="What stands between records; a newline by default.", group="Batching"
+    batch_separator: str = key(
+        "batch.separator",
+        default="\n",
+        keep_blanks=True,
+        doc="What stands between records; blanks and newlines count.",
+        group="Batching",
     )
     max_retries: int = key(
         "max.retries",
@@ -156,8 +170,8 @@ class AivenHttpSinkConfig:
             headers=headers,
             records=self.batch_max if self.batching else 1,
             prefix=self.batch_prefix if self.batching else "",
-            suffix=(self.batch_suffix or "") if self.batching else "",
-            separator="\n" if self.batch_separator is None else self.batch_separator,
+            suffix=self.batch_suffix if self.batching else "",
+            separator=self.batch_separator,
             json=False,
             structs_as_json=True,
             retries=Retries(self.max_retries, self.backoff_ms / 1000, [range(400, 1000)]),

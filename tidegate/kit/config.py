@@ -127,6 +127,7 @@ class Key:
     deprecated: str = ""
     """Why not to use it any more, and what instead; empty for a current key."""
     dependents: tuple[str, ...] = ()
+    keep_blanks: bool = False
 
     @property
     def required(self) -> bool:
@@ -183,12 +184,13 @@ def key(
     recommended: Sequence[Any] = (),
     deprecated: str = "",
     dependents: Sequence[str] = (),
+    keep_blanks: bool = False,
 ) -> Any:
     """Declare a key in the body of a ``@config`` class.
 
     The type follows from the annotation (bool, int, float, str, ``list[str]``, ``Password``; ``| None`` allows an
     absent value with ``default=None``). Give ``type`` for what an annotation cannot say: SHORT, INT (an ``int`` is
-    LONG otherwise), CLASS.
+    LONG otherwise), CLASS. ``keep_blanks`` takes text as it is given; Kafka cuts blanks off both ends.
     """
     arguments = dict(locals())
     for name_ in ("aliases", "recommended", "dependents"):
@@ -340,7 +342,7 @@ def _judge(declared: Key, given: Mapping[str, Any]) -> KeyValue:
         return KeyValue(declared, default, ())
     raw = given[name]
     try:
-        value = _read(declared.type, raw)
+        value = str(raw) if declared.keep_blanks and raw is not None else _read(declared.type, raw)
     except ValueError as error:
         shown = HIDDEN if declared.secret else raw
         return KeyValue(declared, None, (f"Invalid value {shown} for configuration {declared.name}: {error}",))

@@ -254,8 +254,15 @@ def test_aivens_keys(api: Api) -> None:
         batch(rows, ORDER),
         connector=AivenHttpSinkConnector,
     )
-    assert api.bodies == ['{"id":0,"city":"x"}\n{"id":1,"city":"x"}', '{"id":2,"city":"x"}']
+    assert api.bodies == ['{"id":0,"city":"x"}\n{"id":1,"city":"x"}\n', '{"id":2,"city":"x"}\n']
     assert (api.got[0][2]["Authorization"], api.got[0][2]["A"]) == ("Token x", "b")
+
+
+def test_blanks_of_aivens_batch_keys_are_kept(api: Api) -> None:
+    edges = {"batch_prefix": " [\n", "batch_separator": " , ", "batch_suffix": "\n] "}
+    rows = [{"id": n, "city": "x"} for n in range(2)]
+    put(aiven(api.url, batching_enabled="true", **edges), batch(rows, ORDER), connector=AivenHttpSinkConnector)
+    assert api.bodies == [' [\n{"id":0,"city":"x"} , {"id":1,"city":"x"}\n] ']
 
 
 @pytest.mark.parametrize(
