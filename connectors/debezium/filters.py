@@ -32,6 +32,10 @@ class Chosen:
         """Whether one of what a thing is called is chosen."""
         return _any(self._include, *names) if self._include else not _any(self._exclude, *names)
 
+    def rank(self, name: str) -> int:
+        """The place of the first pattern of the include list that chooses a name; after all of them where none does."""
+        return next((n for n, pattern in enumerate(self._include) if pattern.fullmatch(name)), len(self._include))
+
     def missing(self, names: Iterable[str]) -> list[str]:
         """The patterns of the include list that choose none of all the names there are."""
         known = list(names)
@@ -54,6 +58,10 @@ class Filters:
     def table(self, name: str) -> bool:
         """Whether it is captured; the table of signals always is."""
         return name.lower() == self._signals or self._tables.has(name)
+
+    def rank(self, name: str) -> int:
+        """By what tables are sorted for a snapshot: the position in ``table.include.list``."""
+        return self._tables.rank(name)
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """What of ``table.include.list`` is no table."""

@@ -13,7 +13,19 @@ import pyarrow.compute as pc
 from connect.api import DataError
 from connectors.postgres import texts
 
-__all__ = ["Convert", "binary", "boolean", "cast", "days", "each", "same", "time_micros", "timestamp_micros", "zoned"]
+__all__ = [
+    "Convert",
+    "binary",
+    "boolean",
+    "cast",
+    "days",
+    "decimal_text",
+    "each",
+    "same",
+    "time_micros",
+    "timestamp_micros",
+    "zoned",
+]
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 """A column to one of the schema's type."""
@@ -90,11 +102,27 @@ def _finite(column: pa.Array, epoch: int, infinities: tuple[int, int]) -> pa.Arr
     return pa.array(made, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
 
 
-def zoned(column: pa.Array) -> pa.Array:
-    if pc.any(pc.match_substring_regex(column, "BC|^[0-9]{5}")).as_py():
-        return each(texts.zoned_timestamp, pa.string())(column)
-    iso = pc.replace_substring(column, " ", "T", max_replacements=1)
-    return pc.replace_substring_regex(iso, r"\+00$", "Z")
+def zoned(digits: int) -> Convert:
+    """Timestamps in UTC as ISO 8601 with so many digits after the second (0 to 6)."""
+
+    def convert(column: pa.Array) -> pa.Array:
+        if pc.any(pc.match_substring_regex(column, "BC|^[0-9]{5}|infinity")).as_py():
+            return each(lambda text: texts.zoned_timestamp(text, digits), pa.string())(column)
+        iso = pc.replace_substring_regex(column, r"^(.{10}) (.{8})(?:\.([0-9]*))?\+00$", r"\1T\2.\3")
+        padded = pc.utf8_rpad(iso, len("2024-01-02T03:04:05.") + digits, "0")
+        return pc.binary_join_element_wise(padded if digits else pc.utf8_slice_codeunits(padded, 0, 19), "Z", "")
+
+    return convert
+
+
+_SPECIAL: Final = {"NaN": "NAN", "Infinity": "POSITIVE_INFINITY", "-Infinity": "NEGATIVE_INFINITY"}
+"""What is no number, by the names that Debezium's ``SpecialValueDecimal`` gives it."""
+
+
+def decimal_text(column: pa.Array) -> pa.Array:
+    if not pc.any(pc.is_in(column, value_set=pa.array(_SPECIAL))).as_py():
+        return column
+    return each(lambda text: _SPECIAL.get(text, text), pa.string())(column)
 
 
 def same(column: pa.Array) -> pa.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -10,14 +9,15 @@ from typing import Any, Final
 import psycopg
 import pyarrow as pa
 
-from connect.api import DataError, Field, Schema, SchemaType
+from connect.api import Field, Schema, SchemaType
 from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
 from connectors.debezium.layouts import Layouts
 from connectors.postgres.config import PostgresConfig
+from connectors.postgres.defaults import default_value
 from connectors.postgres.source_types import character_length, source_parameters
-from connectors.postgres.types import ColumnType, Form, Modes, form_of, literals
+from connectors.postgres.types import ColumnType, Form, Modes, form_of
 
 __all__ = ["SOURCE", "Catalog", "Column", "Shape", "Shapes", "Table"]
 
@@ -211,7 +211,7 @@ class Shapes:
             return None
         schema = form.schema.as_optional(column.optional)
         if column.default is not None:
-            schema = replace(schema, default=_default(column.default, form))
+            schema = replace(schema, default=default_value(column.default, column.type, form))
         name = column.name
         if self.filters.propagated(table.full_name, name, column.type.declared or column.type.name):
             told = source_parameters(name, column.type)
@@ -236,24 +236,11 @@ class Shapes:
         return replace(form, schema=schema, convert=lambda column: shown(made(column)), unavailable=kept)
 
 
-_LITERAL: Final = re.compile(
-    r"(?:B?'((?:[^']|'')*)'|\(?(-?\d+(?:\.\d+)?)\)?|(true|false))(?:::[\w \"().\[\],]+)?", re.DOTALL
-)
-
-
-def _default(expression: str, form: Form) -> Any:
-    """The value of a default that is a literal; None of any other."""
-    found = _LITERAL.fullmatch(expression)
-    if found is None:
-        return None
-    quoted, number, truth = found.groups()
-    text = quoted.replace("''", "'") if quoted is not None else number if number is not None else truth[0]
-    try:
-        return literals(form, [text])[0]
-    except (DataError, ValueError, ArithmeticError):
-        return None
-
-
 def captured(names: Iterable[tuple[int, str, str]], filters: Filters, config: PostgresConfig) -> list[int]:
-    """The oids of the tables that a configuration means."""
-    return [oid for oid, schema, name in names if config.schema_is_meant(schema) and filters.table(f"{schema}.{name}")]
+    """The oids of the tables that a configuration means, in the order of ``table.include.list``; by name where one entry of it means several."""
+    meant = [
+        (oid, f"{schema}.{name}")
+        for oid, schema, name in names
+        if config.schema_is_meant(schema) and filters.table(f"{schema}.{name}")
+    ]
+    return [oid for oid, _ in sorted(meant, key=lambda table: filters.rank(table[1]))]

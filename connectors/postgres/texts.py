@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from connect.api import DataError
 
@@ -49,16 +49,17 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
-def _reads(what: str) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
+def _reads(what: str) -> Callable[[Callable[Concatenate[str, _P], _T]], Callable[Concatenate[str, _P], _T]]:
     """A text that is none of its type is told as such: DataError."""
 
-    def wrapped(read: Callable[[str], _T]) -> Callable[[str], _T]:
+    def wrapped(read: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[str, _P], _T]:
         @wraps(read)
-        def reading(text: str) -> _T:
+        def reading(text: str, /, *more: _P.args, **options: _P.kwargs) -> _T:
             try:
-                return read(text)
+                return read(text, *more, **options)
             except (DataError, ValueError, ArithmeticError, IndexError) as error:
                 raise DataError(f"{text!r} is no {what}") from error
 
@@ -177,12 +178,13 @@ def iso_timestamp(text: str) -> str:
 
 
 @_reads("timestamp")
-def zoned_timestamp(text: str) -> str:
-    """``text`` is in UTC."""
+def zoned_timestamp(text: str, digits: int) -> str:
+    """``text`` is in UTC; the result has so many digits after the second."""
     if text.endswith("infinity"):
         return text
     date, time = _split(text)
-    return f"{iso_date(date)[:-1]}T{time.removesuffix('+00')}Z"
+    whole, _, fraction = time.removesuffix("+00").partition(".")
+    return f"{iso_date(date)[:-1]}T{whole}{'.' if digits else ''}{fraction[:digits]:0<{digits}}Z"
 
 
 @_reads("time with a zone")

@@ -137,7 +137,9 @@ def form_of(column: ColumnType, modes: Modes) -> Form | None:
         "time": lambda: _time(column.modifier, modes),
         "timestamp": lambda: _timestamp(column.modifier, modes),
         "timestamptz": lambda: Form(
-            _s(SchemaType.STRING, "io.debezium.time.ZonedTimestamp"), casts.zoned, modes.unavailable
+            _s(SchemaType.STRING, "io.debezium.time.ZonedTimestamp"),
+            casts.zoned(column.modifier if column.modifier >= 0 else 6),
+            modes.unavailable,
         ),
         "timetz": lambda: Form(
             _s(SchemaType.STRING, "io.debezium.time.ZonedTime"), casts.each(texts.zoned_time, pa.string())
@@ -174,7 +176,7 @@ def _bits(length: int) -> Form:
 
 def _numeric(modifier: int, modes: Modes) -> Form:
     if modes.decimal == "string":
-        return Form(_s(SchemaType.STRING), casts.same)
+        return Form(_s(SchemaType.STRING), casts.decimal_text)
     if modes.decimal == "double":
         return Form(_s(SchemaType.FLOAT64), casts.cast(pa.float64()))
     given = precision_and_scale(modifier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -98,7 +99,7 @@ _READERS = [
     texts.time_micros,
     texts.timestamp_micros,
     texts.iso_timestamp,
-    texts.zoned_timestamp,
+    partial(texts.zoned_timestamp, digits=3),
     texts.zoned_time,
     texts.interval_micros,
     texts.interval_text,
