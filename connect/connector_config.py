@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connect.cloud_keys import CLOUD_FORMATS
 from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of, valid_regex
 from tidegate.kit.errors import Problem
+from tidegate.kit.java_regex import JavaRegex
 
 __all__ = [
     "CommonConfig",
@@ -486,9 +486,9 @@ class TopicGroup:
 
     def takes(self, topic: str) -> bool:
         """Whether a topic belongs to this group."""
-        if any(re.fullmatch(pattern, topic) for pattern in self.exclude):
+        if any(JavaRegex(pattern).fullmatch(topic) for pattern in self.exclude):
             return False
-        return any(re.fullmatch(pattern, topic) for pattern in self.include)
+        return any(JavaRegex(pattern).fullmatch(topic) for pattern in self.include)
 
 
 def topic_groups(properties: Mapping[str, str], groups: Iterable[str]) -> dict[str, dict[str, str]]:

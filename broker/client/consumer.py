@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +23,7 @@ from broker.client.fetcher import BatchingConsumer
 from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.java_regex import JavaRegex
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,6 +50,13 @@ class RebalanceListener(Protocol):
 
     async def on_assigned(self, partitions: set[TopicPartition]) -> None:
         """Called with the new share, before its first fetch: the place to seek. The set may be empty."""
+
+
+class _WholeName:
+    """What the library looks for in a pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self.match = JavaRegex(pattern).fullmatch
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -140,14 +147,17 @@ class BatchConsumer:
     async def subscribe(
         self, topics: Iterable[str] = (), *, pattern: str | None = None, listener: RebalanceListener | None = None
     ) -> None:
-        """Join the group and read this member's share of the topics, or of all whose whole name matches ``pattern``.
+        """Join the group and read this member's share of the topics, or of all whose whole name matches ``pattern``, a
+        regular expression as Java's clients take it.
 
         A topic that is not there yet is read soon after it has been created.
         """
         theirs = _Listener(listener) if listener is not None else None
         with border("subscribing"):
             if pattern is not None:
-                self._running.subscribe(pattern=f"(?:{re.compile(pattern).pattern})$", listener=theirs)
+                # What the library's own subscribe does with a pattern, but that one takes Python's syntax.
+                self._running._subscription.subscribe_pattern(pattern=_WholeName(pattern), listener=theirs)
+                self._running._client.set_topics([])
             else:
                 wanted = list(topics)
                 self._running.subscribe(wanted, listener=theirs)

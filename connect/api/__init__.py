@@ -43,6 +43,7 @@ from tidegate.kit.config import (
     valid_regexes,
 )
 from tidegate.kit.errors import Problem
+from tidegate.kit.java_regex import JavaRegex
 
 __all__ = [
     "DATE",
@@ -62,6 +63,7 @@ __all__ = [
     "Field",
     "Header",
     "HeaderConverter",
+    "JavaRegex",
     "JobTask",
     "OffsetChanges",
     "OffsetRange",

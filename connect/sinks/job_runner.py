@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,6 +11,7 @@ from connect.api import JobTask, OffsetRange, RetriableConnectError, TopicPartit
 from connect.clients import ClientLoop
 from connect.connector_config import JobConfig, SinkConfig
 from connect.control import TaskControl
+from tidegate.kit.java_regex import JavaRegex
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
@@ -180,4 +180,4 @@ class GroupOffsets:
 
 def _takes(config: SinkConfig, topic: str) -> bool:
     topics: Sequence[str] = config.topics
-    return topic in topics or bool(config.topics_regex and re.fullmatch(config.topics_regex, topic))
+    return topic in topics or bool(config.topics_regex and JavaRegex(config.topics_regex).fullmatch(topic))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from connect.api import Predicate, RecordBatch, config, key, non_empty
-from connect.transforms.regex_router import java_regex
+from connect.api import JavaRegex, Predicate, RecordBatch, config, key, non_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,8 +56,8 @@ class RecordIsTombstone(Predicate):
 
 def _java_pattern(value: str) -> str | None:
     try:
-        java_regex(value)
-    except re.error as error:
+        JavaRegex(value)
+    except ValueError as error:
         return f"entry must be a Java-compatible regular expression: {error}"
     return None
 
@@ -80,8 +78,8 @@ class TopicNameMatches(Predicate):
     config: TopicNameMatchesConfig
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return java_regex(self.config.pattern)
+    def _pattern(self) -> JavaRegex:
+        return JavaRegex(self.config.pattern)
 
     def mask(self, batch: RecordBatch) -> pa.Array:
         import pyarrow as pa

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from connect.api import Problem, at_least, config, family, key, one_of, valid_regexes
+from connect.api import JavaRegex, Problem, at_least, config, family, key, one_of, valid_regexes
 from connectors.debezium.masks import cut_problem, mask_problem
 from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signals.config import SignalConfig
@@ -331,7 +331,7 @@ def not_both(one: str, value: object, other: str, other_value: object) -> Iterat
         yield Problem(other, f"give {one} or {other}, not both")
 
 
-def parse_key_columns(text: str | None) -> list[tuple[re.Pattern[str], list[str]]]:
+def parse_key_columns(text: str | None) -> list[tuple[JavaRegex, list[str]]]:
     """Patterns of table names with the columns of their keys; raises ValueError that says what is wrong."""
     found = []
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):
@@ -339,7 +339,7 @@ def parse_key_columns(text: str | None) -> list[tuple[re.Pattern[str], list[str]
         if not colon or not table or not columns.strip():
             raise ValueError(f"message.key.columns has {part!r}: should be schema.table:column,column")
         try:
-            found.append((re.compile(table.strip(), re.IGNORECASE), [c.strip() for c in columns.split(",")]))
-        except re.error as error:
+            found.append((JavaRegex(table.strip(), ignore_case=True), [c.strip() for c in columns.split(",")]))
+        except ValueError as error:
             raise ValueError(f"message.key.columns: {table!r} is no regular expression: {error}") from error
     return found

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from connect.api import JavaRegex
 from connectors.debezium.config import CaptureConfig, parse_key_columns
 from connectors.debezium.masks import Mask, Masks
 
 __all__ = ["Chosen", "Filters", "compiled"]
 
 
-def compiled(patterns: Iterable[str]) -> list[re.Pattern[str]]:
+def compiled(patterns: Iterable[str]) -> list[JavaRegex]:
     """Patterns that must match a whole name, whatever its case, as Debezium's."""
-    return [re.compile(pattern.strip(), re.IGNORECASE) for pattern in patterns]
+    return [JavaRegex(pattern.strip(), ignore_case=True) for pattern in patterns]
 
 
-def _any(patterns: Sequence[re.Pattern[str]], *names: str) -> bool:
+def _any(patterns: Sequence[JavaRegex], *names: str) -> bool:
     return any(pattern.fullmatch(name) for pattern in patterns for name in names)
 
 

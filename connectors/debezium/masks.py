@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connect.api import JavaRegex
 from connectors.debezium.incremental.javaobjects import written_text
 
 __all__ = ["Mask", "Masks", "cut_problem", "mask_problem"]
@@ -65,7 +66,7 @@ class Masks:
         hashes = [(name, text, False) for name, text in masks.items() if not _STARS.fullmatch(name)]
         rules = [*((name, text, True) for name, text in cuts.items()), *stars, *hashes]  # the first that fits counts
         self._rules = [
-            ([re.compile(pattern.strip(), re.IGNORECASE) for pattern in text.split(",")], name, is_cut)
+            ([JavaRegex(pattern.strip(), ignore_case=True) for pattern in text.split(",")], name, is_cut)
             for name, text, is_cut in rules
         ]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import re
 import ssl
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from urllib.parse import quote, urlsplit
 
-from connect.api import ConnectError, Password, Problem, at_least, between, config, family, key, one_of
+from connect.api import ConnectError, JavaRegex, Password, Problem, at_least, between, config, family, key, one_of
 from connectors.http.settings import HttpSettings, OAuth, Retries, status_codes
 from tidegate.kit.config import KeyType, parse
 from tidegate.kit.errors import ConfigError
@@ -364,9 +363,9 @@ class HttpSinkConfig(HttpAccess):
         except ConnectError as error:
             yield Problem("headers", str(error))
         try:
-            for pattern, _ in self._replacements:
-                re.compile(pattern)
-        except (ValueError, re.error) as error:
+            for pattern, replacement in self._replacements:
+                JavaRegex(pattern).check_replacement(replacement)
+        except ValueError as error:
             yield Problem(
                 "regex.patterns",
                 f"as many regex.replacements as regex.patterns, which should be regular expressions: {error}",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from connect.api import DataError, Record, RecordBatch, SchemaType
+from connect.api import DataError, JavaRegex, Record, RecordBatch, SchemaType
 from connect.api.formats import java_texts, json_column
 from connectors.http.settings import HttpSettings
 
@@ -122,7 +122,7 @@ def _unquoted(text: str | None) -> str | None:
 
 def _replaced(text: str, settings: HttpSettings) -> str:
     for pattern, replacement in settings.replacements:
-        text = re.sub(pattern, replacement, text)
+        text = JavaRegex(pattern).replace_all(text, replacement)
     return text
 
 

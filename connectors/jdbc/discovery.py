@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connect.api import ConnectError
+from connect.api import ConnectError, JavaRegex
 from connectors.jdbc.config import JdbcSourceConfig
 
 if TYPE_CHECKING:
@@ -74,6 +73,6 @@ def _is_meant(config: JdbcSourceConfig, table: TableId) -> bool:
         return any(name in config.whitelist for name in table.names)
     if config.include:
         full = str(table)
-        included = any(re.fullmatch(regex, full) for regex in config.include)
-        return included and not any(re.fullmatch(regex, full) for regex in config.exclude)
+        included = any(JavaRegex(regex).fullmatch(full) for regex in config.include)
+        return included and not any(JavaRegex(regex).fullmatch(full) for regex in config.exclude)
     return not any(name in config.blacklist for name in table.names)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy
 
-from connect.api import ConnectError, Schema, SchemaType
+from connect.api import ConnectError, JavaRegex, Schema, SchemaType
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.offsets import QUERY_PARTITION, Position, partition_v0, partition_v1
 from connectors.sql.dialects import Column, Dialect
@@ -178,7 +177,7 @@ def _timestamp_names(config: JdbcSourceConfig, source: Source) -> list[str]:
     if not config.by_timestamp:
         return []
     for regex, named in map(_mapping, config.timestamps_mapping):
-        if source.table is not None and re.fullmatch(regex, str(source.table)):
+        if source.table is not None and JavaRegex(regex).fullmatch(str(source.table)):
             return [name.strip() for name in named.strip("[]").split("|")]
     return config.timestamps
 
@@ -187,7 +186,7 @@ def _incrementing(config: JdbcSourceConfig, source: Source, columns: Sequence[Co
     if not config.by_incrementing:
         return None
     for regex, named in map(_mapping, config.incrementing_mapping):
-        if source.table is not None and re.fullmatch(regex, str(source.table)):
+        if source.table is not None and JavaRegex(regex).fullmatch(str(source.table)):
             return _named(columns, named.strip(), source, "incrementing.column.mapping")
     if config.incrementing:
         return _named(columns, config.incrementing, source, "incrementing.column.name")

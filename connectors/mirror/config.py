@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from connect.api import Problem, config, family, key, non_empty, one_of, valid_regexes
+from connect.api import JavaRegex, Problem, config, family, key, non_empty, one_of, valid_regexes
 from connectors.mirror.policies import POLICIES, DefaultReplicationPolicy
 from tidegate.kit.config import Check, KeyType
 
@@ -43,7 +42,7 @@ def _every(name: str, *, default: int, doc: str) -> Any:
 
 def matcher(include: Sequence[str], exclude: Sequence[str]) -> Callable[[str], bool]:
     """Whether a whole name matches one of ``include`` and none of ``exclude``; no expression matches nothing."""
-    included, excluded = ([re.compile("|".join(one))] if one else [] for one in (include, exclude))
+    included, excluded = ([JavaRegex("|".join(one))] if one else [] for one in (include, exclude))
     return lambda name: (
         any(one.fullmatch(name) for one in included) and not any(one.fullmatch(name) for one in excluded)
     )
@@ -290,7 +289,7 @@ class MirrorSourceConfig(OffsetSyncsConfig):
 
     def takes_property(self, name: str) -> bool:
         """What the config property filter says."""
-        return not any(re.fullmatch(one, name) for one in self.properties_exclude)
+        return not any(JavaRegex(one).fullmatch(name) for one in self.properties_exclude)
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()

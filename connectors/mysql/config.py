@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
-from connect.api import Password, Problem, at_least, between, config, key, one_of, valid_regexes
+from connect.api import JavaRegex, Password, Problem, at_least, between, config, key, one_of, valid_regexes
 from connectors.debezium.accepted import only, without_effect
 from connectors.debezium.config import not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen
@@ -308,12 +307,12 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         return self._databases.has(name)
 
     @cached_property
-    def gtid_sources(self) -> tuple[re.Pattern[str] | None, bool]:
+    def gtid_sources(self) -> tuple[JavaRegex | None, bool]:
         """A pattern of servers, and whether it is one of those that do not count."""
         given = self.gtid_includes or self.gtid_excludes
         if not given:
             return None, False
-        return re.compile("|".join(f"(?:{part.strip()})" for part in given), re.IGNORECASE), not self.gtid_includes
+        return JavaRegex("|".join(f"(?:{part.strip()})" for part in given), ignore_case=True), not self.gtid_includes
 
 
 @config

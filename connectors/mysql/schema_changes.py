@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from connect.api import ConnectError, DataError, Field, Record, RecordBatch, Schema, SchemaType
+from connect.api import ConnectError, DataError, Field, JavaRegex, Record, RecordBatch, Schema, SchemaType
 from connectors.debezium.events import ContextHeaders
 from connectors.mysql.catalog import TableDdl
 from connectors.mysql.changes import Origin, Place, source_column
@@ -81,9 +80,7 @@ class SchemaChanges:
     ) -> None:
         self._config, self._structure, self._shapes = config, structure, shapes
         self._history, self._origin, self._context = history, origin, context
-        self._ignored: Sequence[re.Pattern[str]] = [
-            re.compile(p, re.IGNORECASE | re.DOTALL) for p in config.history_ddl_filter
-        ]
+        self._ignored = [JavaRegex(p, ignore_case=True, dot_all=True) for p in config.history_ddl_filter]
         name = f"io.debezium.connector.{origin.connector}"
         self._key = Schema.struct({"databaseName": _S}, name=f"{name}.SchemaChangeKey", version=1)
         self._value = Schema.struct(

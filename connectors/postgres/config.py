@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from connect.api import Password, Problem, at_least, between, config, key, one_of, valid_regexes
+from connect.api import JavaRegex, Password, Problem, at_least, between, config, key, one_of, valid_regexes
 from connectors.debezium.accepted import without_effect
 from connectors.debezium.config import not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen, compiled
@@ -314,7 +314,7 @@ class PostgresConfig(DebeziumConfig):
         except ValueError as error:
             yield Problem("replica.identity.autoset.values", str(error))
 
-    def identity_rules(self) -> list[tuple[re.Pattern[str], str]]:
+    def identity_rules(self) -> list[tuple[JavaRegex, str]]:
         """Patterns of table names and the identity in SQL; raises ValueError that says what is wrong."""
         rules = []
         for part in filter(None, (p.strip() for p in (self.identities or "").split(","))):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connect.api import JavaRegex
 from connectors.s3.client import Found
 
 __all__ = ["Backup", "Item", "Layout", "Objects", "Template"]
@@ -79,7 +80,7 @@ class Objects(Layout):
 
     def __init__(self, bucket: str, prefix: str, topics: Sequence[tuple[str, str]], since_ms: int = 0) -> None:
         super().__init__(bucket, prefix)
-        self._topics = [(topic, re.compile(pattern)) for topic, pattern in topics]
+        self._topics = [(topic, JavaRegex(pattern)) for topic, pattern in topics]
         self._since_ms = since_ms
 
     def item(self, found: Found) -> Item | None:

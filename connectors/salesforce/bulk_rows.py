@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connect.api import DataError, Record, RecordBatch
+from connect.api import DataError, JavaRegex, Record, RecordBatch
 from connectors.salesforce.bulk_config import BulkSinkConfig
 from connectors.salesforce.bulk_csv import NULL, text_columns
 from connectors.salesforce.bulk_layers import Layers
@@ -27,7 +26,7 @@ class BulkRows:
         self, config: BulkSinkConfig, description: Mapping[str, Any], refuse: Callable[[Record, str], None]
     ) -> None:
         self._config, self._refuse = config, refuse
-        self._ignored = re.compile(config.ignore_pattern)
+        self._ignored = JavaRegex(config.ignore_pattern)
         self._fields = {field["name"].lower(): field for field in description["fields"]}
 
     def add(self, batch: RecordBatch, layers: Layers) -> None:

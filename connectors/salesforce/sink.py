@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -12,6 +11,7 @@ from typing import Any, Final
 from connect.api import (
     ConnectError,
     DataError,
+    JavaRegex,
     Problem,
     Record,
     RecordBatch,
@@ -97,10 +97,10 @@ class ObjectSinkTask(_SalesforceSinkTask):
 
     def start(self) -> None:
         super().start()
-        self._ignored = re.compile(self.config.ignore_pattern)
+        self._ignored = JavaRegex(self.config.ignore_pattern)
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        self._ignored = re.compile(self.config.ignore_pattern)
+        self._ignored = JavaRegex(self.config.ignore_pattern)
         for operation, _, fields in self._readable(batches):
             yield f"{operation} {self.config.object_name}: {_shown(fields)}"
 

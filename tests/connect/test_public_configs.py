@@ -17,7 +17,7 @@ WRONG = {
     "034.json": {"connection.port"},  # a placeholder of a shell stands there
     "043.json": {"transforms.extractTS.type"},  # transforms of others
     "046.json": {"transforms.mongoflatten.type"},
-    "055.json": {"slot.name", "topic.prefix"},  # placeholders of a template
+    "055.json": {"slot.name", "topic.prefix", "table.include.list"},  # placeholders of a template
     "058.json": {"database.dbname", "database.hostname", "database.user", "topic.prefix"},  # says nothing but the class
     "067.json": {"value.converter"},  # a converter of Debezium 1.x
     "070.json": {"transforms.openlineage.type"},

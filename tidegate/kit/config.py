@@ -456,10 +456,12 @@ def matches(pattern: str, words: str) -> Check:
 
 
 def valid_regex(value: str) -> str | None:
-    """A regular expression that compiles."""
+    """A regular expression in Java's syntax."""
+    from tidegate.kit.java_regex import JavaRegex
+
     try:
-        re.compile(value)
-    except re.error as error:
+        JavaRegex(value)
+    except ValueError as error:
         return f"Must be a valid regex: {error}"
     return None
 
@@ -468,11 +470,13 @@ valid_regex.valid = "valid regex"  # type: ignore[attr-defined]
 
 
 def valid_regexes(value: list[str]) -> str | None:
-    """A list of regular expressions, each of which compiles."""
+    """A list of regular expressions in Java's syntax."""
+    from tidegate.kit.java_regex import JavaRegex
+
     for item in value:
         try:
-            re.compile(item)
-        except re.error as error:
+            JavaRegex(item)
+        except ValueError as error:
             return f"Must be a comma-separated list of regular expressions; {item!r}: {error}"
     return None
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from connect.api import Field, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key
+from connect.api import Field, JavaRegex, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key
 from connect.transforms.debezium.fields import is_envelope
-from connect.transforms.regex_router import java_regex, java_replacement
 from connect.transforms.sides import copied_basics, struct_columns, struct_of
 
 if TYPE_CHECKING:
@@ -47,8 +45,8 @@ class ByLogicalTableRouterConfig:
             yield Problem("key.field.replacement", "A key.field.replacement must be given with key.field.regex")
         for name, value in (("topic.regex", self.topic_regex), ("key.field.regex", self.key_regex)):
             try:
-                java_regex(value)
-            except re.error as error:
+                JavaRegex(value)
+            except ValueError as error:
                 yield Problem(name, f"Invalid value {value} for configuration {name}: {error}")
 
 
@@ -59,14 +57,11 @@ class ByLogicalTableRouter(Transformation):
     config: ByLogicalTableRouterConfig
 
     @cached_property
-    def _topics(self) -> re.Pattern[str]:
-        return java_regex(self.config.topic_regex)
+    def _topics(self) -> JavaRegex:
+        return JavaRegex(self.config.topic_regex)
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        matched = self._topics.fullmatch(batch.topic)
-        if matched is None:
-            return [batch]
-        topic = matched.expand(java_replacement(self.config.topic_replacement))
+        topic = self._topics.replace_whole(batch.topic, self.config.topic_replacement)
         if not topic:
             return [batch]
         keyed = self._with_table(batch, topic)
@@ -100,7 +95,5 @@ class ByLogicalTableRouter(Transformation):
 
     def _table(self, topic: str) -> str:
         if self.config.key_regex and self.config.key_replacement:
-            matched = java_regex(self.config.key_regex).fullmatch(topic)
-            if matched is not None:
-                return matched.expand(java_replacement(self.config.key_replacement))
+            return JavaRegex(self.config.key_regex).replace_whole(topic, self.config.key_replacement) or topic
         return topic

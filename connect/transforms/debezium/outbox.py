@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from connect.api import (
     DataError,
     Header,
+    JavaRegex,
     Problem,
     Record,
     Schema,
@@ -19,7 +20,6 @@ from connect.api import (
 )
 from connect.transforms.debezium.fields import is_envelope
 from connect.transforms.debezium.json_payload import Expansion
-from connect.transforms.regex_router import java_regex, java_replacement
 from tidegate.kit.logs import logger
 
 __all__ = ["EventRouter", "EventRouterConfig"]
@@ -276,8 +276,8 @@ class EventRouter(Transformation):
         return value
 
     def _topic(self, route: str) -> str:
-        matched = java_regex(self.config.route_regex).fullmatch(route)
-        return route if matched is None else matched.expand(java_replacement(self.config.route_replacement))
+        topic = JavaRegex(self.config.route_regex).replace_whole(route, self.config.route_replacement)
+        return route if topic is None else topic
 
     def _time(self, record: Record, schema: Schema, row: dict[str, Any]) -> int | None:
         changed: int | None = record.value.get("ts_ms")

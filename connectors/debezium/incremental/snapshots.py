@@ -8,7 +8,6 @@ more whose changes were delivered just before; what is delivered last of each ke
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from connect.api import ConnectError, DataError, RecordBatch
+from connect.api import ConnectError, DataError, JavaRegex, RecordBatch
 from connectors.debezium.events import bounded
 from connectors.debezium.incremental.progress import Progress, TablePart, Unreadable, without_members
 from connectors.debezium.incremental.windows import Behind, Chunk, Window
@@ -240,10 +239,12 @@ class IncrementalSnapshots:
         known = self._chunks.captured()
         tables: list[str] = []
         for pattern in request.tables:
-            found = [name for name in known if re.fullmatch(pattern, name, re.IGNORECASE)]
+            found = [name for name in known if JavaRegex(pattern, ignore_case=True).fullmatch(name)]
             # a name of no table goes along, as with the original, and ends as a table that is not known
             tables += found or ([] if request.blocking else [pattern])
-        if missing := [p for p in request.tables if not any(re.fullmatch(p, name, re.IGNORECASE) for name in known)]:
+        if missing := [
+            p for p in request.tables if not any(JavaRegex(p, ignore_case=True).fullmatch(name) for name in known)
+        ]:
             log.warning("no captured table has a name that was asked for", signal=signal.id, tables=missing)
         tables = list(dict.fromkeys(tables))
         if request.blocking:
@@ -263,7 +264,9 @@ class IncrementalSnapshots:
 
     def _stop(self, patterns: Sequence[str]) -> None:
         parts = self._progress.parts
-        kept = [part for part in parts if not any(re.fullmatch(p, part.table, re.IGNORECASE) for p in patterns)]
+        kept = [
+            part for part in parts if not any(JavaRegex(p, ignore_case=True).fullmatch(part.table) for p in patterns)
+        ]
         if parts and kept[:1] != parts[:1]:
             self._window = None
             self._rows = 0

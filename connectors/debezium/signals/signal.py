@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connect.api import DataError
+from connect.api import DataError, JavaRegex
 
 __all__ = ["Signal", "SnapshotRequest", "signal_of_json", "signal_of_row", "stop_patterns"]
 
@@ -54,7 +53,9 @@ class SnapshotRequest:
 
     def condition(self, table: str) -> str:
         """What a table's rows have to fulfil, in SQL; empty where there is nothing."""
-        return next((sql for pattern, sql in self.conditions if re.fullmatch(pattern, table, re.IGNORECASE)), "")
+        return next(
+            (sql for pattern, sql in self.conditions if JavaRegex(pattern, ignore_case=True).fullmatch(table)), ""
+        )
 
 
 def stop_patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -71,8 +72,8 @@ def _patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _checked(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except re.error as error:
+        JavaRegex(pattern)
+    except ValueError as error:
         raise DataError(f"{pattern!r} is no regular expression: {error}") from error
     return pattern
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from connect.api import ConnectError
+from connect.api import ConnectError, JavaRegex
 
 __all__ = ["GtidSet", "MariaDbGtids", "MySqlGtids", "gtid_set"]
 
@@ -106,7 +106,7 @@ class MySqlGtids:
             for start, end in intervals
         )
 
-    def retain(self, sources: re.Pattern[str] | None, *, excluded: bool) -> MySqlGtids:
+    def retain(self, sources: JavaRegex | None, *, excluded: bool) -> MySqlGtids:
         """Only what came from the servers that a pattern matches, or does not."""
         made = MySqlGtids()
         for source, intervals in self.intervals.items():

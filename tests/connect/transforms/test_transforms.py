@@ -7,7 +7,6 @@ from connect.api import DataError, Header, Origin, PluginType, Record, RecordBat
 from connect.connector_config import SinkConfig
 from connect.plugins import load_plugins
 from connect.transforms.chain import TransformChain
-from connect.transforms.regex_router import java_regex, java_replacement
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 
@@ -174,8 +173,3 @@ def test_every_transform_and_predicate_is_listed_by_its_java_name():
     assert f"{APACHE}.InsertField$Value" in listed and f"{APACHE}.predicates.HasHeaderKey" in listed
     for plugin in PLUGINS.listed((PluginType.TRANSFORMATION, PluginType.PREDICATE)):
         assert plugin.load().config_class
-
-
-def test_java_regular_expressions():
-    assert java_regex("(?<year>[0-9]{4})").fullmatch("2013")["year"] == "2013"
-    assert java_regex("x").sub(java_replacement("a\\\\b"), "x") == "a\\b"
