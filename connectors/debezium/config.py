@@ -301,7 +301,6 @@ class CaptureConfig(ReadingConfig, SignalConfig):
 
     def problems(self) -> Iterable[Problem]:
         """What does not go together, and what of Debezium is not here."""
-        yield from super().problems()
         yield from not_both("table.include.list", self.table_include, "table.exclude.list", self.table_exclude)
         yield from not_both("column.include.list", self.column_include, "column.exclude.list", self.column_exclude)
         for name in self.column_masks:

@@ -20,8 +20,6 @@ def _log_name(value: str) -> str | None:
 class SqliteConfig(CaptureConfig):
     """How to follow a SQLite database."""
 
-    watermarks_in_table = False
-
     path: str = key(
         "database.path",
         doc="The database's file. The worker must be able to write it and its folder.",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
-
-from connect.api import Problem, at_least, config, family, key, one_of
+from connect.api import at_least, config, family, key, one_of
 from tidegate.kit.config import KeyType
 
 __all__ = ["SignalConfig"]
@@ -14,9 +11,6 @@ __all__ = ["SignalConfig"]
 @config
 class SignalConfig:
     """Where signals come from, and how tables are read in chunks."""
-
-    watermarks_in_table: ClassVar[bool] = True
-    """Whether incremental snapshots mark their chunks in the table of signals."""
 
     signal_collection: str | None = key(
         "signal.data.collection",
@@ -100,12 +94,3 @@ class SignalConfig:
     def is_signals(self, table: str) -> bool:
         """Whether this is the table of signals, which is captured whatever the lists say, and not read by snapshots."""
         return table.lower() == (self.signal_collection or "").lower()
-
-    def problems(self) -> Iterable[Problem]:
-        outside = [channel for channel in self.signal_channels if channel != "source"]
-        writes = self.watermarks_in_table and not getattr(self, "read_only", False)
-        if outside and writes and not self.signal_collection:
-            yield Problem(
-                "signal.data.collection",
-                "incremental snapshots mark their chunks in a table: name one, or set read.only=true where the connector has it",
-            )

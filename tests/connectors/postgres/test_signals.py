@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.servers.postgres import PostgresServer
 from tests.support.debezium.replay import settled
 from tests.support.debezium.signals import finished, told
 from tests.support.debezium.workload import rebuilt
+from tidegate.kit.config import validate
 
 pytestmark = pytest.mark.servers
 
@@ -131,3 +133,28 @@ def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> 
         while len(orders(found)) < 4:
             found += running.task.poll()
     assert orders(found) == [(1, "r", "first"), (2, "r", "true"), (3, "r", "last"), (1, "u", "false")]
+
+
+def test_signals_of_a_file_need_no_table_for_blocking_snapshots(shop: Shop, tmp_path: Path) -> None:
+    """An incremental snapshot has no table to mark its chunks in then: it is refused in the log, and the task goes on."""
+    signals = tmp_path / "signals.jsonl"
+    bench = shop.bench(signal_enabled_channels="file", signal_file=str(signals), signal_poll_interval_ms="50")
+    del bench.properties["signal.data.collection"]
+    assert [
+        error for judged in validate(PostgresSource.config_class, bench.properties) for error in judged.errors
+    ] == []
+    with bench.task() as running:
+        settled(running.task, quiet=2)
+        incremental, blocking = (
+            {"id": kind, "type": "execute-snapshot", "data": {"data-collections": ["public.orders"], "type": kind}}
+            for kind in ("INCREMENTAL", "BLOCKING")
+        )
+        signals.write_text(json.dumps(incremental) + "\n")
+        shop.execute("INSERT INTO orders VALUES (200, 'while it is refused', 1)")
+        found = settled(running.task, quiet=10)
+        assert [key for key, *_ in orders(found)] == [200]
+        signals.write_text(json.dumps(blocking) + "\n")
+        found = []
+        while len(orders(found)) < 31:
+            found += running.task.poll()
+    assert {op for _, op, _ in orders(found)} == {"r"}
