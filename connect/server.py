@@ -129,7 +129,16 @@ class ConnectServer:
         if self._config.admin_urls is None:
             routes = [*routes, *loggers]
         name, middleware = "kafka_connect_worker", self._config.middleware()
-        app = face(routes, name=name, metrics=metrics, render_error=render_error, guards=guards, middleware=middleware)
+        sites = self._config.sites()
+        app = face(
+            routes,
+            name=name,
+            metrics=metrics,
+            render_error=render_error,
+            guards=guards,
+            middleware=middleware,
+            sites=sites,
+        )
         admin = face(
             loggers,
             name=f"{name}_admin",
@@ -137,6 +146,7 @@ class ConnectServer:
             render_error=render_error,
             guards=guards,
             middleware=middleware,
+            sites=sites,
         )
         addresses = await faces.start(app, admin)
         herder.worker_id = self._worker_id()

@@ -9,6 +9,7 @@ from pathlib import Path
 from tidegate.kit.addresses import host_port, valid_address
 from tidegate.kit.config import Password, at_least, between, config, family, key, one_of
 from tidegate.kit.errors import Problem
+from tidegate.kit.http_security import BrowserKeys
 
 __all__ = ["ACCOUNTS_FILE", "DEFAULT_PASSWORD", "EventsConfig"]
 
@@ -26,7 +27,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @config
-class EventsConfig:
+class EventsConfig(BrowserKeys):
     """Everything the events service reads. A port of 0 takes a free one."""
 
     bootstrap_servers: str = key(
@@ -219,6 +220,7 @@ class EventsConfig:
     )
 
     def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
         used = {self.password.reveal()} if self.user else set()
         used |= {self.client_secret.reveal()} if self.client_id else set()
         defaults = {DEFAULT_PASSWORD} & used

@@ -21,6 +21,7 @@ from events.metrics import EventMetrics
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import face, json_response
 from tidegate.kit.http_direct import Direct
+from tidegate.kit.http_security import BrowserKeys
 
 __all__ = ["Front", "application", "render_error"]
 
@@ -35,9 +36,15 @@ class Front(Protocol):
 
 
 def application(
-    metrics: EventMetrics, requests: Allowance, fronts: Iterable[Front], *, direct: Direct | None = None
+    metrics: EventMetrics,
+    requests: Allowance,
+    fronts: Iterable[Front],
+    *,
+    direct: Direct | None = None,
+    browsers: BrowserKeys | None = None,
 ) -> ASGIApp:
-    """``requests`` are those of the REST and SOAP APIs that may come; ``direct`` may answer others past all fronts."""
+    """``requests`` are those of the REST and SOAP APIs that may come; ``direct`` may answer others past all fronts; ``browsers`` says which web
+    pages may ask."""
     routes: list[BaseRoute] = [route for front in fronts for route in front.routes()]
     usage = ApiUsage(requests)
     return face(
@@ -47,15 +54,16 @@ def application(
         render_error=render_error,
         max_body_bytes=MAX_BODY_BYTES,
         guards=[usage.check],
-        middleware=[usage.around],
+        middleware=[*(browsers.middleware() if browsers is not None else ()), usage.around],
         direct=direct,
+        sites=browsers.sites() if browsers is not None else None,
     )
 
 
 def render_error(request: Request, error: TidegateError | HTTPException) -> Response:
     """The one place where an error becomes an HTTP answer."""
     known = _of_starlette(request, error) if isinstance(error, HTTPException) else error
-    path = request.url.path
+    path = request.scope["path"]
     if path.startswith("/services/Soap/"):
         return fault(known)
     if path.startswith(("/services/oauth2/", "/id/")):

@@ -197,7 +197,7 @@ class EventsServer:
             SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),
         )
-        return application(self.metrics, self.limits.requests, fronts, direct=self._cometd)
+        return application(self.metrics, self.limits.requests, fronts, direct=self._cometd, browsers=self._config)
 
     def _tooling(self) -> Mapping[str, ToolingRecords]:
         return {

@@ -11,6 +11,7 @@ from registry.registry import Registry
 from registry.routes import all_routes
 from registry.routes.dispatch import render_error
 from tidegate.kit.http import Guard, Middleware, face
+from tidegate.kit.http_sites import SiteGuard
 
 __all__ = ["application"]
 
@@ -26,6 +27,7 @@ def application(
     guards: Sequence[Guard] = (),
     middleware: Sequence[Middleware] = (),
     max_body_bytes: int = MAX_BODY_BYTES,
+    sites: SiteGuard | None = None,
 ) -> ASGIApp:
     return face(
         all_routes(registry, cluster_id, group_id),
@@ -35,4 +37,5 @@ def application(
         max_body_bytes=max_body_bytes,
         guards=guards,
         middleware=middleware,
+        sites=sites,
     )

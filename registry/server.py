@@ -78,6 +78,7 @@ class RegistryServer:
             group_id=config.group_id,
             guards=asked,
             middleware=[*config.middleware(), replica],
+            sites=config.sites(),
             max_body_bytes=config.max_request_bytes,
         )
         addresses = await self._faces.start(app)

@@ -54,7 +54,7 @@ class Forwarding:
             raise Conflict(_TOO_FAR)
         if elsewhere.url is None:
             raise Conflict(str(elsewhere))
-        path = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path
+        path = request.scope.get("raw_path", b"").decode("latin-1") or request.scope["path"]
         query = [(name, value) for name, value in request.query_params.multi_items() if name != "forward"]
         answer = await self._peers.ask(
             request.method,

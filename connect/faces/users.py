@@ -35,7 +35,7 @@ def user_guard(login_config: str) -> Guard:
     )
 
     async def guard(request: Request) -> None:
-        path = request.url.path
+        path = request.scope["path"]
         if not any(request.method == method and pattern.fullmatch(path) for method, pattern in _INTERNAL):
             await basic(request)
 

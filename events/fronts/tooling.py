@@ -93,7 +93,7 @@ class ToolingFront:
         if request.method == "PATCH":
             await records.update(held["FullName"], _metadata(await json_object(request)))
             return Response(status_code=204)
-        return json_response({"attributes": {"type": name, "url": request.url.path}} | dict(held))
+        return json_response({"attributes": {"type": name, "url": request.scope["path"]}} | dict(held))
 
     def _enter(self, request: Request) -> Session:
         session = session_of(request, self._access)

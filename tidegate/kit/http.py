@@ -24,8 +24,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.http_direct import Direct
+from tidegate.kit.http_limits import BodyBudget, HttpLimits
 from tidegate.kit.http_routes import Routes
-from tidegate.kit.http_transport import CONNECTION_LOST, JoiningHttpProtocol
+from tidegate.kit.http_sites import SiteGuard
+from tidegate.kit.http_transport import CONNECTION_LOST, HttpConfig, JoiningHttpProtocol
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
 
@@ -58,6 +60,8 @@ Middleware = Callable[[ASGIApp], ASGIApp]
 _TURNS = 1000
 """How often to look whether connections that were cut off are gone."""
 MAX_BODY_BYTES = 32 * 1024 * 1024
+_MAX_BODIES_BYTES = 8 * MAX_BODY_BYTES
+"""Of all requests of one face that are being received or handled."""
 
 
 class InvalidBody(UsageError):
@@ -120,16 +124,20 @@ def face(
     metrics: Metrics,
     render_error: ErrorRenderer,
     max_body_bytes: int = MAX_BODY_BYTES,
+    max_bodies_bytes: int = _MAX_BODIES_BYTES,
     guards: Sequence[Guard] = (),
     middleware: Sequence[Middleware] = (),
     direct: Direct | None = None,
+    sites: SiteGuard | None = None,
 ) -> ASGIApp:
     """Make the application of a component from its routes; adds ``GET /metrics``.
 
+    ``max_bodies_bytes`` bounds the bodies of all requests together that are being received or handled (503).
     ``name`` prefixes the request metrics: ``<name>_http_requests_total`` and ``<name>_http_request_seconds``.
     ``middleware`` is outermost first; within it ``guards`` are asked in their order, ``/metrics`` included. What they
     raise is answered in the words of ``render_error``, with the ``http_headers`` that the error may carry. ``direct`` may
-    answer requests in place of all of this; they are counted all the same, but not timed, for they mostly wait.
+    answer requests in place of all of this; they are counted all the same, but not timed, for they mostly wait. ``sites`` says which
+    web pages may ask; by default none.
     """
     requests = metrics.counter(f"{name}_http_requests", "Requests answered.", ("method", "status"))
     seconds = metrics.histogram(f"{name}_http_request_seconds", "Time from request to answer.", ("method",))
@@ -144,13 +152,15 @@ def face(
             return response
         if isinstance(error, ClientDisconnect):
             return Response(status_code=499)
-        log.error("unforeseen error in a request", path=request.url.path, exc_info=error)
+        log.error("unforeseen error in a request", path=request.scope["path"], exc_info=error)
         return render_error(request, TidegateError(f"Internal error ({type(error).__name__}); the log has the details"))
 
+    guards = [sites or SiteGuard(), *guards]
     inner: ASGIApp = _Answering(Routes([*routes, Route("/metrics", show_metrics)]), on_error, guards)
     for wrap in reversed(middleware):
         inner = wrap(inner)
-    return _Edge(inner, on_error, requests, seconds, max_body_bytes, direct)
+    bodies = BodyBudget(max(max_bodies_bytes, max_body_bytes))
+    return _Edge(inner, on_error, requests, seconds, max_body_bytes, bodies, direct)
 
 
 class _Answering:
@@ -190,9 +200,11 @@ class _Edge:
         requests: Any,
         seconds: Any,
         max_body_bytes: int,
+        bodies: BodyBudget,
         direct: Direct | None,
     ) -> None:
         self._app, self._on_error, self._max_body_bytes, self.direct = app, on_error, max_body_bytes, direct
+        self._bodies = bodies
         # Looked up once: the parser knows some thirty methods, and prometheus' own look-up locks.
         self._counter, self._timer = cache(requests.labels), cache(seconds.labels)
 
@@ -202,9 +214,11 @@ class _Edge:
         async def counted_receive() -> Message:
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_body_bytes:
+            size = len(message.get("body", b""))
+            if received + size > self._max_body_bytes:
                 raise BodyTooLarge(f"The request body is larger than {self._max_body_bytes} bytes")
+            self._bodies.take(size)
+            received += size
             return message
 
         async def noted_send(message: Message) -> None:
@@ -222,6 +236,7 @@ class _Edge:
             response = await self._on_error(Request(scope), error)
             await response(scope, receive, noted_send)
         finally:
+            self._bodies.give_back(received)
             method = scope["method"]
             self.count(method, status)
             self._timer(method).observe(time.perf_counter() - began)
@@ -260,12 +275,13 @@ class HttpServer:
         *,
         tls: TlsFiles | ssl.SSLContext | None = None,
         grace_s: float = 5,
+        limits: HttpLimits | None = None,
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
         files = tls if isinstance(tls, TlsFiles) else None
-        settings = uvicorn.Config(
+        settings = HttpConfig(
             app,
-            http=JoiningHttpProtocol,
+            limits=limits,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -290,6 +306,11 @@ class HttpServer:
     @property
     def port(self) -> int:
         return self._port
+
+    @property
+    def connections(self) -> set[Any]:
+        """The open connections, as they are now."""
+        return self._server.server_state.connections
 
     async def start(self) -> None:
         sock = listen(self._host, self._port)
@@ -319,7 +340,24 @@ class HttpServer:
 
 
 class _Quiet(uvicorn.Server):
-    """uvicorn without its own signal handling: the process that runs the service handles signals."""
+    """uvicorn without its own signal handling, which is the process's business, and with a bound on the time of a TLS handshake."""
+
+    config: HttpConfig
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def protocol() -> asyncio.Protocol:
+            return JoiningHttpProtocol(config, self.server_state, {})
+
+        handshake_s = None if config.ssl is None else config.limits.handshake_s
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=sock, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
+            )
+            for sock in sockets or ()
+        ]
+        self.started = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:

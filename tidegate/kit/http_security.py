@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # who only reads these keys, such as a task host, goes withou
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from tidegate.kit.http import Middleware
+    from tidegate.kit.http_sites import SiteGuard
 
 __all__ = ["BasicAuth", "BrowserKeys", "Passwords", "Unauthorized", "user_of"]
 
@@ -76,7 +77,7 @@ class BasicAuth:
         self._skip_options = skip_options
 
     async def __call__(self, request: Request) -> None:
-        path = request.url.path
+        path = request.scope["path"]
         if request.method == "OPTIONS" and self._skip_options:
             return
         if path in self._skip or (self._skip_below and path.startswith(self._skip_below)):
@@ -141,6 +142,13 @@ class BrowserKeys:
         doc='Headers for every answer: "add|set|addDate|setDate NAME: VALUE", each in double quotes where its value has '
         "commas, separated by commas.",
     )
+    allowed_hosts: list[str] = key(
+        "http.allowed.hosts",
+        default=[],
+        importance="low",
+        doc="Host names by which this server is reached through a loopback address, such as those of a proxy on the same machine. "
+        "Others than localhost, addresses and names without dots are refused there, so that no web site can let its own name point here.",
+    )
 
     def problems(self) -> Iterator[Problem]:
         try:
@@ -150,6 +158,12 @@ class BrowserKeys:
                 "response.http.headers.config",
                 f"Invalid value {self.response_headers} for configuration response.http.headers.config: {error}",
             )
+
+    def sites(self) -> SiteGuard:
+        """Which web pages may ask, for ``tidegate.kit.http.face``."""
+        from tidegate.kit.http_sites import SiteGuard
+
+        return SiteGuard(origins=_words(self.allow_origin), hosts=self.allowed_hosts)
 
     def middleware(self) -> list[Middleware]:
         """For ``tidegate.kit.http.face``; empty where no key is given."""

@@ -1,5 +1,6 @@
-"""HTTP connections whose answers leave whole (head and body in one system call, one segment, one TLS record), whose requests'
-heads are bounded, and which end soon after their server. Some requests may be answered without an ASGI task (``http_direct``)."""
+"""HTTP connections whose answers leave whole (head and body in one system call, one segment, one TLS record), whose requests are bounded
+in size, time and number (``http_limits``), and which end soon after their server. Some requests may be answered without an ASGI task
+(``http_direct``)."""
 
 from __future__ import annotations
 
@@ -8,15 +9,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tidegate.kit.alarm import Alarm
 from tidegate.kit.http_direct import MOST_BODY, Direct, DirectRequest, WholeBody, safely
+from tidegate.kit.http_limits import Connections, HttpLimits, most_connections
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, HTTPScope
 
-__all__ = ["CONNECTION_LOST", "JoiningHttpProtocol", "JoiningTransport"]
+__all__ = ["CONNECTION_LOST", "HttpConfig", "JoiningHttpProtocol", "JoiningTransport"]
 
 CONNECTION_LOST: Final = "tidegate.connection_lost"
 """Where a request's scope has the future that is done when its connection is lost."""
@@ -94,6 +97,10 @@ class JoiningTransport(asyncio.Transport):
         return self._beneath.get_protocol()
 
 
+class TooManyRequests(Exception):
+    """More requests were sent ahead of their answers than a connection may."""
+
+
 class _KnownHead(NamedTuple):
     head: bytes
     size: int
@@ -101,10 +108,21 @@ class _KnownHead(NamedTuple):
     scope: HTTPScope
 
 
+class HttpConfig(uvicorn.Config):
+    """uvicorn's settings with the bounds of the server."""
+
+    def __init__(self, app: Any, *, limits: HttpLimits | None = None, **more: Any) -> None:
+        super().__init__(app, http=JoiningHttpProtocol, **more)
+        self.limits = limits or HttpLimits()
+        self.room = Connections(self.limits.connections or most_connections())
+
+
 class JoiningHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol; by itself it writes the head of each answer and its body one after the other."""
 
+    config: HttpConfig
     _in_head = True
+    _in_body = False
     _heads = 0
     """How many heads have begun or ended."""
     _head_bytes = 0
@@ -117,14 +135,41 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._direct: Direct | None = getattr(app, "direct", None)
         self._count: Callable[[str, int], None] = getattr(app, "count", _uncounted)
         self._lost: asyncio.Future[None] = self.loop.create_future()
-        self._idle = Alarm(self.timeout_keep_alive_handler)
+        limits = self._limits = self.config.limits
+        self._late = Alarm(self._give_up)
+        """Rings when a head or a body does not come in time, or nothing at all."""
+        self._unread = Alarm(self.refuse)
+        """Rings when the client does not read an answer."""
+        self._body_began = 0.0
+        self._body_bytes = 0
+        self.idle_since: float | None = self.loop.time()
         self._known: _KnownHead | None = None
         self._taken: RequestResponseCycle | None = None
         """What the bytes being received began that is taken directly."""
+        open_now: Any = self.server_state.connections  # all made by the same factory
+        if self.config.room.make_room(self, open_now, self.loop.time()):
+            self._late.set(limits.head_s)
+        else:
+            self.refuse()
+
+    def refuse(self) -> None:
+        """End the connection at once."""
+        self.idle_since = None
+        self._joining.abort()
+
+    def _give_up(self) -> None:
+        """The client is late. A body may still come fast enough for its size."""
+        if self._in_body:
+            due = self._body_began + self._limits.body_s + self._body_bytes / self._limits.body_bytes_per_s
+            if (rest := due - self.loop.time()) > 0:
+                self._late.set(rest)
+                return
+        self._joining.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._idle.cancel()
+        self._late.cancel()
+        self._unread.cancel()
         if not self._lost.done():
             self._lost.set_result(None)
 
@@ -146,7 +191,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             self._known = _known_head(data, self._taken)
 
     def _unset_keepalive_if_required(self) -> None:
-        self._idle.clear()
+        """uvicorn's timer of the idle connection is ``_late`` here."""
 
     def on_response_complete(self) -> None:
         """As uvicorn's, but for the timer of the idle connection, of which that makes one for each answer."""
@@ -157,7 +202,13 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         else:
-            self._idle.set(self.timeout_keep_alive)
+            self._rest()
+
+    def _rest(self) -> None:
+        """Begin to count the time of an idle connection, if it is one."""
+        if not (self._in_head or self._in_body or self.pipeline) and self.cycle.response_complete:
+            self.idle_since = self.loop.time()
+            self._late.set(self._limits.idle_s)
 
     @property
     def _is_between_requests(self) -> bool:
@@ -169,7 +220,8 @@ class JoiningHttpProtocol(HttpToolsProtocol):
 
     def _receive_known(self, known: _KnownHead, data: bytes) -> None:
         """A request whose head is the last one's, byte for byte, is what that was, but for its body: a long poll repeats itself."""
-        self._unset_keepalive_if_required()
+        self.idle_since = None
+        self._late.clear()
         cycle = self.cycle = RequestResponseCycle(
             scope=known.scope,
             transport=self.transport,
@@ -188,20 +240,52 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._take(cycle)
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise TooManyRequests
         self._in_head = True
         self._heads += 1
+        self.idle_since = None
+        self._late.set(self._limits.head_s)
         super().on_message_begin()
         self.scope[CONNECTION_LOST] = self._lost  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         self._heads += 1
+        self._body_began, self._body_bytes = self.loop.time(), 0
+        self._late.set(self._limits.body_s)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._late.clear()
+        super().on_message_complete()
+        self._rest()  # an answer may have gone out before the whole body was here
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread.set(self._limits.idle_s)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread.clear()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Where uvicorn begins with a request whose turn it is; its body may still be on its way."""
         direct = self._direct
-        if direct is None or app is not self.app or cycle.waiting_for_100_continue or not direct.takes(cycle.scope):
+        if (
+            direct is None
+            or app is not self.app
+            or cycle.waiting_for_100_continue
+            or any(
+                name == b"origin" for name, _ in cycle.scope["headers"]
+            )  # whether a page may ask is the application's to say
+            or not direct.takes(cycle.scope)
+        ):
             super()._start_asgi_task(cycle, app)
             return
         self._taken = cycle

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from tests.support.transports import MemoryTransport
 from tidegate.kit.http import HttpServer, face, json_response
 from tidegate.kit.http_direct import MOST_BODY, DirectRequest
-from tidegate.kit.http_transport import JoiningHttpProtocol
+from tidegate.kit.http_transport import HttpConfig, JoiningHttpProtocol
 from tidegate.kit.metrics import Metrics
 from tidegate.kit.service import fast_event_loop
 
@@ -213,7 +213,7 @@ async def answers_to(pieces: list[tuple[bytes, bool]], protocol: type[JoiningHtt
         render_error=render,
         direct=Taker(),
     )
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")
+    config = HttpConfig(app, log_config=None, access_log=False, lifespan="off", ws="none")
     config.load()
     server, transport = protocol(config, uvicorn.Server(config).server_state, {}), MemoryTransport()
     server.connection_made(transport)

@@ -1,0 +1,105 @@
+"""Which web sites may have a browser ask: a guard against pages that reach servers on their visitor's own machine.
+
+Two ways are closed. A page of another site may send a POST that needs no permission (Fetch standard, "CORS-safelisted"): its browser
+names the site in ``Origin``. And a site may let its own name point to 127.0.0.1 (DNS rebinding): its browser sends that name as ``Host``.
+Clients that are no browsers send no ``Origin`` and the address they connect to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from tidegate.kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["ForeignSite", "SiteGuard"]
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing, and whose answers a browser keeps from pages of other sites."""
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+
+
+class ForeignSite(UsageError):
+    """A page of another web site had its visitor's browser ask."""
+
+    http_status = 403
+
+
+class WrongHost(UsageError):
+    """The request is for a server of another name (RFC 9110 15.5.20)."""
+
+    http_status = 421
+
+
+class SiteGuard:
+    """A guard (``tidegate.kit.http.Guard``).
+
+    ``origins`` are those whose pages may ask (CORS), with ``*`` for any characters. ``hosts`` are names by which this server is reached
+    through a loopback address without TLS, beside ``localhost``, addresses, this machine's name and names without dots.
+    """
+
+    def __init__(self, *, origins: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
+        patterns = [re.escape(origin).replace(r"\*", ".*") for origin in origins]
+        self._origins = re.compile("|".join(patterns)) if patterns else None
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._is_known = lru_cache(1000)(self._knows)
+
+    async def __call__(self, request: Request) -> None:
+        """Raises ForeignSite, WrongHost, UsageError."""
+        headers, server = request.headers, request.scope.get("server")
+        host = headers.get("host", "")
+        if host and not _HOST.fullmatch(host):
+            raise UsageError(f"Host {host!r} is not a name or an address with an optional port")
+        # With TLS the certificate says that the name is the server's.
+        plain = request.scope["scheme"] != "https"
+        if plain and server is not None and _is_loopback(server[0]) and not self._is_known(host):
+            raise WrongHost(
+                f"Host {host!r} is not this server: use localhost or an address, or name the host in http.allowed.hosts"
+            )
+        if request.method in _SAFE:
+            return
+        origin = headers.get("origin")
+        if origin is None:
+            return
+        if urlsplit(origin).netloc != host and not (self._origins and self._origins.fullmatch(origin)):
+            raise ForeignSite(
+                f"A page of {origin} may not send {request.method} requests here: access.control.allow.origin names those that may"
+            )
+
+    def _knows(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if "." not in name or name.endswith(".localhost") or name in self._hosts or name in _machine_names():
+            return True
+        return _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(100)
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:  # a socket of the file system
+        return False
+
+
+@lru_cache(1)
+def _machine_names() -> frozenset[str]:
+    return frozenset({socket.gethostname().lower()})
