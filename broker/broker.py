@@ -32,6 +32,7 @@ from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability
 from broker.storage.keeper import LogKeeper
 from broker.storage.partitions import Partitions
+from broker.storage.record_worker import RecordWorker
 from broker.storage.replica_moves import ReplicaMoves
 from broker.storage.state_topic import StateTopic
 from broker.telemetry.subscriptions import (
@@ -87,6 +88,7 @@ class Broker:
         self.arrivals = Arrivals()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)
         self.durability = Durability(background_interval_s=config.background_flush_ms / 1000)
+        self.record_worker = RecordWorker()
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
         self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
         """What Metadata answers about all topics, and in which state of the metadata."""
@@ -180,6 +182,7 @@ class Broker:
         self.groups.stop()
         self.transactions.stop()
         self.share.coordinator.stop()
+        await self.record_worker.close()
         await self.durability.close()
         await self.replica_moves.close()
         self.log_keeper.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
-from broker.handlers.routes import Context, Routes
+from broker.handlers.routes import Context, Pending, Routes
 from broker.log.files import storage_errors
 from broker.log.partition import PartitionLog
+from broker.log.time_search import TimeSearch, search_all
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -27,6 +28,7 @@ from broker.protocol.messages.offset_for_leader_epoch import (
 )
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
 from broker.storage.partitions import READ_COMMITTED
+from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 
 __all__ = ["routes"]
 
@@ -34,45 +36,85 @@ routes = Routes()
 
 _NONE: Final = (-1, -1)
 _EARLIEST: Final = -2
+_SEARCH_BYTES: Final = 1024
+"""About what a search takes while it waits for its turn."""
 _LATEST: Final = -1
+_NEWEST: Final = -3
 
 Position = tuple[int, int]
 """(timestamp, offset); -1 stands for none."""
 
 _POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
     _EARLIEST: lambda partition: (-1, partition.log_start_offset),
-    -3: lambda partition: partition.max_timestamp() or _NONE,
     -4: lambda partition: (-1, partition.log_start_offset),
     -5: lambda _: _NONE,
     -6: lambda _: _NONE,
 }
-"""What the negative timestamps ask for: earliest, the largest timestamp (KIP-734), earliest on the local disk, and
-(KIP-1005, KIP-1023) the latest in tiered storage and the earliest not yet there, of which there are none."""
+"""What negative timestamps ask for, beside the latest and (-3) the largest timestamp (KIP-734): earliest, earliest on the local
+disk, and (KIP-1005, KIP-1023) the latest in tiered storage and the earliest not yet there, of which there are none."""
 
 
 _NEVER: Final = 1 << 15
-_SINCE: Final[Mapping[int, int]] = {_LATEST: 0, _EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
+_SINCE: Final[Mapping[int, int]] = {_LATEST: 0, _EARLIEST: 0, _NEWEST: 7, -4: 8, -5: 9, -6: 11}
 """The version that gave a negative timestamp its meaning."""
 
 
 @routes.handles(ApiKey.LIST_OFFSETS, versions=range(1, 12))
-def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse | Pending:
     """Find offsets by timestamp, or the ends of a partition (-1 latest, -2 earliest, -3 largest timestamp, -4, -5, -6).
 
     v2 isolation level · v4 leader epochs · v6 flexible · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6
     """
-    return ListOffsetsResponse(
+    allowance, long = Allowance(ON_THE_LOOP), list[_Search]()
+    response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _find(context, request.isolation_level, topic.name, one, times)
+                    _find(context, request.isolation_level, topic.name, one, times, allowance, long)
                     for one, times in _each_once(topic.partitions)
                 ],
             )
             for topic in request.topics
         ]
     )
+    return _answered_later(context, response, long) if long else response
+
+
+class _Search(NamedTuple):
+    """What takes too long to be looked for on the event loop, and the part of the answer that is to say it."""
+
+    partition: PartitionLog
+    timestamp: int
+    isolation_level: int
+    answer: ListOffsetsPartitionResponse
+
+
+def _answered_later(context: Context, response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
+    """Answer when all was looked for; meanwhile nothing else is taken from the connection."""
+    searches = [_search(one.partition, one.timestamp).settled() for one in long]
+    task = context.broker.record_worker.run(
+        search_all,
+        searches,
+        size=_SEARCH_BYTES * len(searches),
+        records=sum(one.partition.log_end_offset - one.partition.log_start_offset for one in long),
+    )
+    if context.connection is not None:
+        context.connection.mute_until(task)
+
+    def answered(found: Sequence[Position | BrokerError | None]) -> ListOffsetsResponse:
+        for one, position in zip(long, found, strict=True):
+            if isinstance(position, BrokerError):
+                one.answer.error_code = position.code
+            else:
+                end = _end(one.partition, one.isolation_level)
+                _tell(one.answer, one.partition, *_before(end, position))
+        return response
+
+    def failed(error: BrokerError) -> ListOffsetsResponse:
+        return answered([error] * len(long))
+
+    return Pending(task, answered, failed)
 
 
 def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[ListOffsetsPartition, int]]:
@@ -82,9 +124,16 @@ def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[Lis
 
 
 def _find(
-    context: Context, isolation_level: int, topic: str, wanted: ListOffsetsPartition, times: int
+    context: Context,
+    isolation_level: int,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    times: int,
+    allowance: Allowance,
+    long: list[_Search],
 ) -> ListOffsetsPartitionResponse:
     index = wanted.partition_index
+    answer = ListOffsetsPartitionResponse(partition_index=index)
     try:
         context.require_topic(Operation.DESCRIBE, topic)
         if times > 1:
@@ -94,22 +143,39 @@ def _find(
             raise UnsupportedVersion(f"ListOffsets v{context.version} does not know timestamp {wanted.timestamp}.")
         partition = context.broker.partitions.find(topic, index, wanted.current_leader_epoch)
         with storage_errors(f"look up an offset of {topic}-{index}"):
-            timestamp, offset = _position(partition, wanted.timestamp, isolation_level)
+            _tell(answer, partition, *_position(partition, wanted.timestamp, isolation_level, allowance))
+    except TooMuchWork:
+        long.append(_Search(partition, wanted.timestamp, isolation_level, answer))
     except BrokerError as error:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
-    epoch = partition.leader_epoch if offset >= 0 else -1
-    return ListOffsetsPartitionResponse(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
+        answer.error_code = error.code
+    return answer
 
 
-def _position(partition: PartitionLog, timestamp: int, isolation_level: int) -> Position:
-    stable = isolation_level == READ_COMMITTED
-    end = partition.last_stable_offset if stable else partition.log_end_offset
+def _tell(answer: ListOffsetsPartitionResponse, partition: PartitionLog, timestamp: int, offset: int) -> None:
+    answer.timestamp, answer.offset = timestamp, offset
+    answer.leader_epoch = partition.leader_epoch if offset >= 0 else -1
+
+
+def _position(partition: PartitionLog, timestamp: int, isolation_level: int, allowance: Allowance) -> Position:
+    """Raises TooMuchWork."""
+    end = _end(partition, isolation_level)
     if timestamp == _LATEST:
         return -1, end
     named = _POSITIONS.get(timestamp)
     if named is not None:
         return named(partition)
-    found = partition.offset_for_time(timestamp)
+    return _before(end, _search(partition, timestamp).run(allowance))
+
+
+def _search(partition: PartitionLog, timestamp: int) -> TimeSearch:
+    return partition.search_time(None if timestamp == _NEWEST else timestamp)
+
+
+def _end(partition: PartitionLog, isolation_level: int) -> int:
+    return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.log_end_offset
+
+
+def _before(end: int, found: Position | None) -> Position:
     return found if found is not None and found[1] < end else _NONE
 
 

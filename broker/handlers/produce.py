@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Final
 
 from broker.errors import BrokerError, KafkaStorageError, NotEnoughReplicasAfterAppend, UnsupportedCompressionType
+from broker.handlers.inspected_produce import Inspecting, Inspections, inspected
+from broker.handlers.later import Later
 from broker.handlers.routes import Context, Pending, Routes
 from broker.handlers.transactional_produce import Admission, admitted
+from broker.log.inspection import Inspected
 from broker.log.partition import PartitionLog
 from broker.network.connection import ConnectionRefusal
 from broker.protocol.api import ApiKey
@@ -28,13 +32,35 @@ def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pend
 
     v3 record batches of format 2 · v5 log start offset · v7 zstd · v8 error messages · v9 flexible · v13 topic ids
     """
+    inspections = inspected(context, request)
+    if isinstance(inspections, Inspecting):
+        return _produce_later(context, request, inspections)
+    return _admitted(context, request, inspections)
+
+
+def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspecting) -> Pending | None:
+    """Append when the records have been looked into; meanwhile nothing else is taken from the connection."""
+    held, later = request.copied(), Later(context, answers=request.acks != 0)
+
+    def done(_: object) -> None:
+        if not later.future.cancelled():
+            later.decide(lambda: _admitted(context, held, inspecting.result()))
+
+    inspecting.task.add_done_callback(done)
+    later.future.add_done_callback(lambda future: inspecting.task.cancel() if future.cancelled() else None)
+    if context.connection is not None:
+        context.connection.mute_until(inspecting.task)
+    return later.outcome
+
+
+def _admitted(context: Context, request: ProduceRequest, inspections: Inspections) -> ProduceResponse | Pending | None:
     if request.transactional_id is not None:
-        return admitted(context, request, _produce)
-    return _produce(context, request, None)
+        return admitted(context, request, partial(_produce, inspections))
+    return _produce(inspections, context, request, None)
 
 
 def _produce(
-    context: Context, request: ProduceRequest, admission: Admission | None
+    inspections: Inspections, context: Context, request: ProduceRequest, admission: Admission | None
 ) -> ProduceResponse | Pending | None:
     touched: list[PartitionLog | None] = []
     topics = []
@@ -43,7 +69,17 @@ def _produce(
         if admission is None and isinstance(topic, uuid.UUID):
             # Looked up once for all its partitions; an id that is not known is refused with each of them.
             found = context.broker.topics.name_of(topic) or topic
-        topics.append((topic, [_append(context, request, found, one, touched, admission) for one in wanted]))
+        topics.append(
+            (
+                topic,
+                [
+                    _append(context, request, found, one, touched, admission, inspections.get((topic, one.partition)))
+                    if inspections
+                    else _append(context, request, found, one, touched, admission)
+                    for one in wanted
+                ],
+            )
+        )
     if request.acks == 0:
         failed = next((one for _, produced in topics for one in produced if one.error_code), None)
         if failed is not None:
@@ -65,6 +101,7 @@ def _append(
     wanted: PartitionRecords,
     touched: list[PartitionLog | None],
     admission: Admission | None,
+    inspected: Inspected | None = None,
 ) -> PartitionProduced:
     partitions = context.broker.partitions
     version = None
@@ -78,7 +115,9 @@ def _append(
         partition = partitions.find(topic, wanted.partition)
         if context.version < _ZSTD_SINCE:
             _refuse_zstd(wanted.records)
-        appended = partitions.append(partition, wanted.records, acks=request.acks, transaction_version=version)
+        appended = partitions.append(
+            partition, wanted.records, acks=request.acks, transaction_version=version, inspected=inspected
+        )
     except BrokerError as error:
         touched.append(None)
         metrics.failed_produce(None if partition is None else partition.topic)

@@ -7,10 +7,9 @@ was late or lost its way hangs in a partition, where no marker would come for it
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from broker.errors import (
     BrokerError,
@@ -26,8 +25,9 @@ from broker.errors import (
     ProducerFenced,
     TransactionAbortable,
 )
+from broker.handlers.later import Later
 from broker.handlers.routes import Context, Pending
-from broker.protocol.produce import PartitionRecords, ProduceRequest, ProduceResponse
+from broker.protocol.produce import ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType
 from broker.storage.partitions import INTERNAL_TOPICS
@@ -150,7 +150,7 @@ def _added(
 ) -> _Outcome:
     """Produce when the coordinator has the partitions on disk."""
     outcome: list[_Outcome] = []
-    later: asyncio.Future[Any] | None = None
+    later: Later | None = None
     held = request
 
     def then(error: BrokerError | None) -> None:
@@ -159,52 +159,16 @@ def _added(
         if later is None:
             outcome.append(produce(context, held, admission))
         else:
-            _settle(later, lambda: produce(context, held, admission))
+            later.decide(lambda: produce(context, held, admission))
 
     context.broker.transactions.add_partitions(
         request.transactional_id or "", producer, wanted.keys(), then, version=EPOCH_BUMP
     )
     if outcome:
         return outcome[0]
-    held = _copied(request)
-    later = asyncio.get_running_loop().create_future()
-    return None if request.acks == 0 else Pending(later, lambda response: response)
-
-
-def _copied(request: ProduceRequest) -> ProduceRequest:
-    """The request with records of its own: those of the frame are gone once the handler returns."""
-    topics = [
-        (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
-        for topic, partitions in request.topics
-    ]
-    return ProduceRequest(request.acks, request.timeout_ms, topics, request.transactional_id)
-
-
-def _settle(later: asyncio.Future[Any], produce: Callable[[], _Outcome]) -> None:
-    try:
-        outcome = produce()
-    except Exception as error:  # noqa: BLE001
-        # Raised in a callback nobody would see it: whoever waits for the answer does.
-        if not later.done():
-            later.set_exception(error)
-        return
-    if not isinstance(outcome, Pending):
-        if not later.done():
-            later.set_result(outcome)
-        return
-    pending = outcome
-
-    def durable(future: asyncio.Future[Any]) -> None:
-        if later.done():
-            return
-        if future.cancelled():
-            later.cancel()
-        elif (error := future.exception()) is not None:
-            later.set_exception(error)
-        else:
-            later.set_result(pending.make(future.result()))
-
-    pending.future.add_done_callback(durable)
+    held = request.copied()
+    later = Later(context, answers=request.acks != 0)
+    return later.outcome
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:

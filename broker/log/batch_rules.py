@@ -1,4 +1,4 @@
-"""What a record batch must be to enter a log, and what is done to it on the way in. Headers only, except where keys matter."""
+"""What a record batch must be to enter a log, and what is done to it on the way in. Headers only; see ``inspection``."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Final
 
 from broker.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordListTooLarge
 from broker.log.config import LogConfig
-from broker.protocol.compression import Codec
+from broker.log.inspection import MOST_NAMED
+from broker.protocol.compression import Codec, most_unpacked
+from broker.protocol.record import SMALLEST
 from broker.protocol.records import (
+    HEADER_SIZE,
     LOG_OVERHEAD,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     batch_at,
     crc_is_right,
-    decode_batch,
-    encode_batch,
-    record_keys,
     with_append_time,
 )
+from broker.protocol.walks import opened, timestamps
+from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 
 __all__ = ["checked_batches", "prepared"]
 
 _PATCH: Final = struct.Struct(">qii")
 """Base offset, length and leader epoch: what stands in front of the checksum's part and the magic byte."""
-_MOST_TOLD_OF: Final = 10_000
-"""Records of a batch that an answer names as wrong: a small compressed batch may have millions."""
 
 
 def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_client: bool) -> list[BatchHeader]:
@@ -49,6 +49,9 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
             raise InvalidRecord(
                 f"a batch of {header.record_count} records says its last offset delta is {header.last_offset_delta}"
             )
+        payload = header.length + LOG_OVERHEAD - HEADER_SIZE
+        if header.record_count * SMALLEST > payload and _is_implausible(header, payload):
+            raise InvalidRecord(f"{payload} bytes of records cannot be the {header.record_count} that their batch says")
         if not crc_is_right(view, position, header):
             raise CorruptMessage(
                 f"a batch of {header.size} bytes does not have the checksum {header.crc:#010x} it states"
@@ -57,13 +60,16 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
             _check_client_batch(header, config)
             if config.message_timestamp_type == "CreateTime" and _is_out_of_time(header, config, now_ms):
                 raise _out_of_time(view[position : position + header.size], header, config, now_ms)
-            if config.compacted:
-                _check_keys(view[position : position + header.size])
         headers.append(header)
         position += header.length + LOG_OVERHEAD
     if not headers:
         raise InvalidRecord("there is no record batch to append")
     return headers
+
+
+def _is_implausible(header: BatchHeader, payload: int) -> bool:
+    """Whether even the best compression could not make so many records so small. Kafka counts them."""
+    return header.codec <= Codec.ZSTD and header.record_count * SMALLEST > most_unpacked(header.codec, payload)
 
 
 def _check_client_batch(header: BatchHeader, config: LogConfig) -> None:
@@ -102,9 +108,10 @@ def _out_of_time(batch: memoryview, header: BatchHeader, config: LogConfig, now_
     """Says which records it is, now that the batch is refused and may cost something."""
     after, before = config.message_timestamp_after_max_ms, config.message_timestamp_before_max_ms
     times: list[int] = []
-    if header.record_count <= _MOST_TOLD_OF:
-        with contextlib.suppress(CorruptMessage):
-            times = [record.timestamp_ms for record in decode_batch(batch)]
+    if header.record_count <= MOST_NAMED:
+        with contextlib.suppress(CorruptMessage, TooMuchWork):
+            allowance = Allowance(ON_THE_LOOP)
+            times = list(timestamps(header, opened(header, batch, allowance), allowance))
     wrong = [
         (index, f"timestamp {time} is not within {now_ms - before} and {now_ms + after}")
         for index, time in enumerate(times)
@@ -118,16 +125,6 @@ def _out_of_time(batch: memoryview, header: BatchHeader, config: LogConfig, now_
     return error
 
 
-def _check_keys(batch: memoryview) -> None:
-    keyless = [index for index, record in enumerate(record_keys(batch)) if record.key is None]
-    if keyless:
-        error = InvalidRecord(
-            f"{len(keyless)} records of a batch have no key, which a compacted topic needs; the first is record {keyless[0]}"
-        )
-        error.records = [(index, "a record of a compacted topic needs a key") for index in keyless[:_MOST_TOLD_OF]]
-        raise error
-
-
 def prepared(
     view: memoryview,
     headers: Sequence[BatchHeader],
@@ -137,62 +134,24 @@ def prepared(
     leader_epoch: int = 0,
 ) -> tuple[list[bytes | memoryview], list[BatchHeader]]:
     """The buffers to write and the headers in them: offsets from ``base_offset`` on, the leader epoch, and where the topic
-    asks for it another codec or the append time. Batches are not copied unless they change.
+    asks for it the append time. Batches are not copied unless they change.
     """
     if len(view) > config.segment_bytes:
         raise RecordListTooLarge(f"{len(view)} bytes are more than a segment may have, {config.segment_bytes}")
     buffers: list[bytes | memoryview] = []
     placed = []
     position = 0
-    rewrite = config.compression_type != "producer" or config.message_timestamp_type == "LogAppendTime"
+    stamps = config.message_timestamp_type == "LogAppendTime"
     for original in headers:
         size = original.length + LOG_OVERHEAD
         batch = view[position : position + size]
         position += size
         header = original
-        if rewrite:
-            batch = memoryview(_rewritten(batch, original, config, now_ms))
+        if stamps and not header.is_control:
+            batch = memoryview(with_append_time(batch, now_ms))
             header = BatchHeader.parse(batch)
-            if header.size > max(config.max_message_bytes, size):
-                raise MessageTooLarge(
-                    f"a batch of {size} bytes becomes {header.size} with compression.type={config.compression_type}, "
-                    f"more than max.message.bytes, {config.max_message_bytes}"
-                )
         buffers.append(_PATCH.pack(base_offset, header.length, leader_epoch))
         buffers.append(batch[_PATCH.size :])
         placed.append(header.placed(base_offset, leader_epoch))
         base_offset += header.last_offset_delta + 1
     return buffers, placed
-
-
-def _rewritten(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> bytes:
-    wanted = _wanted_codec(config, header.codec)
-    changed = bytes(batch)
-    if wanted != header.codec:
-        changed = encode_batch(
-            decode_batch(batch),
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            compression=wanted,
-            compression_level=_level(config, wanted),
-            transactional=header.is_transactional,
-            control=header.is_control,
-        )
-    if config.message_timestamp_type == "LogAppendTime" and not header.is_control:
-        changed = with_append_time(memoryview(changed), now_ms)
-    return changed
-
-
-def _wanted_codec(config: LogConfig, present: int) -> Codec:
-    if config.compression_type == "producer":
-        return Codec(present)
-    return Codec.NONE if config.compression_type == "uncompressed" else Codec[config.compression_type.upper()]
-
-
-def _level(config: LogConfig, codec: Codec) -> int | None:
-    return {
-        Codec.GZIP: None if config.compression_gzip_level < 0 else config.compression_gzip_level,
-        Codec.LZ4: config.compression_lz4_level,
-        Codec.ZSTD: config.compression_zstd_level,
-    }.get(codec)

@@ -37,6 +37,7 @@ from broker.protocol.records import (
     repacked_batch,
     with_append_time,
 )
+from broker.work import MOST_COMPACTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -188,7 +189,11 @@ def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
         with _named(segment):
             for chunk in _chunks_of(work.directory, segment):
                 pace.spend(_size_of(chunk))
-                present = (one for one in chunk if not one[0].is_control and not aborted.covers(one[0]))
+                present = (
+                    one
+                    for one in chunk
+                    if not one[0].is_control and not aborted.covers(one[0]) and not _is_too_large(one[0])
+                )
                 for records in keyed_records(present):
                     if len(found) >= work.max_keys:
                         found.seal()
@@ -198,6 +203,11 @@ def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
         found.until = segment.next_offset
     found.seal()
     return found
+
+
+def _is_too_large(header: BatchHeader) -> bool:
+    """Whether the records of one batch would take more memory than a compaction may: it stays as it is, unread."""
+    return header.record_count > MOST_COMPACTED
 
 
 class _Aborted:
@@ -234,10 +244,13 @@ class _Cleaner:
     def cleaned(self, chunk: Sequence[Batch]) -> Iterator[Batch]:
         """The batches as they stay: themselves, or smaller ones; some not at all."""
         present = [one for one in chunk if not self._aborted.covers(one[0])]
-        picks = self.latest.picks([one for one in present if not one[0].is_control])
+        picks = self.latest.picks([one for one in present if not one[0].is_control and not _is_too_large(one[0])])
         self.records_before += sum(header.record_count for header, _ in chunk)
         for header, batch in present:
-            kept = self._marker(header, batch) if header.is_control else self._picked(header, batch, next(picks))
+            if header.is_control:
+                kept = self._marker(header, batch)
+            else:
+                kept = self._picked(header, batch, _is_too_large(header) or next(picks))
             if kept is batch:
                 yield header, batch
             elif kept is not None:

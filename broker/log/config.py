@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+from broker.log.inspection import Rules
+from broker.protocol.compression import Codec
 from tidegate.kit.config import KeyType, at_least, between, config, key, one_of
 from tidegate.kit.errors import Problem
 
@@ -219,6 +221,21 @@ class LogConfig:
     @cached_property
     def compacted(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @cached_property
+    def record_rules(self) -> Rules | None:
+        """What records have to be looked into for on their way in; None where headers are enough, as by default."""
+        if not self.compacted and self.compression_type == "producer":
+            return None
+        codec = None
+        if self.compression_type != "producer":
+            codec = Codec.NONE if self.compression_type == "uncompressed" else Codec[self.compression_type.upper()]
+        level = {
+            Codec.GZIP: None if self.compression_gzip_level < 0 else self.compression_gzip_level,
+            Codec.LZ4: self.compression_lz4_level,
+            Codec.ZSTD: self.compression_zstd_level,
+        }.get(codec or Codec.NONE)
+        return Rules(self.compacted, codec, level, self.max_message_bytes)
 
     @property
     def deletes(self) -> bool:

@@ -38,6 +38,10 @@ class FileHandle:
         self.fd = -1
         self.fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o644)
 
+    def read(self, position: int, size: int) -> bytes:
+        """Up to ``size`` bytes. Raises OSError."""
+        return os.pread(self.fd, size, position)
+
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)

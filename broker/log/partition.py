@@ -14,6 +14,7 @@ import uuid
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import is_
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,6 +31,7 @@ from broker.log import compaction
 from broker.log.batch_rules import checked_batches, prepared
 from broker.log.config import NO_COMPACTION_LAG, LogConfig
 from broker.log.files import storage_errors, sync_directory, sync_file, write_atomically
+from broker.log.inspection import Inspected, Rules, inspect_here
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.offset_index import OffsetIndex
 from broker.log.producer_state import ProducerBatch, ProducerState
@@ -38,6 +40,7 @@ from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
 from broker.log.segments import LogSlice, Segments
 from broker.log.swap import Swap
 from broker.log.time_index import TimeIndex
+from broker.log.time_search import TimeSearch
 from broker.log.transaction_index import AbortedTransaction, TransactionIndex
 from broker.log.upkeep import Upkeep
 from broker.protocol.compression import Codec
@@ -180,11 +183,14 @@ class PartitionLog:
         now_ms: int | None = None,
         from_client: bool = True,
         transaction_version: int | None = 0,
+        inspected: Inspected | None = None,
     ) -> Appended:
         """Check the batches, give them the next offsets and write them to the page cache.
 
         ``transaction_version`` is how the caller made sure that the partition is part of the producer's transaction
-        (``transaction.version``); with None a client's transactional batches are refused.
+        (``transaction.version``); with None a client's transactional batches are refused. ``inspected`` is what came of
+        looking into the batch by the log's rules (``LogConfig.record_rules``), where that was done before; otherwise it is
+        done now, however long it takes.
         All or nothing. A batch that an idempotent producer repeats is answered with the offsets it has. Raises the errors of
         ``broker.log.batch_rules`` and ``broker.log.producer_state``, and KafkaStorageError where the disk fails;
         then the log is as it was.
@@ -204,6 +210,9 @@ class PartitionLog:
             repeated = self._repeated(headers[0], transaction_version or 0)
             if repeated is not None:
                 return Appended(repeated.base_offset, repeated.last_offset, NO_TIMESTAMP, self.log_start_offset)
+        rules = self.config.record_rules
+        if rules is not None:
+            view, headers = _looked_into(view, headers, rules, inspected, from_client=from_client)
         base_offset = self._next_offset
         buffers, placed = prepared(view, headers, self.config, base_offset, now, self.leader_epoch)
         self._write(buffers, placed, now)
@@ -610,14 +619,16 @@ class PartitionLog:
         until = self.segments.end_of(found)
         return self.aborted_transactions(from_offset, self._next_offset if until is None else until + 1)
 
-    def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record that is not older; None if there is none."""
-        return self.segments.offset_for_time(timestamp_ms, self.log_start_offset)
+    def search_time(self, timestamp_ms: int | None) -> TimeSearch:
+        """The search for the first record that is not older, or (None) for the first with the largest timestamp (KIP-734)."""
+        start = self.log_start_offset
+        if timestamp_ms is None:
+            return self.segments.newest(start)
+        return TimeSearch(self.segments.since(timestamp_ms, start), start, timestamp_ms)
 
-    def max_timestamp(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the record with the largest timestamp, the first of them (KIP-734); None in an empty log."""
-        largest = self.segments.max_timestamp(self.log_start_offset)
-        return None if largest is None else self.offset_for_time(largest)
+    def offset_before_time(self, timestamp_ms: int) -> int | None:
+        """An offset not long before the first record that is not older; None if there is none. Reads no records."""
+        return self.segments.offset_before(timestamp_ms, self.log_start_offset)
 
     # Deleting
 
@@ -726,6 +737,27 @@ class PartitionLog:
         self._jitter_ms = _jitter(self.config)
         if snapshots is not None:
             self._snapshots = snapshots
+
+
+def _looked_into(
+    view: memoryview, headers: list[BatchHeader], rules: Rules, inspected: Inspected | None, *, from_client: bool
+) -> tuple[memoryview, list[BatchHeader]]:
+    """The batches as they are to be written. Raises what ``inspection.inspect`` does."""
+    if inspected is not None and inspected.rules == rules:
+        if inspected.error is not None:
+            raise inspected.error
+        if inspected.records is None:
+            return view, headers
+        made: Sequence[bytes | memoryview] = [inspected.records]
+    else:
+        came, position = [], 0
+        for header in headers:
+            came.append(view[position : position + header.size])
+            position += header.size
+        made = inspect_here(came, rules, from_client=from_client)
+        if all(map(is_, made, came)):
+            return view, headers
+    return memoryview(b"".join(made)), [BatchHeader.parse(one) for one in made]
 
 
 def _holding(segments: Sequence[Segment], offset: int) -> int:

@@ -18,8 +18,10 @@ import crc32c
 
 from broker.errors import CorruptMessage
 from broker.log.files import FileHandle, sync_data, sync_file, write_all
+from broker.log.headers import headers_in
 from broker.log.offset_index import OffsetIndex
 from broker.log.time_index import TimeIndex
+from broker.log.time_search import Stretch
 from broker.protocol.records import (
     ATTRIBUTES_AT,
     HEADER,
@@ -30,7 +32,6 @@ from broker.protocol.records import (
     NO_TIMESTAMP,
     BatchHeader,
     crc_is_right,
-    decode_batch,
 )
 
 __all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "set_aside"]
@@ -306,19 +307,7 @@ class Segment:
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at ``position`` on; raises CorruptMessage where a batch is not whole."""
-        end = self.size
-        while position < end:
-            chunk = self.read(position, min(_CHUNK, end - position))
-            at = 0
-            while at + HEADER_SIZE <= len(chunk):
-                header = BatchHeader.parse(chunk, at)
-                if header.magic != MAGIC or header.size < HEADER_SIZE or position + at + header.size > end:
-                    raise CorruptMessage(f"{self.path.name} has no whole batch at position {position + at}")
-                yield position + at, header
-                at += header.size
-            if at == 0:
-                raise CorruptMessage(f"{self.path.name} has no whole batch at position {position}")
-            position += at
+        return headers_in(self.handle, position, self.size, self._name(".log"))
 
     def find(self, offset: int) -> tuple[int, int, int] | None:
         """(position, base offset, size) of the first batch whose last offset is not below ``offset``, or None.
@@ -345,38 +334,23 @@ class Segment:
             position += at
         return None
 
-    def find_timestamp(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record not older than ``timestamp_ms`` and not before ``from_offset``.
-
-        It may be a transaction's marker, as with Kafka.
-        """
+    def stretch_since(self, timestamp_ms: int, from_offset: int) -> Stretch:
+        """Where a record is to be looked for that is not older and not before ``from_offset``, by the indexes."""
         self.ensure_loaded()
         start = max(self.time_index.offset_before(timestamp_ms), from_offset)
-        for position, header in self.headers(self.index.position_for(start)):
-            if header.max_timestamp < timestamp_ms or header.last_offset < from_offset:
-                continue
-            for record in decode_batch(self.read(position, header.size)):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
-                    return record.timestamp_ms, record.offset
-        return None
+        return self.stretch(self.index.position_for(start))
 
-    def largest_timestamp(self, from_offset: int) -> int | None:
-        """Of the records from ``from_offset`` on; of a segment that lost some to DeleteRecords every header is read."""
-        if from_offset <= self.base_offset:
-            return self.max_timestamp if self.size else None
-        found = self.find(from_offset)
-        largest: int | None = None
-        for position, header in self.headers(found[0]) if found else ():
-            newest = header.max_timestamp
-            if header.base_offset < from_offset:
-                records = decode_batch(self.read(position, header.size))
-                newest = max((one.timestamp_ms for one in records if one.offset >= from_offset), default=NO_TIMESTAMP)
-            largest = newest if largest is None else max(largest, newest)
-        return largest
+    def stretch_from(self, offset: int) -> Stretch:
+        """The batches from the one on that holds the offset. Raises CorruptMessage where a batch on the way is not whole."""
+        found = self.find(offset)
+        return self.stretch(self.size if found is None else found[0])
+
+    def stretch(self, position: int = 0) -> Stretch:
+        """The batches from a position on."""
+        return Stretch(self._name(".log"), position, self.size)
 
     def read(self, position: int, size: int) -> bytes:
-        handle = self.handle
-        return os.pread(handle.fd, size, position)
+        return self.handle.read(position, size)
 
     def recover(self, on_batch: OnBatch | None = None, *, truncate: bool = True, from_position: int = 0) -> int:
         """Check every batch, cut the file off at the first that is not right, build the indexes anew; how much was good.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from broker.log.files import FileHandle
 from broker.log.segment import Segment
+from broker.log.time_search import Stretch, TimeSearch
 
 __all__ = ["LogSlice", "Segments"]
 
@@ -122,20 +124,43 @@ class Segments(Sequence[Segment]):
         segment.ensure_loaded()
         return segment
 
-    def offset_for_time(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record that is not older and not before ``from_offset``."""
+    def since(self, timestamp_ms: int, from_offset: int) -> Iterator[Stretch]:
+        """Where a record may be that is not older and not before ``from_offset``: mostly in the first of these."""
+        first = True
         for index, segment in enumerate(self._all):
             if segment.next_offset <= from_offset or segment.max_timestamp < timestamp_ms:
                 continue
-            found = self._with_indexes(index).find_timestamp(timestamp_ms, from_offset)
-            if found is not None:
-                return found
+            if first:
+                yield self._with_indexes(index).stretch_since(timestamp_ms, from_offset)
+                first = False
+            else:
+                yield segment.stretch()
+
+    def offset_before(self, timestamp_ms: int, from_offset: int) -> int | None:
+        """An offset not long before that record, by the indexes alone."""
+        for index, segment in enumerate(self._all):
+            if segment.next_offset > from_offset and segment.max_timestamp >= timestamp_ms:
+                return max(self._with_indexes(index).time_index.offset_before(timestamp_ms), from_offset)
         return None
 
-    def max_timestamp(self, from_offset: int) -> int | None:
-        """The largest timestamp of the records from ``from_offset`` on; None without records."""
-        found = (one.largest_timestamp(from_offset) for one in self._all if one.next_offset > from_offset)
-        return max((timestamp for timestamp in found if timestamp is not None), default=None)
+    def newest(self, from_offset: int) -> TimeSearch:
+        """The search for the largest timestamp of the records from ``from_offset`` on."""
+        cut: Stretch | None = None
+        known: int | None = None
+        for index, segment in enumerate(self._all):
+            if segment.next_offset <= from_offset or not segment.size:
+                continue
+            if segment.base_offset < from_offset:
+                cut = self._with_indexes(index).stretch_from(from_offset)
+            elif known is None or segment.max_timestamp > known:
+                known = segment.max_timestamp
+        behind = from_offset if cut is None else self._behind(from_offset)
+        stretches = () if known is None else self.since(known, behind)
+        return TimeSearch(stretches, from_offset, None, cut, known)
+
+    def _behind(self, offset: int) -> int:
+        """Where the segment after the one begins that holds an offset."""
+        return self._all[bisect_right(self._bases, offset)].base_offset if offset < self._bases[-1] else sys.maxsize
 
 
 def _stop(segment: Segment, base_offset: int, limit: int) -> int:

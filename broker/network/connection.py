@@ -252,6 +252,12 @@ class Connection:
         self._pace()
         self._loop.call_later(seconds, self._unmute)
 
+    def mute_until(self, done: Promise) -> None:
+        """Take no more requests before this is done: they must not overtake the one being handled, nor add to its work."""
+        self._mutes += 1
+        self._pace()
+        done.add_done_callback(lambda _: self._unmute())
+
     def _unmute(self) -> None:
         self._mutes -= 1
         self._pace()

@@ -6,14 +6,15 @@ import contextlib
 import mmap
 import struct
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import CorruptMessage, UnsupportedCompressionType
+from broker.work import MOST_UNPACKED_BYTES, Allowance
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["MAX_DECOMPRESSED", "Codec", "compress", "decompress"]
+__all__ = ["Codec", "compress", "decompress", "most_unpacked"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = struct.pack(">8sii", _XERIAL_MAGIC, 1, 1)
@@ -21,9 +22,7 @@ _XERIAL_BLOCK: Final = 32 * 1024
 _LENGTH: Final = struct.Struct(">i")
 _USUAL_RATIO: Final = 16
 _USUAL_SIZE: Final = 64 * 1024
-
-MAX_DECOMPRESSED: Final = 128 * 1024 * 1024
-"""Bytes that one batch may decompress to where the broker has to look into it."""
+_PACKED_AT_ONCE: Final = 1024 * 1024
 
 
 class Codec(IntEnum):
@@ -36,37 +35,67 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
+_LARGEST_RATIO: Final = {
+    Codec.NONE: 1,
+    Codec.GZIP: 1032,  # RFC 1951: 258 bytes by two bits
+    Codec.SNAPPY: 22,  # 64 bytes by three
+    Codec.LZ4: 256,  # 255 by one
+    Codec.ZSTD: 32 * 1024,  # RFC 8878: a block of 128 KiB by four
+}
+
+
+def most_unpacked(codec: int, size: int) -> int:
+    """More than ``size`` bytes of a codec can ever become. For an unknown codec nothing."""
+    return size * _LARGEST_RATIO[Codec(codec)] if codec in _LARGEST_RATIO else 0
+
+
 def _cramjam() -> ModuleType:
     import cramjam
 
     return cramjam
 
 
-def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
-    """Compress as Kafka's Java client does: snappy in xerial's framing, lz4 in frames. ``level`` None is the codec's own."""
+def compress(
+    codec: Codec, data: bytes | memoryview, level: int | None = None, allowance: Allowance | None = None
+) -> bytes:
+    """Compress as Kafka's Java client does: snappy in xerial's framing, lz4 in frames. ``level`` None is the codec's own.
+
+    With an ``allowance`` it is spent from, bit by bit. Raises TooMuchWork.
+    """
     if codec is Codec.NONE:
-        return data
+        return bytes(data)
     cramjam = _cramjam()
     if codec is Codec.SNAPPY:
-        blocks = [data[start : start + _XERIAL_BLOCK] for start in range(0, len(data), _XERIAL_BLOCK)]
-        packed = [bytes(cramjam.snappy.compress_raw(block)) for block in blocks]
-        return _XERIAL_HEADER + b"".join(_LENGTH.pack(len(block)) + block for block in packed)
-    if codec is Codec.LZ4:
-        return _lz4(cramjam, data, level)
-    module = {Codec.GZIP: cramjam.gzip, Codec.ZSTD: cramjam.zstd}[codec]
-    return bytes(module.compress(data) if level is None else module.compress(data, level=level))
-
-
-def _lz4(cramjam: ModuleType, data: bytes, level: int | None) -> bytes:
-    """A frame of independent blocks: Java's reader refuses linked ones, which cramjam's one-shot function writes."""
-    options = {} if level is None else {"level": level}
-    compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False, **options)
-    compressor.compress(data)
+        out = bytearray(_XERIAL_HEADER)
+        for start in range(0, len(data), _XERIAL_BLOCK):
+            if allowance is not None:
+                allowance.spend(packed_bytes=_XERIAL_BLOCK)
+            block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
+            out += _LENGTH.pack(len(block))
+            out += block
+        return bytes(out)
+    if allowance is None and codec is not Codec.LZ4:
+        module = {Codec.GZIP: cramjam.gzip, Codec.ZSTD: cramjam.zstd}[codec]
+        return bytes(module.compress(data) if level is None else module.compress(data, level=level))
+    compressor = _compressor(cramjam, codec, level)
+    for start in range(0, len(data), _PACKED_AT_ONCE):
+        part = data[start : start + _PACKED_AT_ONCE]
+        if allowance is not None:
+            allowance.spend(packed_bytes=len(part))
+        compressor.compress(part)
     return bytes(compressor.finish())
 
 
-def decompress(codec: int, data: bytes | memoryview) -> bytes | memoryview:
-    """The records of a batch, at most ``MAX_DECOMPRESSED`` bytes: a small batch must not fill the memory.
+def _compressor(cramjam: ModuleType, codec: Codec, level: int | None) -> Any:
+    options: dict[str, Any] = {} if level is None else {"level": level}
+    if codec is Codec.LZ4:
+        # A frame of independent blocks: Java's reader refuses linked ones.
+        return cramjam.lz4.Compressor(content_checksum=False, block_linked=False, **options)
+    return {Codec.GZIP: cramjam.gzip, Codec.ZSTD: cramjam.zstd}[codec].Compressor(**options)
+
+
+def decompress(codec: int, data: bytes | memoryview, most: int = MOST_UNPACKED_BYTES) -> bytes | memoryview:
+    """The records of a batch, at most ``most`` bytes: a small batch must not fill the memory.
 
     Raises UnsupportedCompressionType for a number that is no codec, CorruptMessage for data that is bad or grows beyond that.
     """
@@ -81,29 +110,29 @@ def decompress(codec: int, data: bytes | memoryview) -> bytes | memoryview:
     cramjam = _cramjam()
     try:
         if known is Codec.SNAPPY:
-            return _unsnappy(cramjam, bytes(data))
+            return _unsnappy(cramjam, bytes(data), most)
         module = {Codec.GZIP: cramjam.gzip, Codec.LZ4: cramjam.lz4, Codec.ZSTD: cramjam.zstd}[known]
-        return _unpacked(module, cramjam.DecompressionError, bytes(data))
+        return _unpacked(module, cramjam.DecompressionError, bytes(data), most)
     except (cramjam.DecompressionError, struct.error) as error:
         raise CorruptMessage(f"the records of a batch are not valid {known.name.lower()} data: {error}") from error
 
 
-def _unpacked(module: ModuleType, error_class: type[Exception], data: bytes) -> bytes:
+def _unpacked(module: ModuleType, error_class: type[Exception], data: bytes, most: int) -> bytes | memoryview:
     """Into a buffer of the usual size; if that does not do, into the largest allowed, whose pages cost only when used."""
-    usual = min(max(_USUAL_RATIO * len(data), _USUAL_SIZE), MAX_DECOMPRESSED)
+    usual = min(max(_USUAL_RATIO * len(data), _USUAL_SIZE), most)
     with contextlib.suppress(error_class):
         buffer = bytearray(usual)
         return bytes(memoryview(buffer)[: module.decompress_into(data, buffer)])
-    with mmap.mmap(-1, MAX_DECOMPRESSED) as largest:
-        return largest[: module.decompress_into(data, largest)]
+    largest = mmap.mmap(-1, most)
+    return memoryview(largest)[: module.decompress_into(data, largest)]
 
 
-def _unsnappy(cramjam: ModuleType, data: bytes) -> bytes:
+def _unsnappy(cramjam: ModuleType, data: bytes, most: int) -> bytes:
     """Either one raw block (librdkafka and others) or xerial's sequence of blocks with lengths (the Java client)."""
     if not data.startswith(_XERIAL_MAGIC):
-        return _unsnappy_block(cramjam, data, MAX_DECOMPRESSED)
+        return _unsnappy_block(cramjam, data, most)
     blocks = []
-    position, left = len(_XERIAL_HEADER), MAX_DECOMPRESSED
+    position, left = len(_XERIAL_HEADER), most
     while position < len(data):
         (length,) = _LENGTH.unpack_from(data, position)
         position += _LENGTH.size
@@ -120,6 +149,6 @@ def _unsnappy_block(cramjam: ModuleType, block: bytes, limit: int) -> bytes:
     size = cramjam.snappy.decompress_raw_len(block)
     if size > limit:
         raise CorruptMessage(
-            f"a snappy block of {len(block)} bytes would become {size}; a batch may have {MAX_DECOMPRESSED}"
+            f"a snappy block of {len(block)} bytes would become {size}; {limit} are left of what a batch may have"
         )
     return bytes(cramjam.snappy.decompress_raw(block))

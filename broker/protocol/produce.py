@@ -62,6 +62,14 @@ class ProduceRequest:
         self.topics = topics
         self.transactional_id = transactional_id
 
+    def copied(self) -> ProduceRequest:
+        """The request with records of its own: those of the frame are gone once the handler returns."""
+        topics = [
+            (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
+            for topic, partitions in self.topics
+        ]
+        return ProduceRequest(self.acks, self.timeout_ms, topics, self.transactional_id)
+
     @classmethod
     def read(cls, data: memoryview, version: int, at: int) -> ProduceRequest:
         """Raises MalformedMessage."""

@@ -6,11 +6,14 @@ from typing import Final, NamedTuple
 
 from broker.errors import CorruptMessage
 
-__all__ = ["NO_TIMESTAMP", "NULL", "Record", "read_record", "read_varint", "write_record"]
+__all__ = ["NO_TIMESTAMP", "NULL", "SMALLEST", "Record", "read_record", "read_varint", "write_record", "write_varint"]
 
 NO_TIMESTAMP: Final = -1
 NULL: Final = 1
 """The varint of a length of -1, which stands for null."""
+
+SMALLEST: Final = 7
+"""Bytes of a record with nothing in it: its length, attributes, two deltas, two lengths, the number of headers."""
 
 
 class Record(NamedTuple):
@@ -26,15 +29,15 @@ class Record(NamedTuple):
 def write_record(body: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
     """Add a record to the body of a batch; both numbers are relative to the batch's first."""
     one = bytearray(b"\x00")
-    _write_varint(one, timestamp_delta)
-    _write_varint(one, offset_delta)
+    write_varint(one, timestamp_delta)
+    write_varint(one, offset_delta)
     _write_bytes(one, record.key)
     _write_bytes(one, record.value)
-    _write_varint(one, len(record.headers))
+    write_varint(one, len(record.headers))
     for name, value in record.headers:
         _write_bytes(one, name.encode())
         _write_bytes(one, value)
-    _write_varint(body, len(one))
+    write_varint(body, len(one))
     body += one
 
 
@@ -42,12 +45,12 @@ def _write_bytes(out: bytearray, value: bytes | None) -> None:
     if value is None:
         out.append(NULL)
         return
-    _write_varint(out, len(value))
+    write_varint(out, len(value))
     out += value
 
 
-def _write_varint(out: bytearray, value: int) -> None:
-    """Zigzag and seven bits a byte, lowest first."""
+def write_varint(out: bytearray, value: int) -> None:
+    """Add a number: zigzag and seven bits a byte, lowest first."""
     number = (value << 1) ^ (value >> 63)
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -55,7 +58,7 @@ def _write_varint(out: bytearray, value: int) -> None:
     out.append(number)
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The number at ``position`` and where it ends; raises IndexError past the end."""
     byte = data[position]
     position += 1

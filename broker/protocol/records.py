@@ -15,7 +15,7 @@ import crc32c
 
 from broker.errors import CorruptMessage
 from broker.protocol.compression import Codec, compress, decompress
-from broker.protocol.record import NO_TIMESTAMP, NULL, Record, read_record, read_varint, write_record
+from broker.protocol.record import NO_TIMESTAMP, Record, read_record, write_record
 
 __all__ = [
     "ATTRIBUTES_AT",
@@ -29,7 +29,6 @@ __all__ = [
     "NO_SEQUENCE",
     "NO_TIMESTAMP",
     "BatchHeader",
-    "KeyedRecord",
     "Record",
     "batch_at",
     "batches",
@@ -38,10 +37,11 @@ __all__ = [
     "decode_marker",
     "encode_batch",
     "encode_marker",
+    "malformed",
     "opened_batch",
-    "record_keys",
     "repacked_batch",
     "with_append_time",
+    "with_payload",
 ]
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -271,51 +271,12 @@ def decode_batch(view: memoryview | bytes) -> list[Record]:
             record, position = read_record(data, position, base_offset, base_timestamp)
             records.append(record)
     except (IndexError, UnicodeDecodeError) as error:
-        raise _malformed(header, len(records)) from error
+        raise malformed(header, len(records)) from error
     if position != len(data):
-        raise _malformed(header, header.record_count)
+        raise malformed(header, header.record_count)
     if header.has_append_time:
         return [record._replace(timestamp_ms=header.max_timestamp) for record in records]
     return records
-
-
-class KeyedRecord(NamedTuple):
-    """What compaction looks at of a record."""
-
-    offset: int
-    key: bytes | None
-    is_tombstone: bool
-
-
-def record_keys(view: memoryview | bytes) -> list[KeyedRecord]:
-    """Offset and key of each record of a batch, at half the cost of ``decode_batch``. Raises CorruptMessage."""
-    header, data = opened_batch(view)
-    base_offset, size, position = header.base_offset, len(data), 0
-    found: list[KeyedRecord] = []
-    try:
-        for _ in range(header.record_count):
-            length, position = read_varint(data, position)
-            after = position + length
-            if length < 1 or after > size:
-                raise IndexError
-            position += 1
-            while data[position] >= 0x80:  # the timestamp, whatever it is
-                position += 1
-            delta, position = read_varint(data, position + 1)
-            key_length, position = read_varint(data, position)
-            key = None
-            if key_length >= 0:
-                key = data[position : position + key_length]
-                position += key_length
-            if position >= after:
-                raise IndexError
-            found.append(KeyedRecord(base_offset + delta, key, data[position] == NULL))
-            position = after
-    except IndexError as error:
-        raise _malformed(header, len(found)) from error
-    if position != size:
-        raise _malformed(header, header.record_count)
-    return found
 
 
 def opened_batch(view: memoryview | bytes) -> tuple[BatchHeader, bytes]:
@@ -335,7 +296,22 @@ def repacked_batch(header: BatchHeader, data: bytes, count: int, max_timestamp: 
     return _sealed(changed, payload)
 
 
-def _malformed(header: BatchHeader, number: int) -> CorruptMessage:
+def with_payload(header: BatchHeader, payload: bytes, codec: Codec, max_timestamp: int) -> bytes:
+    """The batch with as many records, which ``payload`` has in another codec."""
+    changed = header._replace(
+        length=HEADER_SIZE - LOG_OVERHEAD + len(payload),
+        attributes=header.attributes & ~_CODEC_MASK | codec,
+        max_timestamp=max_timestamp,
+    )
+    return _sealed(changed, payload)
+
+
+def malformed(header: BatchHeader, number: int | None) -> CorruptMessage:
+    """The error for records that are not as their batch says; ``number`` is the first that is not, if that is known."""
+    if number is None:
+        return CorruptMessage(
+            f"the {header.record_count} records of the batch at offset {header.base_offset} are malformed"
+        )
     if number == header.record_count:
         return CorruptMessage(f"the batch at offset {header.base_offset} goes on after its {number} records")
     return CorruptMessage(f"record {number} of the batch at offset {header.base_offset} is malformed")

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from broker.log.partition import PartitionLog
+from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 
 __all__ = ["duration_ms", "offset_for"]
 
@@ -23,10 +24,15 @@ def duration_ms(text: str) -> int:
 
 
 def offset_for(log: PartitionLog, reset: str, now_ms: int) -> int:
-    """For ``earliest``, ``latest``, or ``by_duration:`` and how long ago."""
+    """For ``earliest``, ``latest``, or ``by_duration:`` and how long ago; a little longer where looking takes too long."""
     if reset == "earliest":
         return log.log_start_offset
     if reset == "latest":
         return log.log_end_offset
-    found = log.offset_for_time(now_ms - duration_ms(reset.partition(":")[2]))
-    return log.log_end_offset if found is None else found[1]
+    since_ms = now_ms - duration_ms(reset.partition(":")[2])
+    try:
+        found = log.search_time(since_ms).run(Allowance(ON_THE_LOOP))
+        offset = None if found is None else found[1]
+    except TooMuchWork:
+        offset = log.offset_before_time(since_ms)
+    return log.log_end_offset if offset is None else offset

@@ -17,11 +17,13 @@ from broker.errors import (
     KafkaStorageError,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
+    RequestTimedOut,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from broker.log.directory import LogDirectory
+from broker.log.inspection import Inspected
 from broker.log.partition import Appended, LogSlice, PartitionLog
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability, Flushed
@@ -78,10 +80,11 @@ class Partitions:
         *,
         acks: int,
         transaction_version: int | None = None,
+        inspected: Inspected | None = None,
     ) -> Appended:
         """Append a client's records to the page cache; raises what the log refuses, and what ``acks`` cannot be.
 
-        ``transaction_version`` as with ``PartitionLog.append``.
+        ``transaction_version`` and ``inspected`` as with ``PartitionLog.append``.
         """
         if acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"Required acks are {acks}; -1, 0 and 1 are possible.")
@@ -92,8 +95,8 @@ class Partitions:
                 raise _too_few_replicas(partition)
             if len(records) > _LENGTH.size and _LENGTH.unpack_from(records)[1] + _LENGTH.size < len(records):
                 raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
-            appended = partition.append(records, transaction_version=transaction_version)
-        except (NotEnoughReplicas, KafkaStorageError):
+            appended = partition.append(records, transaction_version=transaction_version, inspected=inspected)
+        except (NotEnoughReplicas, KafkaStorageError, RequestTimedOut):
             partition.refused(records)
             raise
         try:

@@ -22,6 +22,8 @@ from broker.log.recovery import open_partition
 from broker.log.swap import Swap
 from broker.protocol.compression import Codec
 from broker.protocol.records import HEADER_SIZE, BatchHeader, Record, batches, decode_batch, encode_batch
+from broker.work import MOST_COMPACTED
+from tests.support.hostile import many_records
 
 NOW = 1_700_000_000_000
 DAY = 24 * 60 * 60 * 1000
@@ -188,6 +190,24 @@ def test_more_keys_than_memory_allows_are_done_in_rounds(started: Started, monke
         rounds += 1
     assert rounds > 3
     assert table(log) == before
+
+
+def test_a_batch_of_more_records_than_memory_is_for_stays_as_it_is(started: Started) -> None:
+    log = started.log
+    log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.0)
+    put(log, (b"k", b"before"))
+    log.append(many_records(Codec.ZSTD, MOST_COMPACTED + 1), now_ms=NOW)  # all of them with the key k
+    for number in range(10):
+        put(log, (b"k", b"%d" % number))
+    log.roll()
+    put(log, (b"k", b"last"))
+    assert log.compact(NOW)
+    headers = [BatchHeader.parse(one) for one in log.iter_batches()]
+    assert [(one.base_offset, one.record_count) for one in headers] == [
+        (1, MOST_COMPACTED + 1),
+        (MOST_COMPACTED + 11, 1),
+        (MOST_COMPACTED + 12, 1),
+    ]
 
 
 def fill_groups(log: PartitionLog) -> None:

@@ -17,6 +17,7 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
+from tests.support.times import newest, offset_for_time
 
 START = 1_700_000_000_000
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=150, retention_ms=5000)
@@ -110,14 +111,14 @@ class LogMachine(RuleBasedStateMachine):
     def look_up_a_time(self, part: float, shift: int) -> None:
         wanted = self.records[int((len(self.records) - 1) * part)].timestamp_ms + shift
         expected = next((r for r in self.records[self.start :] if r.timestamp_ms >= wanted), None)
-        found = self.log.offset_for_time(wanted)
+        found = offset_for_time(self.log, wanted)
         assert found == (None if expected is None else (expected.timestamp_ms, expected.offset))
 
     @rule()
     def look_up_the_latest(self) -> None:
         left = self.records[self.start :]
         expected = max(left, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
-        assert self.log.max_timestamp() == (None if expected is None else (expected.timestamp_ms, expected.offset))
+        assert newest(self.log) == (None if expected is None else (expected.timestamp_ms, expected.offset))
 
     def teardown(self) -> None:
         self.directory.close()

@@ -21,6 +21,7 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.protocol.compression import Codec
 from broker.protocol.records import BatchHeader, Record, decode_batch, encode_batch
+from tests.support.times import newest, offset_for_time
 
 NOW = 1_700_000_000_000
 
@@ -112,10 +113,10 @@ def test_a_time_is_looked_up_inside_of_batches(log: PartitionLog, codec: Codec) 
     for step in range(30):
         append(log, batch(10, at=NOW + step * 10, codec=codec), NOW + step * 10)
     for timestamp in range(NOW, NOW + 300, 7):
-        assert log.offset_for_time(timestamp) == (timestamp, timestamp - NOW)
-    assert log.offset_for_time(NOW - 1000) == (NOW, 0)
-    assert log.offset_for_time(NOW + 300) is None
-    assert log.max_timestamp() == (NOW + 299, 299)
+        assert offset_for_time(log, timestamp) == (timestamp, timestamp - NOW)
+    assert offset_for_time(log, NOW - 1000) == (NOW, 0)
+    assert offset_for_time(log, NOW + 300) is None
+    assert newest(log) == (NOW + 299, 299)
 
 
 def test_records_deleted_from_the_front_are_out_of_range_and_out_of_time(log: PartitionLog) -> None:
@@ -128,7 +129,7 @@ def test_records_deleted_from_the_front_are_out_of_range_and_out_of_time(log: Pa
     with pytest.raises(OffsetOutOfRange):
         log.read(154, 100)
     assert next(log.iter_records()).offset == 155
-    assert log.offset_for_time(NOW) == (NOW + 155, 155)
+    assert offset_for_time(log, NOW) == (NOW + 155, 155)
     with pytest.raises(OffsetOutOfRange):
         log.delete_records(301)
     assert log.delete_records(-1) == 300
@@ -214,8 +215,8 @@ def test_a_marker_may_be_the_latest_record(log: PartitionLog) -> None:
     records = [Record(b"k", b"v", (), NOW)]
     log.append(encode_batch(records, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), now_ms=NOW)
     log.append_marker(1, 0, commit=True, now_ms=NOW + 5)
-    assert log.max_timestamp() == (NOW + 5, 1)
-    assert log.offset_for_time(NOW + 1) == (NOW + 5, 1)
+    assert newest(log) == (NOW + 5, 1)
+    assert offset_for_time(log, NOW + 1) == (NOW + 5, 1)
     assert [record.offset for record in log.iter_records()] == [0]
 
 

@@ -17,6 +17,7 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
+from tests.support.times import offset_for_time
 
 NOW = 1_700_000_000_000
 _DAMAGE = {
@@ -133,7 +134,7 @@ def test_a_damaged_index_is_rebuilt(tmp_path: Path, damage: str, suffix: str) ->
     assert list(again.iter_records()) == before
     for offset in range(0, 120, 5):
         assert again.read(offset, 100).size > 0
-    assert again.offset_for_time(NOW + 20) == (NOW + 20, 60)
+    assert offset_for_time(again, NOW + 20) == (NOW + 20, 60)
 
 
 def test_repeated_batches_are_known_after_a_clean_stop_and_after_a_crash(tmp_path: Path) -> None:

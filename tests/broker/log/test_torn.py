@@ -27,6 +27,7 @@ steps = st.lists(
     min_size=5,
     max_size=60,
 )
+from tests.support.times import newest, offset_for_time
 
 
 class Load:
@@ -136,9 +137,9 @@ def spoil(path: Path, load: Load, how: str) -> None:
 
 def expect_same_look_ups(log: PartitionLog, records: list[Record]) -> None:
     for record in records[::7]:
-        assert log.offset_for_time(record.timestamp_ms) == (record.timestamp_ms, record.offset)
+        assert offset_for_time(log, record.timestamp_ms) == (record.timestamp_ms, record.offset)
         assert next(log.iter_records(record.offset)).offset == record.offset
-    found = log.max_timestamp()
+    found = newest(log)
     assert found is None or not records or found[0] >= records[-1].timestamp_ms
 
 

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.protocol.records import Record, encode_batch
+from broker.protocol.compression import Codec
+from broker.protocol.records import HEADER_SIZE, Record, encode_batch
+from tests.servers.process import wait_until
+from tests.support.hostile import batch_of
 from tests.support.wire import exchange, produce_frame, produced, receive_frame
 
 API_VERSIONS, METADATA, PRODUCE = 18, 3, 0
@@ -126,6 +130,43 @@ def test_a_corrupt_batch_is_refused_and_the_connection_goes_on(
         # Apache Kafka closes the connection where the batch is not even as long as it says.
         sock = connect()
     assert produced(exchange(sock, produce_frame(topic, 0, batch(b"good")))) == (0, 0)
+
+
+def keyed(count: int, *, claimed: int | None = None, codec: Codec = Codec.NONE, data: bytes | None = None) -> bytes:
+    """A batch of so many records with keys, whatever its header claims."""
+    records = [Record(b"k", b"%d" % number, (), 1_700_000_000_000) for number in range(count)]
+    body = encode_batch(records)[HEADER_SIZE:] if data is None else data
+    return batch_of(body, count if claimed is None else claimed, codec)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("config", [{"cleanup.policy": "compact"}, {"compression.type": "lz4"}], ids=["keys", "codec"])
+def test_records_that_are_looked_into_have_to_be_what_their_batch_says(
+    connect: Callable[[], socket.socket],
+    bootstrap_servers: str,
+    name: Callable[[], str],
+    config: dict[str, str],
+    codec: Codec,
+) -> None:
+    topic = name()
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
+    sock = connect()
+
+    def sent(records: bytes) -> int:
+        return produced(exchange(sock, produce_frame(topic, 0, records)))[0]
+
+    good = keyed(3, codec=codec)
+    wait_until(lambda: sent(good) == 0, f"the leader of {topic}")
+    assert sent(keyed(3, claimed=4, codec=codec)) == INVALID_RECORD
+    assert sent(keyed(3, claimed=2, codec=codec)) == INVALID_RECORD
+    assert sent(keyed(3, claimed=2**31 - 1, codec=codec)) == INVALID_RECORD
+    if "compression.type" in config:  # where they are packed anew every field is looked at
+        assert sent(keyed(1, codec=codec, data=bytes([14, 0, 0, 0, 2]) + b"k" + bytes([8, 0]))) == INVALID_RECORD
+        assert sent(keyed(1, codec=codec, data=bytes([16, 0, 0, 0, 2]) + b"k" + bytes([1, 0]))) == INVALID_RECORD
+        several = keyed(2, codec=codec, data=(bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 0])) * 2)
+        assert sent(several) == 0, "records that claim the same offset are numbered anew"
+    assert sent(good) == 0
 
 
 def test_good_records_beside_a_corrupt_batch_are_kept(connect: Callable[[], socket.socket], topic: str) -> None:

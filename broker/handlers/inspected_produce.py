@@ -1,0 +1,104 @@
+"""Looks into the records of a Produce before they are appended, where a topic asks for keys or for a codec of its own.
+
+Little work is done at once. Longer work, for which other clients would have to wait, goes to a process for it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from broker.errors import BrokerError, CorruptMessage
+from broker.handlers.routes import Context
+from broker.log.inspection import Inspected, Rules, inspect, inspect_all
+from broker.protocol.produce import ProduceRequest
+from broker.protocol.records import BatchHeader, batch_at
+from broker.security.access import Operation, ResourceType
+from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
+
+__all__ = ["Inspecting", "Inspections", "inspected"]
+
+_Place = tuple[str | uuid.UUID, int]
+"""A partition as the request names it."""
+Inspections = Mapping[_Place, Inspected]
+"""The results by partition; without those partitions whose records need no look."""
+_NOTHING: Final[Inspections] = MappingProxyType({})
+
+
+class Inspecting:
+    """Records that are being looked into by the process for it."""
+
+    def __init__(
+        self, context: Context, found: dict[_Place, Inspected], long: dict[_Place, tuple[bytes, Rules]]
+    ) -> None:
+        self._found, self._long = found, long
+        batches = [batch for batch, _ in long.values()]
+        self.task = context.broker.record_worker.run(
+            inspect_all,
+            list(long.values()),
+            size=sum(map(len, batches)),
+            records=sum(BatchHeader.parse(batch).record_count for batch in batches),
+        )
+
+    def result(self) -> Inspections:
+        """Once the task is done. Raises CancelledError where it was cancelled."""
+        try:
+            return {**self._found, **dict(zip(self._long, self.task.result(), strict=True))}
+        except BrokerError as error:
+            return {**self._found, **_refused(self._long, error)}
+
+
+def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspecting:
+    """Look into the records of a request. Raises nothing: errors are told with the partition they are of."""
+    found: dict[_Place, Inspected] | None = None
+    long: dict[_Place, tuple[bytes, Rules]] = {}
+    broker = context.broker
+    for topic, partitions in request.topics:
+        name = topic if isinstance(topic, str) else broker.topics.name_of(topic)
+        if name is None:
+            continue
+        for one in partitions:
+            log = broker.logs.get(name, one.partition)
+            if log is None or (rules := log.config.record_rules) is None:
+                continue
+            if found is None:
+                found, allowance = {}, Allowance(ON_THE_LOOP)
+            if not _is_worth_it(context, name, one.records, rules):
+                continue
+            where = topic, one.partition
+            try:
+                made = inspect(one.records, rules, allowance)
+                found[where] = Inspected(rules, made if isinstance(made, bytes) else None)
+            except TooMuchWork:
+                long[where] = bytes(one.records), rules
+            except BrokerError as error:
+                found[where] = Inspected(rules, error=error)
+    if found is None:
+        return _NOTHING
+    if not long:
+        return found
+    try:
+        return Inspecting(context, found, long)
+    except BrokerError as error:
+        return {**found, **_refused(long, error)}
+
+
+def _refused(long: Mapping[_Place, tuple[bytes, Rules]], error: BrokerError) -> Inspections:
+    return {where: Inspected(rules, error=error) for where, (_, rules) in long.items()}
+
+
+def _is_worth_it(context: Context, topic: str, records: memoryview, rules: Rules) -> bool:
+    """Whether the batch may be appended as far as its header tells; the log says what is wrong with the others."""
+    try:
+        header = batch_at(records, 0)
+    except CorruptMessage:
+        return False
+    if (
+        header.size != len(records)
+        or header.size > rules.max_bytes
+        or header.record_count != header.last_offset_delta + 1
+    ):
+        return False
+    return context.allows(Operation.WRITE, ResourceType.TOPIC, topic)

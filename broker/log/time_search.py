@@ -1,0 +1,112 @@
+"""Finds records by their time. The indexes tell where to begin; from there it may take many records.
+
+So a search is a value that another process can carry out too: it names files and reads them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from broker.errors import BrokerError, KafkaStorageError, RequestTimedOut
+from broker.log.files import FileHandle
+from broker.log.headers import headers_in
+from broker.protocol.records import BatchHeader
+from broker.protocol.walks import first_since, newest_from, opened
+from broker.work import OFF_THE_LOOP, Allowance, TooMuchWork
+
+__all__ = ["Stretch", "TimeSearch", "search_all"]
+
+
+class Stretch(NamedTuple):
+    """Batches in a file, from ``position`` up to ``end``."""
+
+    path: str
+    position: int
+    end: int
+
+
+class TimeSearch(NamedTuple):
+    """For the first record from ``from_offset`` on that is not older than ``timestamp_ms``, or (None) has the largest timestamp.
+
+    ``stretches`` are gone through in their order. For the largest timestamp they are those that may have ``known``, the
+    largest of whole segments, and ``cut`` is in a segment that lost records, so that its own largest is not known.
+    """
+
+    stretches: Iterable[Stretch]
+    from_offset: int
+    timestamp_ms: int | None
+    cut: Stretch | None = None
+    known: int | None = None
+
+    def settled(self) -> TimeSearch:
+        """The same for another process."""
+        return self._replace(stretches=tuple(self.stretches))
+
+    def run(self, allowance: Allowance) -> tuple[int, int] | None:
+        """(timestamp, offset). Raises TooMuchWork, OSError (FileNotFoundError where a segment is gone), CorruptMessage."""
+        if self.timestamp_ms is not None:
+            return self._first(self.stretches, self.timestamp_ms, allowance)
+        if self.cut is not None:
+            newest = self._newest(self.cut, allowance)
+            if newest is not None and (self.known is None or newest >= self.known):
+                return self._first([self.cut], newest, allowance)
+        return None if self.known is None else self._first(self.stretches, self.known, allowance)
+
+    def _first(self, stretches: Iterable[Stretch], timestamp_ms: int, allowance: Allowance) -> tuple[int, int] | None:
+        """It may be a transaction's marker, as with Kafka."""
+        for batch, header in self._batches(stretches, allowance):
+            if header.max_timestamp >= timestamp_ms:
+                data = opened(header, batch(), allowance)
+                found = first_since(header, data, allowance, timestamp_ms=timestamp_ms, from_offset=self.from_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def _newest(self, stretch: Stretch, allowance: Allowance) -> int | None:
+        found: int | None = None
+        for batch, header in self._batches([stretch], allowance):
+            newest: int | None = header.max_timestamp
+            if header.base_offset < self.from_offset:
+                data = opened(header, batch(), allowance)
+                newest = newest_from(header, data, allowance, from_offset=self.from_offset)
+            if newest is not None and (found is None or newest > found):
+                found = newest
+        return found
+
+    def _batches(self, stretches: Iterable[Stretch], allowance: Allowance) -> Iterator[tuple[_Read, BatchHeader]]:
+        """Those with records from ``from_offset`` on."""
+        for path, begin, end in stretches:
+            handle = FileHandle(path, create=False)
+            for position, header in headers_in(handle, begin, end, path):
+                allowance.spend(1)
+                if header.last_offset >= self.from_offset:
+                    yield _Read(handle, position, header.size), header
+
+
+class _Read(NamedTuple):
+    """A batch that is read when it is called for."""
+
+    handle: FileHandle
+    position: int
+    size: int
+
+    def __call__(self) -> bytes:
+        return self.handle.read(self.position, self.size)
+
+
+def search_all(searches: Iterable[TimeSearch]) -> list[tuple[int, int] | BrokerError | None]:
+    """Carry out the searches of one request, within one allowance. For the process that does such work."""
+    allowance = Allowance(OFF_THE_LOOP)
+    return [_found(one, allowance) for one in searches]
+
+
+def _found(search: TimeSearch, allowance: Allowance) -> tuple[int, int] | BrokerError | None:
+    try:
+        return search.run(allowance)
+    except BrokerError as error:
+        return error
+    except TooMuchWork:
+        return RequestTimedOut(f"the records were not searched within {OFF_THE_LOOP.seconds:.0f} s")
+    except OSError as error:  # a segment may have been deleted meanwhile: then the client asks again
+        return KafkaStorageError(f"cannot look up an offset: {error.strerror or error}")
