@@ -17,6 +17,8 @@ import structlog  # noqa: E402
 if sys.modules["rich"] is None:
     del sys.modules["rich"]
 
+from tidegate.kit.log_throttle import Throttle  # noqa: E402
+
 __all__ = ["Format", "about", "configure", "logger", "threads_inherit"]
 
 _TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn")
@@ -28,7 +30,8 @@ Format = Literal["json", "console"]
 def configure(level: str = "INFO", format: Format | None = None) -> None:  # noqa: A002
     """Set up logging for this process, once, at its start; libraries' ``logging`` records take the same way out.
 
-    ``format`` defaults to columns on a terminal and JSON elsewhere.
+    ``format`` defaults to columns on a terminal and JSON elsewhere. Of warnings and errors of one kind 20 are written in 10 s; the next
+    one says how many were ``suppressed``.
     """
     chosen = format or ("console" if sys.stderr.isatty() else "json")
     shared: list[structlog.typing.Processor] = [
@@ -58,6 +61,7 @@ def configure(level: str = "INFO", format: Format | None = None) -> None:  # noq
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    handler.addFilter(Throttle())
     for library in _TALKATIVE:
         logging.getLogger(library).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
     root = logging.getLogger()
