@@ -1,11 +1,10 @@
-"""Assembly: which components there are, how each is built from its properties, and how ``tidegate up`` runs them together."""
+"""How ``tidegate up`` plans the components (``tidegate.components``) and runs them together, and how one runs alone."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import fcntl
-import importlib
 import json
 import os
 import signal
@@ -15,54 +14,17 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
+from tidegate.components import COMPONENTS, Assembly
 from tidegate.kit import service
 from tidegate.kit.addresses import free_ports, host_port
-from tidegate.kit.config import families_of, keys_of, nearest_key, parse, unknown_keys
+from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
 
-__all__ = ["COMPONENTS", "Component", "Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One component by import path, so that only what runs is imported: its service class, and the configuration class
-    that it takes; None where it takes the properties themselves, because it hands them on to Kafka clients.
-
-    ``many_connections`` is as ``tidegate.kit.service.run`` has it.
-    """
-
-    name: str
-    service: str
-    config: str | None
-    many_connections: bool = False
-
-    def build(self, properties: Mapping[str, str]) -> Service:
-        """The service for these properties; raises ConfigError with everything wrong in them."""
-        given = properties if self.config is None else parse(_load(self.config), properties)
-        made: Service = _load(self.service)(given)
-        return made
-
-
-COMPONENTS: Final = {
-    component.name: component
-    for component in (
-        Component("broker", "broker.server:BrokerServer", "broker.config:BrokerConfig"),
-        Component("registry", "registry.server:RegistryServer", "registry.config:RegistryConfig"),
-        Component("connect", "connect.server:ConnectServer", None),
-        Component("events", "events.server:EventsServer", "events.config:EventsConfig", many_connections=True),
-        Component("triggers", "events.triggers.server:TriggersServer", "events.triggers.config:TriggersConfig"),
-    )
-}
-"""In the order in which they start; they stop in the reverse."""
-
-
-def _load(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+__all__ = ["Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
 
 
 def serve(
@@ -92,27 +54,6 @@ def _standalone(properties: Mapping[str, str], connector_files: Sequence[Path]) 
     if connector_files or is_standalone(properties):
         return StandaloneServer(properties, connector_files)
     return None
-
-
-LISTEN_DEFAULTS: Final = {
-    "broker": "127.0.0.1:9092",
-    "broker-metrics": "127.0.0.1:9404",
-    "registry": "127.0.0.1:8081",
-    "connect": "127.0.0.1:8083",
-    "events": "127.0.0.1:8090",
-    "events-tls": "127.0.0.1:8443",
-    "pubsub": "127.0.0.1:7443",
-    "pubsub-plain": "127.0.0.1:7080",
-}
-"""The faces and where they listen unless told otherwise. A face given port 0 gets a free one."""
-
-_FACES_OF: Final = {
-    "broker": ("broker", "broker-metrics"),
-    "registry": ("registry",),
-    "connect": ("connect",),
-    "events": ("events", "events-tls", "pubsub", "pubsub-plain"),
-    "triggers": (),
-}
 
 
 @dataclass(frozen=True)
@@ -173,10 +114,12 @@ def make_plan(
     given = {name: address for name, address in listen.items() if address}
     if any(text.endswith(":0") for text in given.values()):
         # Who asks for a free port does not want the companions on fixed ones either: several platforms can then run.
-        given = {name: "127.0.0.1:0" for face in wanted for name in _FACES_OF[face]} | given
-    listening = _settle({n: a for n, a in (LISTEN_DEFAULTS | given).items() if any(n in _FACES_OF[w] for w in wanted)})
+        given = {face.name: "127.0.0.1:0" for name in wanted for face in COMPONENTS[name].faces} | given
+    faces = [face for name in wanted for face in COMPONENTS[name].faces]
+    listening = _settle({face.name: given.get(face.name, face.default) for face in faces})
     kafka = bootstrap_servers or listening["broker"]
-    properties = {name: _properties(name, data, listening, kafka, tables) for name in wanted}
+    assembly = Assembly(data, listening, kafka, tables.get("kafka", {}))
+    properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in wanted}
     return Plan(data, properties, kafka)
 
 
@@ -202,9 +145,8 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
 def _refuse_unknown(path: Path, name: str, given: Mapping[str, str]) -> None:
     """A misspelt key would change nothing and say nothing. Where any Kafka client's key may stand, all are let through."""
     component = COMPONENTS.get(name)
-    if component is None or component.config is None:
+    if component is None or (cls := component.config_class) is None:
         return
-    cls = _load(component.config)
     unknown = unknown_keys(given, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
     if unknown:
         nearest = nearest_key(unknown[0], keys_of(cls))
@@ -229,66 +171,6 @@ def _settle(listening: Mapping[str, str]) -> dict[str, str]:
     ports = free_ports([host_port(listening[name])[0] for name in open_ones])
     settled = {name: f"{host_port(listening[name])[0]}:{port}" for name, port in zip(open_ones, ports, strict=True)}
     return dict(listening) | settled
-
-
-def _properties(
-    name: str, data: Path, listening: Mapping[str, str], kafka: str, tables: Mapping[str, Mapping[str, str]]
-) -> dict[str, str]:
-    client = tables.get("kafka", {})
-    registry = f"http://{listening['registry']}" if "registry" in listening else "http://127.0.0.1:8081"
-    made: dict[str, str] = {}
-    if name == "broker":
-        made = {
-            "listeners": f"PLAINTEXT://{listening['broker']}",
-            "log.dirs": str(data / "broker"),
-            "metrics.listen": listening["broker-metrics"],
-            "group.initial.rebalance.delay.ms": "0",  # as in Kafka's own sample properties for one machine
-            "offsets.topic.num.partitions": "8",
-            "transaction.state.log.num.partitions": "8",  # the registry's claim on its log makes them at the first start
-        }
-    elif name == "registry":
-        made = {"listeners": f"http://{listening['registry']}", "kafkastore.bootstrap.servers": kafka}
-        if "broker" in listening:  # one broker: one replica, as intended and without a warning
-            made["kafkastore.topic.replication.factor"] = "1"
-        made |= {f"kafkastore.{key}": value for key, value in client.items()}
-    elif name == "connect":
-        made = {
-            "listeners": f"http://{listening['connect']}",
-            "bootstrap.servers": kafka,
-            "group.id": "connect-cluster",
-            "config.storage.topic": "connect-configs",
-            "offset.storage.topic": "connect-offsets",
-            "status.storage.topic": "connect-status",
-            "key.converter": "io.confluent.connect.avro.AvroConverter",
-            "value.converter": "io.confluent.connect.avro.AvroConverter",
-            "key.converter.schema.registry.url": registry,
-            "value.converter.schema.registry.url": registry,
-            "offset.flush.interval.ms": "5000",
-            "replication.factor.fit": "true",
-        }
-        if "broker" in listening:
-            made |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
-        made.update(client)
-    elif name == "events":
-        made = {
-            "http.listen": listening["events"],
-            "https.listen": listening["events-tls"],
-            "pubsub.listen": listening["pubsub"],
-            "pubsub.plain.listen": listening["pubsub-plain"],
-            "bootstrap.servers": kafka,
-            "schema.registry.url": registry,
-            "data.dir": str(data / "events"),
-        }
-        made |= {f"kafka.{key}": value for key, value in client.items()}
-    elif name == "triggers":
-        made = {
-            "bootstrap.servers": kafka,
-            "schema.registry.url": registry,
-            "events.url": f"http://{listening['events']}" if "events" in listening else "http://127.0.0.1:8090",
-            "data.dir": str(data / "triggers"),
-        }
-        made |= {f"kafka.{key}": value for key, value in client.items()}
-    return {**made, **tables.get(name, {})}
 
 
 def read_state(data: Path) -> State | None:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.pages import ROOT, Block, blocks, pages
 from tidegate.kit.config import families_of, keys_of, unknown_keys, validate
-from tidegate.platform import COMPONENTS, make_plan
+from tidegate.components import COMPONENTS
+from tidegate.platform import make_plan
 
 CONFIGS = {
     "broker": "broker.config:BrokerConfig",

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate.platform import LISTEN_DEFAULTS
+from tidegate.components import FACES
 
 __all__ = ["ROOT", "Block", "Command", "Shell", "blocks", "commands", "pages"]
 
@@ -170,7 +170,7 @@ class Shell:
 def _moves(addresses: Mapping[str, str]) -> dict[str, str]:
     """Default addresses to the real ones, as host:port."""
     real = {face: re.sub(r"^https?://|/metrics$", "", address) for face, address in addresses.items()}
-    return {default: real[face] for face, default in LISTEN_DEFAULTS.items() if face in real}
+    return {face.default: real[name] for name, face in FACES.items() if name in real}
 
 
 def _replaced(text: str, moved: Mapping[str, str]) -> str:

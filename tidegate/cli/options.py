@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
+from tidegate.components import FACES
 from tidegate.kit.errors import UsageError
-from tidegate.platform import LISTEN_DEFAULTS, State, read_state
+from tidegate.platform import State, read_state
 
 __all__ = ["address_of", "as_json", "data_option", "json_option", "print_json", "print_table"]
 
@@ -51,8 +52,8 @@ def address_of(face: str, data: Path, given: str | None = None) -> str:
         if face not in state.addresses:
             raise UsageError(f"the platform on {data} runs without {face}; give its address")
         return state.addresses[face]
-    default = LISTEN_DEFAULTS[face]
-    return f"http://{default}" if face in ("registry", "connect", "events") else default
+    known = FACES[face]
+    return f"http://{known.default}" if known.is_http else known.default
 
 
 def as_json(value: Any) -> str:

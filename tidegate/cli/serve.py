@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from tidegate import platform
+from tidegate.components import COMPONENTS
 from tidegate.kit import logs
 from tidegate.kit.errors import UsageError
 from tidegate.kit.properties import read_properties
-from tidegate.platform import COMPONENTS
 
 __all__ = ["serve"]
 

@@ -15,8 +15,9 @@ import click
 
 from tidegate import platform
 from tidegate.cli.options import data_option, json_option, print_json, print_table, running_state
+from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
-from tidegate.platform import COMPONENTS, State, read_state
+from tidegate.platform import State, read_state
 
 __all__ = ["down", "status", "up"]
 

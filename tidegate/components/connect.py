@@ -1,0 +1,36 @@
+"""The Connect worker."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.components import registry
+from tidegate.components.component import Assembly, Component, Face
+
+__all__ = ["CONNECT", "REST"]
+
+REST: Final = Face("connect", "127.0.0.1:8083", is_http=True)
+
+
+def _properties(assembly: Assembly) -> dict[str, str]:
+    schemas = assembly.url(registry.REST)
+    made = {
+        "listeners": assembly.url(REST),
+        "bootstrap.servers": assembly.bootstrap_servers,
+        "group.id": "connect-cluster",
+        "config.storage.topic": "connect-configs",
+        "offset.storage.topic": "connect-offsets",
+        "status.storage.topic": "connect-status",
+        "key.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "key.converter.schema.registry.url": schemas,
+        "value.converter.schema.registry.url": schemas,
+        "offset.flush.interval.ms": "5000",
+        "replication.factor.fit": "true",
+    }
+    if assembly.has_broker:
+        made |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+    return {**made, **assembly.kafka_client}
+
+
+CONNECT: Final = Component("connect", "connect.server:ConnectServer", None, (REST,), _properties)
