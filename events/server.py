@@ -47,11 +47,11 @@ from events.publishing import Publisher
 from events.registration import RegistrySchemas
 from events.relay import ChannelRelays
 from events.state import EventState, StateLog
-from events.tls import CA_FILE, certificates
 from events.triggers.monitor import GroupPositions, Monitor
 from events.triggers.states import TriggerStates
 from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
+from tidegate.kit.certificates import CA_FILE, certificates
 from tidegate.kit.http import HttpServer, TlsFiles
 from tidegate.kit.logs import logger
 

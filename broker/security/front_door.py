@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from broker.network.connection import Connection, ConnectionRefusal
 from broker.security.config import ListenerConfig, SecurityConfig
 from broker.security.principal import Principal
-from broker.security.scram import MIN_ITERATIONS, ScramMechanism
+from broker.security.scram import ScramMechanism
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.logs import logger
+from tidegate.kit.scram import MIN_ITERATIONS
 
 if TYPE_CHECKING:
     from broker.broker import Broker

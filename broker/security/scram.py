@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from broker.errors import (
     BrokerError,
@@ -18,10 +15,10 @@ from broker.errors import (
 )
 from broker.metadata.record import MetadataRecord
 from broker.security.credential_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential, from_salted
 
-__all__ = ["MIN_ITERATIONS", "ScramCredential", "ScramCredentials", "ScramMechanism", "changes", "make_credential"]
+__all__ = ["ScramCredentials", "ScramMechanism", "changes"]
 
-MIN_ITERATIONS: Final = 4096
 _MAX_ITERATIONS: Final = 16384
 
 
@@ -38,32 +35,6 @@ class ScramMechanism(IntEnum):
     @property
     def digest(self) -> str:
         return self.name.replace("_", "").lower()
-
-
-class ScramCredential(NamedTuple):
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-
-def make_credential(
-    mechanism: ScramMechanism, password: str, *, salt: bytes | None = None, iterations: int = MIN_ITERATIONS
-) -> ScramCredential:
-    """The credential of a password. Takes milliseconds: that is the point of iterations."""
-    salt = secrets.token_bytes(24) if salt is None else salt
-    salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
-    return _from_salted(mechanism, salted, salt, iterations)
-
-
-def _from_salted(mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    client_key = hmac.digest(salted, b"Client Key", mechanism.digest)
-    return ScramCredential(
-        salt,
-        hashlib.new(mechanism.digest, client_key).digest(),
-        hmac.digest(salted, b"Server Key", mechanism.digest),
-        iterations,
-    )
 
 
 class ScramCredentials:
@@ -162,5 +133,5 @@ def _upsertion(one: Upsertion) -> MetadataRecord:
         raise UnacceptableCredential("Too few iterations")
     if one.iterations > _MAX_ITERATIONS:
         raise UnacceptableCredential("Too many iterations")
-    made = _from_salted(mechanism, bytes(one.salted_password), bytes(one.salt), one.iterations)
+    made = from_salted(mechanism.digest, bytes(one.salted_password), bytes(one.salt), one.iterations)
     return UserScramCredentialRecord(name=one.name, mechanism=mechanism, **made._asdict())

@@ -22,7 +22,8 @@ from broker.metadata.record import MetadataRecord
 from broker.security.config import SecurityConfig
 from broker.security.credential_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from broker.security.principal import Principal
-from broker.security.scram import ScramCredential, ScramMechanism, make_credential
+from broker.security.scram import ScramMechanism
+from tidegate.kit.scram import ScramCredential, make_credential
 
 __all__ = ["DelegationToken", "DelegationTokens", "TokenImage"]
 
@@ -130,7 +131,7 @@ class DelegationTokens:
 
     def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         # The cached credential of a token that is gone is not asked for: the caller looks for the token first.
-        return make_credential(mechanism, base64.b64encode(self.hmac(token_id)).decode())
+        return make_credential(mechanism.digest, base64.b64encode(self.hmac(token_id)).decode())
 
     def create(
         self, owner: Principal, requester: Principal, renewers: Sequence[Principal], max_lifetime_ms: int

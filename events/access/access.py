@@ -13,11 +13,11 @@ from typing import Final
 
 from events.access.accounts import Accounts, ConnectedApp, Permission, User, read_accounts
 from events.access.ids import long_id
-from events.access.secret import PlainSecret, Secret
 from events.access.tokens import Kind, Token, Tokens
 from events.config import EventsConfig
 from events.errors import InvalidLogin, InvalidSession
 from tidegate.kit.passwords import WatchedFile
+from tidegate.kit.secrets import PlainSecret, Secret
 
 __all__ = ["Access", "Session"]
 

@@ -21,9 +21,9 @@ from typing import Any, Final, TypeVar
 from events.access.certificates import public_key
 from events.access.errors import CannotCreate, CannotRead, InsufficientAccess
 from events.access.ids import user_id
-from events.access.secret import Secret, read_secret
 from events.access.tokens import client_mark
 from tidegate.kit.errors import UsageError
+from tidegate.kit.secrets import Secret, read_secret
 
 __all__ = ["SCOPES", "Accounts", "ConnectedApp", "Permission", "User", "read_accounts"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from events.access.accounts import read_accounts
-from events.access.secret import hashed_secret, hashed_token, new_token
 from tidegate.kit.errors import UsageError
+from tidegate.kit.secrets import hashed_secret, hashed_token, new_token
 
 __all__ = ["AccountsFile"]
 

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from events.access.secret import hashed_secret, hashed_token
+from tidegate.kit.secrets import hashed_secret, hashed_token
 
 __all__ = ["ACCOUNTS", "SECRET", "TOKEN", "JwtApp"]
 

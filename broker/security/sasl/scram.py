@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from broker.security.sasl.mechanism import Identity, InvalidCredentials, Rejected
-from broker.security.scram import ScramCredential, ScramMechanism
+from broker.security.scram import ScramMechanism
+from tidegate.kit.scram import ScramCredential
 
 __all__ = ["Login", "Lookup", "Scram", "client_final", "client_first", "nobody"]
 

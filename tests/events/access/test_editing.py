@@ -34,7 +34,7 @@ class Commands:
 
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("events.access.secret._COST", 16)
+    monkeypatch.setattr("tidegate.kit.secrets._COST", 16)
 
 
 @pytest.fixture

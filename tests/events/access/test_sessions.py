@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.access import Access, long_id
-from events.access.secret import hashed_secret, hashed_token, read_secret
+from tidegate.kit.secrets import hashed_secret, hashed_token, read_secret
 from events.access.tokens import Kind
 from events.config import EventsConfig
 from events.errors import InvalidLogin, InvalidSession

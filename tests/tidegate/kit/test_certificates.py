@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from events.tls import CA_FILE, certificates
+from tidegate.kit.certificates import CA_FILE, certificates
 from tidegate.kit.http import TlsFiles
 
 

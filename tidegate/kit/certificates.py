@@ -1,4 +1,4 @@
-"""A certificate authority for development: made on first start, it signs the certificate of the TLS faces."""
+"""A certificate authority of the platform: made on first use, it signs the certificate of the TLS faces."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateK
     except FileNotFoundError:
         pass
     except (ValueError, TypeError) as error:
-        log.warning("the development authority cannot be read; making another", folder=str(directory), error=str(error))
+        log.warning("the certificate authority cannot be read; making another", folder=str(directory), error=str(error))
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"Tidegate development CA {os.urandom(4).hex()}")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"Tidegate CA {os.urandom(4).hex()}")])
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     certificate = (
         _builder(name, name, key, dt.timedelta(days=365 * _CA_YEARS))

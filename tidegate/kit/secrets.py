@@ -1,4 +1,4 @@
-"""Secrets as they are kept: from the configuration as they are, in the accounts file as a hash."""
+"""Passwords and tokens as they are kept: those of a configuration as they are, those of files as hashes."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ class _Sha256:
 
 
 def hashed_secret(secret: str) -> str:
-    """What the accounts file keeps of a password or a client secret."""
+    """What a file keeps of a password or a client secret."""
     salt = secrets.token_bytes(16)
     digest = _scrypt(secret, salt, _COST, _BLOCK, _LANES, 32)
     return f"scrypt:{_COST}:{_BLOCK}:{_LANES}:{base64.b64encode(salt).decode()}:{base64.b64encode(digest).decode()}"
 
 
 def new_token() -> str:
-    """A security token; what the accounts file keeps of it is ``hashed_token``."""
+    """A security token; what a file keeps of it is ``hashed_token``."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(TOKEN_LENGTH))
 
 
@@ -98,7 +98,7 @@ def hashed_token(token: str) -> str:
 
 
 def read_secret(kept: str) -> Secret:
-    """The secret that the accounts file keeps. Raises ValueError for what is no hash of ours."""
+    """The secret that a file keeps. Raises ValueError for what is no hash of ours."""
     kind, *parts = kept.split(":")
     try:
         if kind == "sha256" and len(parts) == 1:
@@ -113,7 +113,7 @@ def read_secret(kept: str) -> Secret:
                 return _Scrypt(cost, block, lanes, salt, digest)
     except (ValueError, binascii.Error):
         pass
-    raise ValueError("it is not a hash; let `tidegate events users password` make it")
+    raise ValueError("it is not a hash: a command that sets passwords makes it")
 
 
 def _scrypt(secret: str, salt: bytes, cost: int, block: int, lanes: int, length: int) -> bytes:
