@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from broker.handlers.routes import Context, Routes
+from collections.abc import Sequence
+from typing import Final
+
+from broker.errors import BrokerError
+from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.messages.get_telemetry_subscriptions import (
@@ -10,10 +14,15 @@ from broker.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from broker.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from broker.telemetry.otlp import Point, read_points
+from broker.work import OFF_THE_LOOP, ON_THE_LOOP, TooMuchWork
 
 __all__ = ["routes"]
 
 routes = Routes()
+
+_AT_ONCE: Final = ON_THE_LOOP._replace(unpacked_bytes=64 * 1024)
+"""A message of so many bytes is parsed within a few milliseconds, whatever it holds."""
 
 
 @routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=range(1))
@@ -35,17 +44,39 @@ def get_telemetry_subscriptions(
 
 
 @routes.handles(ApiKey.PUSH_TELEMETRY, versions=range(1))
-def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelemetryResponse:
+def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelemetryResponse | Pending:
     """Take the metrics of a client."""
-    context.broker.telemetry.push(
+    telemetry, metrics = context.broker.telemetry, bytes(request.metrics or b"")
+    instance = telemetry.admit(
         request.client_instance_id,
         _attributes(context),
         subscription_id=request.subscription_id,
         terminating=request.terminating,
         compression=request.compression_type,
-        metrics=bytes(request.metrics or b""),
+        metrics=metrics,
     )
-    return PushTelemetryResponse()
+    if not metrics:
+        return PushTelemetryResponse()
+
+    def taken(said: Sequence[Point]) -> PushTelemetryResponse:
+        telemetry.take(instance, said)
+        return PushTelemetryResponse()
+
+    def failed(error: BrokerError) -> PushTelemetryResponse:
+        telemetry.refuse(instance, error)
+        return PushTelemetryResponse(error_code=error.code)
+
+    given = request.compression_type, metrics, telemetry.most_unpacked_bytes
+    try:
+        return taken(read_points(*given, _AT_ONCE))
+    except TooMuchWork:
+        worker = context.broker.record_worker
+        task = worker.run(read_points, *given, OFF_THE_LOOP, size=len(metrics), records=0)
+        if context.connection is not None:
+            context.connection.mute_until(task)
+        return Pending(task, taken, failed)
+    except BrokerError as error:
+        return failed(error)
 
 
 def _attributes(context: Context) -> dict[str, str]:

@@ -9,12 +9,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import CorruptMessage, UnsupportedCompressionType
-from broker.work import MOST_UNPACKED_BYTES, Allowance
+from broker.work import MOST_UNPACKED_BYTES, Allowance, TooMuchWork
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Codec", "compress", "decompress", "most_unpacked"]
+__all__ = ["Codec", "compress", "decompress", "decompress_within", "most_unpacked"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = struct.pack(">8sii", _XERIAL_MAGIC, 1, 1)
@@ -115,6 +115,18 @@ def decompress(codec: int, data: bytes | memoryview, most: int = MOST_UNPACKED_B
         return _unpacked(module, cramjam.DecompressionError, bytes(data), most)
     except (cramjam.DecompressionError, struct.error) as error:
         raise CorruptMessage(f"the records of a batch are not valid {known.name.lower()} data: {error}") from error
+
+
+def decompress_within(codec: int, data: bytes | memoryview, allowance: Allowance) -> bytes | memoryview:
+    """As ``decompress``. Raises TooMuchWork where the allowance does not do, as far as one can tell without it."""
+    if codec == Codec.NONE and len(data) > allowance.unpacked_bytes:
+        raise TooMuchWork
+    try:
+        return decompress(codec, data, allowance.unpacked_bytes)
+    except CorruptMessage:
+        if allowance.unpacked_bytes < MOST_UNPACKED_BYTES:
+            raise TooMuchWork from None  # or it is corrupt: a larger allowance will tell
+        raise
 
 
 def _unpacked(module: ModuleType, error_class: type[Exception], data: bytes, most: int) -> bytes | memoryview:

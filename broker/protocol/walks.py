@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from broker.errors import CorruptMessage
-from broker.protocol.compression import decompress
+from broker.protocol.compression import decompress_within
 from broker.protocol.record import NULL, SMALLEST, read_varint, write_varint
 from broker.protocol.records import HEADER_SIZE, BatchHeader, malformed
-from broker.work import AT_ONCE, MOST_UNPACKED_BYTES, Allowance, TooMuchWork
+from broker.work import AT_ONCE, Allowance
 
 __all__ = ["checked", "first_since", "keyless", "newest_from", "opened", "renumbered", "timestamps"]
 
@@ -23,14 +22,8 @@ _LEAST_LENGTH: Final = SMALLEST - 1
 def opened(header: BatchHeader, batch: memoryview | bytes, allowance: Allowance) -> bytes | memoryview:
     """The records of a whole batch, decompressed."""
     payload = memoryview(batch)[HEADER_SIZE : header.size]
-    if not header.codec:
-        return bytes(payload)  # read one by one, bytes are a third quicker than a view
-    try:
-        return decompress(header.codec, payload, allowance.unpacked_bytes)
-    except CorruptMessage:
-        if allowance.unpacked_bytes < MOST_UNPACKED_BYTES:
-            raise TooMuchWork from None  # or it is corrupt: who has room for it will see
-        raise
+    # Read one by one, bytes are a third quicker than a view.
+    return decompress_within(header.codec, payload, allowance) if header.codec else bytes(payload)
 
 
 def keyless(

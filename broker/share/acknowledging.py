@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from broker.errors import BrokerError, InvalidRecordState, InvalidRequest, UnknownServerError
@@ -61,11 +62,23 @@ def _acknowledge(
         if held.whole is not None and in_one:
             _change(share, held.first, held.last, held.whole, batch.types[0], changes, renewed)
             continue
-        held.split()
-        for offset, delivery in held.between(max(batch.first, share.start_offset), batch.last):
-            _check(delivery, member_id, f"Offset {offset}")
-            kind = batch.types[offset - batch.first] if len(batch.types) > 1 else batch.types[0]
-            _change(share, offset, offset, delivery, kind, changes, renewed)
+        for begin, end, kind in _said(
+            batch, max(batch.first, share.start_offset, held.first), min(batch.last, held.last)
+        ):
+            for first, last, delivery in held.between(begin, end):
+                _check(delivery, member_id, f"Offset {first}")
+                _change(share, first, last, held.own(first, last), kind, changes, renewed)
+
+
+def _said(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """(first, last, type) for neighbours of which the same is said."""
+    if len(batch.types) == 1:
+        yield first, last, batch.types[0]
+        return
+    for kind, same in groupby(batch.types[first - batch.first : last - batch.first + 1]):
+        behind = first + sum(1 for _ in same)
+        yield first, behind - 1, kind
+        first = behind
 
 
 def _held(share: SharePartition, batch: AcknowledgeBatch) -> list[InFlightBatch]:
@@ -122,9 +135,8 @@ def release(share: SharePartition, member_id: str) -> asyncio.Future[None]:
     future: asyncio.Future[None] = share.clock.create_future()
     changes: list[Change] = []
     for batch in share.in_flight:
-        whole = batch.whole
-        if whole is not None and whole.member == member_id and share.has_start_within(batch):
-            batch.split()
+        if share.has_start_within(batch):
+            batch.divide_at(share.start_offset)
         for first, last, delivery in batch.runs():
             if delivery.member == member_id and delivery.state is RecordState.ACQUIRED and not delivery.is_changing:
                 to = RecordState.ARCHIVED if last < share.start_offset else RecordState.AVAILABLE

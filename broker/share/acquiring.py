@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker.share.delivery import Delivery, InFlightBatch, RecordState
+from broker.share.delivery import NOBODY, Delivery, InFlightBatch, RecordState
 from broker.share.partition import SharePartition
 from broker.share.values import Acquired, BatchSpan
 
@@ -131,36 +131,41 @@ class _Acquisition:
                 whole.acquire(self.member_id, share.lock_until())
                 self._add(Acquired(batch.first, batch.last, whole.count))
                 return len(batch)
-            batch.split()
         return self._take_some(batch)
 
     def _take_some(self, batch: InFlightBatch) -> int:
-        """Take the available offsets of a batch; suspicious ones in small company, those on their last delivery alone."""
+        """Take the available records of a batch; suspicious ones in small company, those on their last delivery alone."""
         taken: list[Acquired] = []
-        wanted, company, until = self.most - self.count, -1, self.share.lock_until()
+        count, wanted, company, until = 0, self.most - self.count, -1, self.share.lock_until()
         wary = self.limit > _CAREFUL_FROM
-        for offset, delivery in batch.between(self.first, self.last):
+        for first, last, delivery in batch.between(self.first, self.last):
             if not delivery.is_available:
                 continue
-            if wary and delivery.count == self.limit - 1 and taken:
+            is_last = wary and delivery.count == self.limit - 1
+            if is_last and taken:
                 break
             if delivery.count >= self.careful_from and company < 0:
                 company = max(1, len(batch) >> (delivery.count - self.careful_from + 1))
-            delivery.acquire(self.member_id, until)
-            taken.append(Acquired(offset, offset, delivery.count))
-            if wary and delivery.count == self.limit:
+            size = 1 if is_last else last - first + 1
+            if self.exactly:
+                size = min(size, wanted - count)
+            if count < company:
+                size = min(size, company - count)
+            mine = batch.own(first, first + size - 1)
+            mine.acquire(self.member_id, until)
+            taken.append(Acquired(first, first + size - 1, mine.count))
+            count += size
+            if is_last or (self.exactly and count == wanted) or count == company:
                 break
-            if (self.exactly and len(taken) == wanted) or len(taken) == company:
-                break
-        self.count += len(taken)
+        self.count += count
         self.result += _joined(taken)
-        return len(taken)
+        return count
 
     def _is_careful(self, batch: InFlightBatch) -> bool:
         """Whether something available in it was delivered so often that the cause may be the record itself."""
         if batch.whole is not None:
             return batch.whole.is_available and batch.whole.count >= self.careful_from
-        counts = (one.count for _, one in batch.between(self.first, self.last) if one.is_available)
+        counts = (one.count for _, _, one in batch.between(self.first, self.last) if one.is_available)
         return max(counts, default=0) >= self.careful_from
 
     def _take_new(self, first: int, last: int) -> None:
@@ -204,8 +209,8 @@ class _Acquisition:
     def _put_exactly(self, first: int, last: int, most: int) -> None:
         """Put a batch in flight of which only the first records are delivered."""
         share = self.share
-        batch = InFlightBatch(first, last, Delivery(RecordState.ACQUIRED, 1, self.member_id, share.lock_until()))
-        batch.split(acquired_until=first + most - 1)
+        batch = InFlightBatch(first, last, Delivery(RecordState.AVAILABLE, 0, NOBODY))
+        batch.own(first, first + most - 1).acquire(self.member_id, share.lock_until())
         share.in_flight.add(batch)
         share.some_available = True
 

@@ -27,7 +27,7 @@ class RecordState(IntEnum):
 
 
 class Delivery:
-    """The state of one record, or of a batch of which all records have the same.
+    """The state of one record, or of neighbouring records that have the same.
 
     A change that has to be written down first is begun, and finished when it is known whether it could be. Meanwhile it
     cannot change otherwise. ``locked_until_ms`` is when a member's time with the record is over.
@@ -99,48 +99,67 @@ class Delivery:
 
 
 class InFlightBatch:
-    """Neighbouring records that came together. ``whole`` is the state of all, or else ``each`` has one for every offset."""
+    """Neighbouring records that came together, in parts whose records have the same state: at first one, later as many as differ.
 
-    __slots__ = ("each", "first", "last", "whole")
+    So it costs as much as was said of single records, and not as much as it has records.
+    """
+
+    __slots__ = ("_firsts", "_parts", "first", "last")
 
     def __init__(self, first: int, last: int, delivery: Delivery) -> None:
         self.first = first
         self.last = last
-        self.whole: Delivery | None = delivery
-        self.each: list[Delivery] = []
+        self._firsts = [first]
+        self._parts = [delivery]
 
     def __len__(self) -> int:
         return self.last - self.first + 1
 
-    def split(self, acquired_until: int | None = None) -> None:
-        """Give every offset a state of its own. Those above ``acquired_until`` were not delivered after all."""
-        whole = self.whole
-        if whole is None:
-            return
-        taken = len(self) if acquired_until is None else acquired_until - self.first + 1
-        self.each = [whole.copy() for _ in range(taken)]
-        self.each += [Delivery(RecordState.AVAILABLE, whole.count - 1, NOBODY) for _ in range(len(self) - taken)]
-        self.whole = None
+    @property
+    def whole(self) -> Delivery | None:
+        """The state of all records, while they have the same."""
+        return self._parts[0] if len(self._parts) == 1 else None
 
     def deliveries(self) -> list[Delivery]:
-        return self.each if self.whole is None else [self.whole]
+        """The states of the parts, in the order of their offsets."""
+        return self._parts
 
-    def between(self, first: int, last: int) -> Iterator[tuple[int, Delivery]]:
-        """(offset, state) of those split off within these bounds."""
-        begin, end = max(first, self.first), min(last, self.last)
-        for offset in range(begin, end + 1):
-            yield offset, self.each[offset - self.first]
+    def between(self, first: int, last: int) -> Iterator[tuple[int, int, Delivery]]:
+        """(first, last, state) of each part, or of as much of it as lies within these bounds. It may be divided meanwhile."""
+        first, last = max(first, self.first), min(last, self.last)
+        while first <= last:
+            at = bisect_right(self._firsts, first) - 1
+            end = min(self._end(at), last)
+            yield first, end, self._parts[at]
+            first = end + 1
+
+    def own(self, first: int, last: int) -> Delivery:
+        """The state of these records of one part, divided off if they are not all of it. Nothing may be under way for it then."""
+        at = bisect_right(self._firsts, first) - 1
+        part, begin, end = self._parts[at], self._firsts[at], self._end(at)
+        if (begin, end) == (first, last):
+            return part
+        assert not part.is_changing
+        firsts = [begin, first, last + 1][begin == first : 3 if last < end else 2]
+        self._firsts[at : at + 1] = firsts
+        self._parts[at : at + 1] = [part if one == first else part.copy() for one in firsts]
+        return part
+
+    def divide_at(self, offset: int) -> None:
+        """Have a part begin at the offset, if it is in the batch and nothing is under way for the part that holds it."""
+        at = bisect_right(self._firsts, offset) - 1
+        if self.first < offset <= self.last and self._firsts[at] < offset and not self._parts[at].is_changing:
+            self.own(offset, self._end(at))
+
+    def runs(self) -> Iterator[tuple[int, int, Delivery]]:
+        """(first, last, state) of each part."""
+        return self.between(self.first, self.last)
 
     def is_within(self, first: int, last: int) -> bool:
         return first <= self.first and self.last <= last
 
-    def runs(self) -> Iterator[tuple[int, int, Delivery]]:
-        """(first, last, state) of the batch, or of each offset in it."""
-        if self.whole is not None:
-            yield self.first, self.last, self.whole
-        else:
-            for offset, delivery in enumerate(self.each, self.first):
-                yield offset, offset, delivery
+    def _end(self, at: int) -> int:
+        return self._firsts[at + 1] - 1 if at + 1 < len(self._firsts) else self.last
 
 
 class InFlight:

@@ -268,21 +268,12 @@ class SharePartition:
         for batch in batches:
             if batch.first > last:
                 break
-            if batch.whole is not None:
-                if batch.whole.state is not state:
-                    continue
-                if batch.is_within(first, last):
-                    batch.whole.archive()
-                    self.complete += self.in_window(batch.first, batch.last)
-                    some = True
-                    continue
-                if batch.whole.is_changing:
-                    continue  # What is under way is of the whole batch; the rest is found again.
-                batch.split()
-            for offset, delivery in batch.between(first, last):
-                if delivery.state is state:
+            for edge in (first, last + 1):
+                batch.divide_at(edge)  # not where something is under way for both sides: the rest is found again
+            for begin, end, delivery in batch.runs():
+                if first <= begin and end <= last and delivery.state is state:
                     delivery.archive()
-                    self.complete += self.in_window(offset, offset)
+                    self.complete += self.in_window(begin, end)
                     some = True
         return some
 
@@ -320,9 +311,8 @@ class SharePartition:
         limit = self.settings.delivery_count_limit
         released: list[StateBatch] = []
         for batch in self.in_flight:
-            whole = batch.whole
-            if whole is not None and _is_over(whole, now_ms) and self.has_start_within(batch):
-                batch.split()
+            if self.has_start_within(batch):
+                batch.divide_at(self.start_offset)
             for first, last, delivery in batch.runs():
                 if not _is_over(delivery, now_ms):
                     continue

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from broker.errors import KafkaStorageError, RequestTimedOut
 from broker.storage.cleaner import own_process
+from broker.work import TooMuchWork
 from tidegate.kit.logs import logger
 
 __all__ = ["RecordWorker"]
@@ -97,7 +98,7 @@ class _Lane:
             async with asyncio.timeout(_LONGEST_S):
                 executor = (await self._started()).executor
                 return await asyncio.wrap_future(await asyncio.to_thread(executor.submit, work, *given))
-        except TimeoutError:
+        except (TimeoutError, TooMuchWork):
             raise RequestTimedOut(f"records were not looked into within {_LONGEST_S:.0f} s") from None
         except BrokenExecutor as error:
             log.warning("a process that looks into records ended", reason=str(error))

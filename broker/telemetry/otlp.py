@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from broker.errors import InvalidRecord
+from broker.protocol.compression import decompress_within
+from broker.work import Allowance, Budget
 
-__all__ = ["Point", "points"]
+__all__ = ["MOST_POINTS", "Point", "points", "read_points"]
+
+MOST_POINTS: Final = 5_000
+"""Numbers in one push, and kept of one client."""
 
 _DELTA: Final = 1
 """AGGREGATION_TEMPORALITY_DELTA."""
@@ -55,8 +60,22 @@ class Point(NamedTuple):
     delta: bool
 
 
-def points(data: bytes | memoryview) -> Iterator[Point]:
-    """Gauges and sums; what else there may be (histograms) Kafka's clients do not send. Raises InvalidRecord."""
+def read_points(compression: int, metrics: bytes, most_bytes: int, budget: Budget) -> list[Point]:
+    """The numbers in a push that decompresses to ``most_bytes``. Raises InvalidRecord, CorruptMessage, TooMuchWork."""
+    allowance = Allowance(budget)
+    data = decompress_within(compression, metrics, allowance)
+    if len(data) > most_bytes:
+        raise InvalidRecord(f"Metrics that become {len(data)} bytes are not taken: {most_bytes} are.")
+    said: list[Point] = []
+    for point in points(data, allowance):
+        said.append(point)
+        if len(said) > MOST_POINTS:
+            raise InvalidRecord(f"More than {MOST_POINTS} numbers were pushed at once.")
+    return said
+
+
+def points(data: bytes | memoryview, allowance: Allowance) -> Iterator[Point]:
+    """Gauges and sums; what else there may be (histograms) Kafka's clients do not send. Raises InvalidRecord, TooMuchWork."""
     from google.protobuf.message import DecodeError
 
     message = _message_class()()
@@ -66,8 +85,11 @@ def points(data: bytes | memoryview) -> Iterator[Point]:
         raise InvalidRecord(f"The metrics pushed are not OpenTelemetry's MetricsData: {error}") from error
     for of_resource in message.resource_metrics:
         resource = _labels(of_resource.resource.attributes)
+        allowance.spend(1 + len(of_resource.resource.attributes))
         for scope in of_resource.scope_metrics:
+            allowance.spend(1)
             for metric in scope.metrics:
+                allowance.spend(1)
                 yield from _of_metric(metric, resource)
 
 

@@ -7,12 +7,11 @@ import time
 import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from broker.errors import (
     BrokerError,
-    InvalidRecord,
     InvalidRequest,
     TelemetryTooLarge,
     ThrottlingQuotaExceeded,
@@ -20,8 +19,8 @@ from broker.errors import (
     UnsupportedCompressionType,
 )
 from broker.metrics.text import Family, Sample
-from broker.protocol.compression import Codec, decompress
-from broker.telemetry.otlp import Point, points
+from broker.protocol.compression import Codec
+from broker.telemetry.otlp import MOST_POINTS, Point
 from broker.telemetry.subscriptions import ALL, DEFAULT_INTERVAL_MS, Subscription
 
 __all__ = ["Instance", "Telemetry"]
@@ -29,8 +28,6 @@ __all__ = ["Instance", "Telemetry"]
 _MOST_INSTANCES: Final = 16_384
 _KEPT_MS: Final = 60_000
 """An instance is forgotten that was silent for three of its intervals, or for this if that is longer."""
-_MOST_POINTS: Final = 5_000
-"""Numbers in one push, and kept of one client."""
 _MOST_KEPT: Final = 250_000
 """Numbers kept of all clients together, about 300 bytes each; more are left out until some are forgotten."""
 _NEVER: Final = -(1 << 60)
@@ -103,7 +100,7 @@ class Telemetry:
         instance.last_error = 0
         return instance
 
-    def push(
+    def admit(
         self,
         instance_id: uuid.UUID,
         attributes: Mapping[str, str],
@@ -112,21 +109,30 @@ class Telemetry:
         terminating: bool,
         compression: int,
         metrics: bytes,
-    ) -> None:
-        """Take metrics. Raises what Kafka answers: a wrong id, too early, too large, not what was asked for."""
+    ) -> Instance:
+        """The client of a push, for ``take`` or ``refuse``. Raises what Kafka answers: a wrong id, too early, too large."""
         if instance_id.int in (0, 1):
             raise InvalidRequest(f"{instance_id} is not the id of a client: GetTelemetrySubscriptions gives one.")
         instance = self._instance(instance_id, attributes)
         try:
             self._check(instance, subscription_id, terminating, compression, metrics)
-            if metrics:
-                self._take(instance, decompress(compression, metrics))
         except BrokerError as error:
             instance.last_error = error.code
             raise
         finally:
             instance.terminating = terminating
         instance.last_error = 0
+        return instance
+
+    @property
+    def most_unpacked_bytes(self) -> int:
+        """Metrics may decompress to so much."""
+        return 4 * self.max_bytes
+
+    @staticmethod
+    def refuse(instance: Instance, error: BrokerError) -> None:
+        """The numbers could not be read."""
+        instance.last_error = error.code
 
     def families(self) -> Iterator[Family]:
         """All numbers that clients said last, for /metrics; names are Kafka's with ``_`` for ``.``"""
@@ -196,21 +202,15 @@ class Telemetry:
             if now - instance.seen_ms > max(_KEPT_MS, 3 * instance.interval_ms):
                 del self._instances[instance.id]
 
-    def _take(self, instance: Instance, data: bytes | memoryview) -> None:
-        if len(data) > 16 * self.max_bytes:
-            raise InvalidRecord(f"Metrics that become {len(data)} bytes are not taken: {16 * self.max_bytes} are.")
-        said: list[Point] = []
-        for point in points(data):
-            said.append(point)
-            if len(said) > _MOST_POINTS:
-                raise InvalidRecord(f"More than {_MOST_POINTS} numbers were pushed at once.")
+    def take(self, instance: Instance, said: Iterable[Point]) -> None:
+        """Keep the numbers that a client pushed."""
         kept = sum(len(one.series) for one in self._instances.values())
         for point in said:
             name = "kafka_client_" + _NOT_IN_NAMES.sub("_", point.name.removeprefix(_PREFIX))
             series = (name, tuple((_NOT_IN_NAMES.sub("_", label), value) for label, value in point.labels))
             before = instance.series.get(series)
             if before is None:
-                if len(instance.series) >= _MOST_POINTS or kept >= _MOST_KEPT:
+                if len(instance.series) >= MOST_POINTS or kept >= _MOST_KEPT:
                     continue
                 kept += 1
             added = before[0] if before is not None and point.delta else 0.0

@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,7 +19,8 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from broker.protocol.compression import Codec
+from broker.protocol.compression import Codec, compress
+from broker.protocol.primitives import write_uvarint
 from tests.conformance.differential.exchange import frame_of
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
@@ -27,7 +29,7 @@ from tests.support.wire import exchange, produce_frame, produced, receive_frame
 
 pytestmark = pytest.mark.timeout(300)
 
-LIST_OFFSETS, CREATE_TOPICS = 2, 19
+LIST_OFFSETS, CREATE_TOPICS, GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY = 2, 19, 71, 72
 NONE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = 0, 7, 10, 32, 87
 SLOWEST_S: Final = 2.0
 MOST_BYTES: Final = 600 * 1024 * 1024
@@ -231,6 +233,28 @@ def test_records_of_acks_0_are_looked_into_and_a_refusal_ends_the_connection(bro
         assert produced(client.ask(produce_frame("silent", 0, many_records(Codec.NONE, 1)))) == (NONE, MANY // 64)
         client.send(produce_frame("silent", 0, many_records(Codec.ZSTD, MANY // 64, key=False), acks=0))
         assert client.receive() == b""
+
+
+def test_metrics_of_many_empty_messages_hold_nobody_up(broker: TidegateBroker) -> None:
+    """A push whose ``scope_metrics`` are millions of empty ones, each of two bytes."""
+    nothing = b"\x12\x00" * 7_000_000
+    message = bytearray(b"\x0a")
+    write_uvarint(message, len(nothing))
+    message += nothing
+    with contextlib.closing(Connected(broker)) as client:
+        body = {"client_instance_id": None}
+        asked = client.ask(frame_of(GET_TELEMETRY_SUBSCRIPTIONS, 0, body))
+        instance, (subscription,) = uuid.UUID(bytes=asked[11:27]), struct.unpack_from(">i", asked, 27)
+        push = {
+            "client_instance_id": instance,
+            "subscription_id": subscription,
+            "terminating": False,
+            "compression_type": int(Codec.ZSTD),
+            "metrics": compress(Codec.ZSTD, bytes(message)),
+        }
+        with witnessed(broker):
+            answer = client.ask(frame_of(PUSH_TELEMETRY, 0, push))
+        assert struct.unpack_from(">h", answer, 9) == (INVALID_RECORD,)
 
 
 @pytest.mark.parametrize(

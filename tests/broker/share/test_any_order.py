@@ -266,7 +266,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         for batch in share.in_flight:
             assert batch.first > expected
             expected = batch.last
-            assert batch.whole is not None or len(batch.each) == len(batch)
+            parts = list(batch.runs())
+            assert [parts[0][0], *(last + 1 for _, last, _ in parts)] == [
+                *(first for first, _, _ in parts),
+                batch.last + 1,
+            ]
         assert share.end_offset == (expected if len(share.in_flight) else share.start_offset)
 
     @invariant()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -306,3 +307,30 @@ def test_the_start_is_found_by_the_groups_setting(make: Make) -> None:
     assert make(settings(), log_start=5).share.start_offset == 5
     bench = make(ShareSettings(auto_offset_reset="latest"), log_start=9)
     assert bench.share.start_offset == 9
+
+
+def test_a_batch_of_millions_costs_as_much_as_is_said_of_single_records(make: Make) -> None:
+    """A header of 61 bytes can claim them."""
+    many = 16_000_000
+    bench = make(settings(delivery_count_limit=3))
+    bench.append(many)
+    tracemalloc.start()
+    try:
+        assert spans(bench.fetch("a")) == [(0, many - 1, 1)]
+        assert failure(bench.acknowledge("a", 5, 5)) is None
+        assert failure(bench.acknowledge("a", many - 7, many - 7, REJECT)) is None
+        assert failure(bench.acknowledge("a", 10, 14, ACCEPT, RENEW, RENEW, RELEASE, ACCEPT)) is None
+        assert failure(bench.acknowledge("a", 100, 199, RELEASE)) is None
+        bench.release("a")
+        assert bench.share.start_offset == 0
+        assert spans(bench.fetch("b", most=3, exactly=True)) == [(0, 2, 2)]
+        bench.clock.advance(settings().record_lock_ms + 1)
+        assert failure(bench.acknowledge("b", 0, 0)) is not None, "its time is over"
+        again = bench.fetch("c")
+        assert sum(one.size for one in again) < many
+        bench.share.log_starts_at(many - 20)
+        bench.release("c")
+        assert bench.share.start_offset == many - 20
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

@@ -22,9 +22,10 @@ from broker.errors import (
     UnsupportedCompressionType,
 )
 from broker.protocol.compression import Codec, compress
-from broker.telemetry.otlp import _message_class, points
+from broker.telemetry.otlp import _message_class, points, read_points
 from broker.telemetry.subscriptions import CurrentSubscriptions, subscription
 from broker.telemetry.telemetry import Instance, Telemetry
+from broker.work import OFF_THE_LOOP, Allowance
 
 CLIENT = {"client_id": "c1", "client_software_name": "librdkafka"}
 NEW = uuid.UUID(int=0)
@@ -60,7 +61,11 @@ class Fixture:
 
     def push(self, instance: Instance, metrics: bytes = b"", **more: Any) -> None:
         given: dict[str, Any] = {"subscription_id": instance.subscription_id, "terminating": False, "compression": 0}
-        self.telemetry.push(instance.id, CLIENT, **{**given, **more}, metrics=metrics)
+        given |= more
+        instance = self.telemetry.admit(instance.id, CLIENT, **given, metrics=metrics)
+        if metrics:
+            most = self.telemetry.most_unpacked_bytes
+            self.telemetry.take(instance, read_points(given["compression"], metrics, most, OFF_THE_LOOP))
 
     def values(self) -> dict[str, float]:
         return {family.name: sample.value for family in self.telemetry.families() for sample in family.samples}
@@ -123,7 +128,7 @@ def test_what_is_wrong_with_a_push_is_said() -> None:
         with pytest.raises(error):
             of.push(instance, metrics, **more)
     with pytest.raises(InvalidRequest):
-        of.telemetry.push(NEW, CLIENT, subscription_id=0, terminating=False, compression=0, metrics=b"")
+        of.telemetry.admit(NEW, CLIENT, subscription_id=0, terminating=False, compression=0, metrics=b"")
     of.push(instance, terminating=True)
     of.now_ms += 100
     with pytest.raises(InvalidRequest):
@@ -179,7 +184,7 @@ def test_what_cannot_be_a_subscription_is_refused(given: Mapping[str, str], erro
 @given(st.binary(max_size=200))
 def test_any_bytes_are_numbers_or_an_error(data: bytes) -> None:
     try:
-        for point in points(data):
+        for point in points(data, Allowance(OFF_THE_LOOP)):
             assert isinstance(point.value, float)
     except InvalidRecord:
         pass

@@ -5,23 +5,25 @@ from __future__ import annotations
 import functools
 import random
 import struct
+import time
 from typing import Final
 
 import crc32c
 
 from broker.protocol.compression import Codec, compress
 from broker.protocol.records import ATTRIBUTES_AT, HEADER_SIZE, Record, encode_batch
+from tests.support.hostile import NOW_MS, many_records
 
 __all__ = ["drawn_records"]
 
 _CRC_AT: Final = 17
-_NOW: Final = 1_700_000_000_000
+_DELTA_AT: Final = 23
 
 
 def drawn_records(chance: random.Random) -> bytes | None:
     """What a producer sends for a partition: mostly one batch, mostly wrong somewhere."""
     kind = chance.choices(
-        ["right", "changed", "made up", "bomb", "several", "none", "noise"], [6, 10, 4, 0.3, 1, 0.5, 1]
+        ["right", "changed", "made up", "bomb", "many", "several", "none", "noise"], [6, 10, 4, 0.3, 0.3, 1, 0.5, 1]
     )[0]
     match kind:
         case "right":
@@ -32,6 +34,8 @@ def drawn_records(chance: random.Random) -> bytes | None:
             return _made_up(chance)
         case "bomb":
             return _bomb(chance.choice([Codec.GZIP, Codec.ZSTD, Codec.LZ4, Codec.SNAPPY]))
+        case "many":
+            return _many(chance)
         case "several":
             return b"".join(_batch(chance) for _ in range(chance.randrange(2, 4)))
         case "none":
@@ -46,7 +50,7 @@ def _batch(chance: random.Random) -> bytes:
             chance.choice([None, b"", b"k%d" % chance.randrange(5)]),
             chance.choice([None, b"", b"v" * chance.randrange(300), compress(Codec.GZIP, b"inner" * 50)]),
             chance.choice([(), (("h", b"1"),), (("", None), ("h", b""))]),
-            _NOW + chance.choice([0, number, -5000, 10**12]),
+            NOW_MS + chance.choice([0, number, -5000, 10**12]),
         )
         for number in range(count)
     ]
@@ -94,12 +98,25 @@ def _made_up(chance: random.Random) -> bytes:
             ">qiibIhiqqqhii",
             chance.choice([0, -1, 2**63 - 1]), 0, -1, chance.choice([2, 2, 2, 0, 1, 3, -1]), 0,
             codec | chance.choice([0, 0, 8, 16, 32, 64, 0x7F80]), max(min(delta, 2**31 - 1), -(2**31)),
-            chance.choice([_NOW, -1, -(2**63)]), chance.choice([_NOW, -1, 2**63 - 1]),
+            chance.choice([NOW_MS, -1, -(2**63)]), chance.choice([NOW_MS, -1, 2**63 - 1]),
             chance.choice([-1, 9]), chance.choice([-1, 0]), chance.choice([-1, 0, 3]), count,
         )
     )  # fmt: skip
     data += body
     _right_length_and_checksum(data)
+    return bytes(data)
+
+
+def _many(chance: random.Random) -> bytes:
+    """A few KiB that stand for up to four million records, as they are said to be or not."""
+    codec, count = chance.choice([Codec.GZIP, Codec.ZSTD, Codec.LZ4]), chance.choice([20_000, 300_000, 4_000_000])
+    newest = chance.choice([NOW_MS, NOW_MS + 1, int(time.time() * 1000)])
+    data = bytearray(many_records(codec, count, key=chance.random() < 0.7, max_timestamp=newest))
+    if chance.random() < 0.3:
+        claimed = chance.choice([count - 1, count + 1, 2 * count, 2**31 - 1])
+        struct.pack_into(">i", data, _DELTA_AT, claimed - 1)
+        struct.pack_into(">i", data, HEADER_SIZE - 4, claimed)
+        _right_length_and_checksum(data)
     return bytes(data)
 
 
@@ -113,6 +130,6 @@ def _bomb(codec: Codec) -> bytes:
     )
     if len(body) > 900_000:
         body = body[:900_000]
-    data = bytearray(encode_batch([Record(b"k", b"v", (), _NOW)], compression=codec)[:HEADER_SIZE]) + body
+    data = bytearray(encode_batch([Record(b"k", b"v", (), NOW_MS)], compression=codec)[:HEADER_SIZE]) + body
     _right_length_and_checksum(data)
     return bytes(data)

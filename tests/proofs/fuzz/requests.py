@@ -12,11 +12,13 @@ from broker.protocol.codec import writer
 from broker.protocol.fields import Field, Message
 from tests.proofs.fuzz.batches import drawn_records
 from tests.proofs.fuzz.values import Names, drawn
+from tests.support.hostile import NOW_MS
 
 __all__ = ["APIS", "frame", "request"]
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+LIST_OFFSETS: Final = 2
 
 
 def _message(name: str, *fields: Field) -> type[Message]:
@@ -103,6 +105,10 @@ def request(api: _Api, version: int, names: Names, chance: random.Random) -> byt
             for partition in topic.partitions:
                 partition.records = drawn_records(chance)
         message.acks = chance.choice([-1, -1, 1, 0, 5])  # type: ignore[attr-defined]
+    if api.key == LIST_OFFSETS:
+        for topic in message.topics:  # type: ignore[attr-defined]
+            for partition in topic.partitions:
+                partition.timestamp = chance.choice([partition.timestamp, -3, -1, 0, NOW_MS, NOW_MS + 1])
     out = bytearray(struct.pack(">hhih", api.key, version, chance.randrange(2**31), 4) + b"fuzz")
     flexible = version >= api.flexible_since
     if flexible:
