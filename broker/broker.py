@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from broker.config import BrokerConfig, Listener
@@ -46,6 +47,7 @@ from broker.topic_catalog import MetadataTopics
 from broker.topics import Topics
 from broker.transactions import TRANSACTIONS_TOPIC, Markers, TransactionCoordinator
 from tidegate.kit.config import keys_of
+from tidegate.kit.users import UsersFile
 
 __all__ = ["Broker", "Node"]
 
@@ -92,7 +94,9 @@ class Broker:
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
         self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
         """What Metadata answers about all topics, and in which state of the metadata."""
-        self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls)
+        self.users = UsersFile(Path(config.users_file)) if config.users_file else None
+        """Users of the platform, beside those of the metadata log."""
+        self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls, self.users)
         """Without one everything is allowed."""
         self.tokens = DelegationTokens(config, self.metadata.tokens, self.metadata.append)
         self.topic_metrics = TopicMetrics()

@@ -25,6 +25,7 @@ from broker.storage.keeper import KEEP_LOGS_S
 from broker.unused_keys import UNUSED
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
+from tidegate.kit.tls import server_context
 
 __all__ = ["BrokerServer", "serve"]
 
@@ -85,7 +86,12 @@ class BrokerServer:
             "broker": f"{_bracketed(broker.advertised[bound[0].name].host)}:{broker.advertised[bound[0].name].port}"
         }
         if self.config.metrics_listen:
-            self._metrics = MetricsServer(self.config.metrics_listen, self.render_metrics)
+            self._metrics = MetricsServer(
+                self.config.metrics_listen,
+                self.render_metrics,
+                users=self.broker.users,
+                context=server_context(self.config) if self.config.metrics_tls else None,
+            )
             try:
                 addresses["broker-metrics"] = await self._metrics.start()
             except OSError as error:

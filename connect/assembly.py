@@ -44,6 +44,10 @@ _REQUEST_OVERHEAD_BYTES: Final = 1024
 """What a record batch may grow by beyond its rows: its header, and compression that does not help."""
 
 
+_REGISTRY_KEYS: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
+"""How keys of a registry client begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskParts:
     """What a task is made from: ``config`` are the connector's properties, ``properties`` the task's."""
@@ -79,9 +83,19 @@ class TaskParts:
             "properties": self.properties,
             "stopping": self.control.stopping,
             "kafka": worker_client(self.worker),
-            "registry_url": worker.schema_registry_url,
+            "registry": registry_settings(self.worker),
             "tell_progress": self.on_progress,
         }
+
+
+def registry_settings(worker: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a client of the worker's schema registry; none where it has no registry."""
+    url = parse(WorkerConfig, worker).schema_registry_url
+    if url is None:
+        return {}
+    own = sub_properties(worker, "value.converter.") if "schema.registry.url" not in worker else worker
+    given = {key: value for key, value in own.items() if key.startswith(_REGISTRY_KEYS)}
+    return {**given, "schema.registry.url": url}
 
 
 def converter(
@@ -102,8 +116,9 @@ def converter(
     if plugin is None:
         raise UnknownPlugin(f"{name}={class_name}: no converter goes by that name")
     values = sub_properties(chosen, f"{name}.")
-    if settings.schema_registry_url is not None:
-        values.setdefault("schema.registry.url", settings.schema_registry_url)
+    registry = registry_settings(worker)
+    if values.get("schema.registry.url", registry.get("schema.registry.url")) == registry.get("schema.registry.url"):
+        values = {**registry, **values}
     loaded = plugin.load()
     made: Converter = loaded(parse(loaded.config_class, values), ConverterContext(is_key, connector, rehearsals))
     return made

@@ -29,7 +29,7 @@ class BenchContext(RunningSinkContext):
             properties,
             stopping=threading.Event(),
             kafka=ClientConfig(properties.get("bootstrap.servers", "127.0.0.1:9092")),
-            registry_url=properties.get("schema.registry.url"),
+            registry=properties,
             errant_records=self,
         )
         self._offsets = offsets

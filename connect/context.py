@@ -17,7 +17,7 @@ __all__ = ["RunningSinkContext", "RunningSourceContext", "RunningTaskContext"]
 
 
 class RunningTaskContext:
-    """A TaskContext. ``tell_progress`` gets what the task says of its progress, as JSON."""
+    """A TaskContext. ``registry`` are settings of a registry client; ``tell_progress`` gets what the task says of its progress, as JSON."""
 
     def __init__(
         self,
@@ -27,21 +27,21 @@ class RunningTaskContext:
         *,
         stopping: threading.Event,
         kafka: ClientConfig,
-        registry_url: str | None = None,
+        registry: Mapping[str, str] | None = None,
         tell_progress: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.connector, self.task, self.properties = connector, task, properties
         self.stopping, self.kafka = stopping, kafka
-        self._registry_url, self._tell_progress = registry_url, tell_progress
+        self._registry_settings, self._tell_progress = registry or {}, tell_progress
         self._registry: RegistryClient | None = None
 
     def registry(self) -> RegistryClient:
         from registry.client import RegistryClient
 
-        if self._registry_url is None:
+        if not self._registry_settings.get("schema.registry.url"):
             raise ConnectError("the worker has no schema registry: set schema.registry.url in its configuration")
         if self._registry is None:
-            self._registry = RegistryClient(self._registry_url)
+            self._registry = RegistryClient.from_properties(self._registry_settings)
         return self._registry
 
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:

@@ -22,7 +22,7 @@ from connect.distributed.metrics import RebalanceCollector
 from connect.distributed.peers import Peers
 from connect.distributed.routes import InternalRoutes
 from connect.faces.listeners import Faces, peer_tls
-from connect.faces.users import user_guard
+from connect.faces.users import user_guards
 from connect.herder.herder import Herder
 from connect.herder.worker import Worker
 from connect.metrics.worker import WorkerCollector, connectors_here
@@ -88,9 +88,7 @@ class ConnectServer:
         sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]  # task hosts get the same
         plugins = load_plugins(self._plugin_modules, found=hook_modules(folders))
         faces = self._faces = Faces(self._properties, self._config)
-        guards = (
-            [user_guard(self._config.login_config)] if self._config.asks_users and self._config.login_config else []
-        )
+        guards = user_guards(self._config)
         worker = Worker(
             self._properties,
             self._plugin_modules,

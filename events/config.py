@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from tidegate.kit.addresses import host_port, valid_address
+from tidegate.kit.addresses import host_port, is_loopback, valid_address
 from tidegate.kit.config import Password, at_least, between, config, family, key, one_of
 from tidegate.kit.errors import Problem
 from tidegate.kit.http_security import BrowserKeys
 
-__all__ = ["ACCOUNTS_FILE", "DEFAULT_PASSWORD", "EventsConfig"]
+__all__ = ["ACCOUNTS_FILE", "DEFAULT_PASSWORD", "DEFAULT_USER", "EventsConfig"]
 
+DEFAULT_USER = "developer@tidegate.local"
 DEFAULT_PASSWORD = "tidegate-dev"
 ACCOUNTS_FILE = "accounts.json"
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+REGISTRY_PATIENCE: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "5000", "max.retries": "2"}
+"""Of a registry client: whoever asks waits for the answer."""
 
 
 @config
@@ -40,6 +36,19 @@ class EventsConfig(BrowserKeys):
         doc="The schema registry that keeps the event definitions.",
         importance="high",
     )
+    registry: dict[str, str] = family(
+        "registry.client.", doc="Client settings for that registry, as Confluent's Java client takes them."
+    )
+    tls_dir: str = key(
+        "tls.dir",
+        default="",
+        doc="Where the certificate of the TLS faces and its authority are kept; made where they are not there. [data.dir]/tls by default.",
+    )
+    users_file: str | None = key(
+        "users.file",
+        default=None,
+        doc="The file of the platform's users (`tidegate users`), who may log in with their rights on events. Read again when it changes.",
+    )
     data_dir: str = key(
         "data.dir",
         default="data/events",
@@ -48,6 +57,11 @@ class EventsConfig(BrowserKeys):
     )
     http_listen: str = key(
         "http.listen", default="127.0.0.1:8090", check=valid_address, doc="REST, SOAP login, OAuth and CometD, plain."
+    )
+    http_tls: bool = key(
+        "http.tls",
+        default=False,
+        doc="Whether http.listen takes TLS only, too: where others than this machine reach it.",
     )
     https_listen: str = key(
         "https.listen",
@@ -63,7 +77,7 @@ class EventsConfig(BrowserKeys):
     )
     user: str = key(
         "events.user",
-        default="developer@tidegate.local",
+        default=DEFAULT_USER,
         doc="The user who may do everything; empty: there is none but those of the accounts file.",
     )
     password: Password = key("events.password", default=DEFAULT_PASSWORD, doc="The password of that user.")
@@ -230,12 +244,21 @@ class EventsConfig(BrowserKeys):
             ("pubsub.listen", self.pubsub_listen),
             ("pubsub.plain.listen", self.pubsub_plain_listen),
         ):
-            if defaults and not _is_loopback(host_port(value)[0]):
+            if defaults and not is_loopback(host_port(value)[0]):
                 yield Problem(
                     name,
                     f"Invalid value {value} for configuration {name}: others can reach it, and events.password or "
                     "events.client.secret is the published default; set both, or listen on 127.0.0.1",
                 )
+
+    @property
+    def tls_path(self) -> Path:
+        return Path(self.tls_dir) if self.tls_dir else self.data_path / "tls"
+
+    @property
+    def registry_settings(self) -> dict[str, str]:
+        """Settings of a client of the schema registry that gives up soon."""
+        return {**REGISTRY_PATIENCE, **self.registry, "schema.registry.url": self.registry_url}
 
     @property
     def data_path(self) -> Path:

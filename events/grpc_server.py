@@ -8,8 +8,8 @@ import grpc
 from grpc import aio
 
 from events.fronts.pubsub import MAX_REQUEST_BYTES, PubSubFront
+from tidegate.kit.certificates import TlsFiles
 from tidegate.kit.errors import UsageError
-from tidegate.kit.http import TlsFiles
 
 __all__ = ["GrpcServer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.types import ASGIApp
@@ -37,7 +37,7 @@ from events.fronts.tooling import (
     ToolingFront,
     ToolingRecords,
 )
-from events.http import application
+from events.http import Front, application
 from events.kafka import KafkaLog
 from events.limits.limits import Limits
 from events.managed import ManagedSubscriptions
@@ -51,8 +51,8 @@ from events.triggers.monitor import GroupPositions, Monitor
 from events.triggers.states import TriggerStates
 from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
-from tidegate.kit.certificates import CA_FILE, certificates
-from tidegate.kit.http import HttpServer, TlsFiles
+from tidegate.kit.certificates import CA_FILE, TlsFiles, certificates
+from tidegate.kit.http import HttpServer
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class EventsServer:
         self.limits = Limits(config, _clock_ms)
         client = ClientConfig(config.bootstrap_servers, config.kafka)
         self.log = event_log or KafkaLog(client, publish_timeout_s=config.publish_timeout_ms / 1000)
-        self._registry = RegistryClient(config.registry_url, timeout_s=5, attempts=3)
+        self._registry = RegistryClient.from_properties(config.registry_settings)
         store = schemas or RegistrySchemas(self._registry)
         self.catalog = Catalog(store, self.log, refresh_ms=config.definition_refresh_ms)
         self.bus = EventBus(
@@ -130,10 +130,10 @@ class EventsServer:
         if self._relays is not None:
             self._relays.start()
         hosts = [host_port(address)[0] for address in (config.https_listen, config.pubsub_listen)]
-        tls = certificates(config.data_path / "tls", hosts)
+        tls = certificates(config.tls_path, hosts)
         app = self._application()
         self._cometd.start()
-        plain = HttpServer(app, *host_port(config.http_listen))
+        plain = HttpServer(app, *host_port(config.http_listen), tls=tls if config.http_tls else None)
         secure = HttpServer(app, *host_port(config.https_listen), tls=tls)
         for server in (plain, secure):
             await server.start()
@@ -145,7 +145,7 @@ class EventsServer:
             "events-tls": secure.url,
             "pubsub": pubsub,
             "pubsub-plain": pubsub_plain,
-            "ca": str((config.data_path / "tls" / CA_FILE).resolve()),
+            "ca": str((config.tls_path / CA_FILE).resolve()),
         }
 
     async def stop(self) -> None:
@@ -182,9 +182,15 @@ class EventsServer:
             pause_s = min(pause_s * 2, _LAST_RETRY_S)
 
     def _application(self) -> ASGIApp:
+        return application(
+            self.metrics, self.limits.requests, self.fronts(), direct=self._cometd, browsers=self._config
+        )
+
+    def fronts(self) -> Sequence[Front]:
+        """Everything that answers over HTTP, in the order in which it is asked."""
         rest = RestFront(self.catalog, self._publisher, self.access, self._shown_limits, self.channels.entities)
         grants = Grants(self.access)
-        fronts = (
+        return (
             self._cometd,  # first, for routes are tried in turn and its requests are the most
             rest,
             CompositeFront(self._publisher, self.access, rest.routes()),
@@ -197,7 +203,6 @@ class EventsServer:
             SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),
         )
-        return application(self.metrics, self.limits.requests, fronts, direct=self._cometd, browsers=self._config)
 
     def _tooling(self) -> Mapping[str, ToolingRecords]:
         return {

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import sys
 import time
 import tomllib
@@ -18,11 +19,12 @@ from typing import IO, Any
 
 from tidegate.components import COMPONENTS, Assembly
 from tidegate.kit import service
-from tidegate.kit.addresses import free_ports, host_port
+from tidegate.kit.addresses import free_ports, host_port, is_loopback
 from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
+from tidegate.security import find_security
 
 __all__ = ["Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
 
@@ -117,10 +119,29 @@ def make_plan(
         given = {face.name: "127.0.0.1:0" for name in wanted for face in COMPONENTS[name].faces} | given
     faces = [face for name in wanted for face in COMPONENTS[name].faces]
     listening = _settle({face.name: given.get(face.name, face.default) for face in faces})
+    security, insecure = find_security(data), tables.pop("security", {}).get("allow.insecure.listeners") == "true"
+    if security is None and not insecure:
+        _refuse_open(data, listening)
+    if security is not None:
+        security.renew(host_port(address)[0] for address in listening.values())
     kafka = bootstrap_servers or listening["broker"]
-    assembly = Assembly(data, listening, kafka, tables.get("kafka", {}))
+    client = {
+        **(security.kafka_client if security is not None and not bootstrap_servers else {}),
+        **tables.get("kafka", {}),
+    }
+    assembly = Assembly(data, listening, kafka, client, security)
     properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in wanted}
     return Plan(data, properties, kafka)
+
+
+def _refuse_open(data: Path, listening: Mapping[str, str]) -> None:
+    """Without users whoever reaches a face may do everything there."""
+    for face, address in listening.items():
+        if not is_loopback(host_port(address)[0]):
+            raise UsageError(
+                f"{face} would listen on {address}, where others may reach it without TLS and users: make them with "
+                f"`tidegate secure init --data {data}`, or listen on 127.0.0.1"
+            )
 
 
 def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
@@ -132,7 +153,7 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
-    allowed = {*COMPONENTS, "kafka"}
+    allowed = {*COMPONENTS, "kafka", "security"}
     for name, table in document.items():
         if name not in allowed or not isinstance(table, dict):
             raise UsageError(f"{path}: {name!r} is not a table of {', '.join(sorted(allowed))}")
@@ -186,15 +207,25 @@ def up(plan: Plan, *, on_ready: Callable[[State], None]) -> int:
 
     ``on_ready`` is called once all answer. Raises TidegateError when one cannot start or another ``up`` has the data.
     """
+    make_private(plan.data)
     run = make_folder(plan.data / "run")
     with _locked(run / "lock", plan.data):
         return asyncio.run(_up(plan, run, on_ready))
 
 
+def make_private(data: Path) -> None:
+    """The folder of a platform, for its owner alone: passwords, records and keys lie in it. Tightens one that an earlier version made."""
+    make_folder(data)
+    mode = stat.S_IMODE(data.stat().st_mode)
+    if mode & 0o077 and (not any(data.iterdir()) or any((data / name).exists() for name in ("run", "security"))):
+        with contextlib.suppress(PermissionError):  # somebody else's folder is theirs to close
+            data.chmod(mode & ~0o077)
+
+
 def make_folder(path: Path) -> Path:
     """The folder, made where it is missing; raises UsageError where that cannot be."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UsageError(f"cannot make the folder {path}: {error.strerror}") from error
     return path

@@ -11,6 +11,11 @@ __all__ = ["MetricsConfig"]
 class MetricsConfig:
     """What is shown of the broker's work."""
 
+    metrics_tls: bool = key(
+        "metrics.tls",
+        default=False,
+        doc="Whether `metrics.listen` takes TLS only, with the key store of `ssl.keystore.*`.",
+    )
     metrics_listen: str = key(
         "metrics.listen",
         default="127.0.0.1:9404",

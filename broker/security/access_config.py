@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.security.acls import Acls, check_principal
+from broker.security.acls import Acls, AclSource, check_principal
 from broker.security.authorizer import StandardAuthorizer
 from tidegate.kit.config import config, key
+from tidegate.kit.users import UsersFile
 
 __all__ = ["AccessConfig"]
 
@@ -52,10 +53,22 @@ class AccessConfig:
         doc="Let everyone use what no ACL at all is for; otherwise only super users may.",
     )
 
-    def authorizer(self, acls: Acls) -> StandardAuthorizer | None:
-        """The authorizer over these entries, where there is to be one."""
-        if not self.authorizer_class_name:
+    users_file: str | None = key(
+        "users.file",
+        default=None,
+        doc="A key of Tidegate's own: the file of the platform's users (`tidegate users`), who log in by SCRAM and whose rights decide "
+        "beside ACLs. Read again when it changes.",
+    )
+
+    def authorizer(self, acls: Acls, users: UsersFile | None) -> StandardAuthorizer | None:
+        """The authorizer over these entries and the rights of users, where there is to be one."""
+        if not self.authorizer_class_name and users is None:
             return None
+        source: AclSource = acls
+        if users is not None:
+            from broker.security.platform_users import AclsOfUsers
+
+            source = AclsOfUsers(acls, users)
         return StandardAuthorizer(
-            acls, super_users=_split(self.super_users), allow_if_no_acl=self.allow_everyone_if_no_acl_is_found
+            source, super_users=_split(self.super_users), allow_if_no_acl=self.allow_everyone_if_no_acl_is_found
         )

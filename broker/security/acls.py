@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.errors import InvalidRequest
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
@@ -15,6 +15,7 @@ __all__ = [
     "WILDCARD",
     "AccessControlEntry",
     "AclFilter",
+    "AclSource",
     "Acls",
     "PatternType",
     "Permission",
@@ -98,8 +99,26 @@ class AclFilter(NamedTuple):
         return self.resource_name.startswith(entry.resource_name)
 
 
+class AclSource(Protocol):
+    """Where an authorizer has its entries from."""
+
+    @property
+    def changes(self) -> int:
+        """Another number whenever an entry has changed."""
+        ...
+
+    @property
+    def super_users(self) -> Collection[str]:
+        """Principals that may do everything, whatever an entry says."""
+        ...
+
+    def __iter__(self) -> Iterator[AccessControlEntry]: ...
+
+
 class Acls:
     """All entries of the cluster, as the metadata log has them; ``changes`` counts, so that others notice."""
+
+    super_users: Collection[str] = ()
 
     def __init__(self) -> None:
         self._by_id: dict[uuid.UUID, AccessControlEntry] = {}

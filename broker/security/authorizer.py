@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from broker.security.access import Operation, Resource, ResourceType
-from broker.security.acls import WILDCARD, AccessControlEntry, Acls, PatternType, Permission
+from broker.security.acls import WILDCARD, AccessControlEntry, AclSource, PatternType, Permission
 from broker.security.principal import Principal
 from tidegate.kit.logs import logger
 
@@ -33,9 +33,9 @@ class StandardAuthorizer:
     A denial holds before any allowance. Where no entry at all is for a resource, ``allow_if_no_acl`` decides.
     """
 
-    def __init__(self, acls: Acls, *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
-        self.acls = acls
-        self._super_users = frozenset(super_users)
+    def __init__(self, acls: AclSource, *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
+        self._acls = acls
+        self._always_super, self._super_users = frozenset(super_users), frozenset[str]()
         self._allow_if_no_acl = allow_if_no_acl
         self._decided: dict[tuple[str, str, str, int, int, str], bool] = {}
         self._exact: dict[tuple[int, str], list[AccessControlEntry]] = {}
@@ -44,7 +44,7 @@ class StandardAuthorizer:
         self._seen = -1
 
     def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool:
-        if self._seen != self.acls.changes:
+        if self._seen != self._acls.changes:
             self._index()
         asked = (principal.type, principal.name, host, operation, *resource)
         decided = self._decided.get(asked)
@@ -61,7 +61,7 @@ class StandardAuthorizer:
             return True
         allowed: list[AccessControlEntry] = []
         denied: set[tuple[int, str]] = set()
-        for entry in self.acls:
+        for entry in self._acls:
             if entry.resource_type != resource_type or not _is_for(entry, str(principal), host):
                 continue
             if entry.operation not in (operation, Operation.ALL):
@@ -95,12 +95,13 @@ class StandardAuthorizer:
         self._told.clear()
         self._exact.clear()
         self._prefixed.clear()
-        for entry in self.acls:
+        self._super_users = self._always_super.union(self._acls.super_users)
+        for entry in self._acls:
             if entry.pattern_type == PatternType.PREFIXED:
                 self._prefixed.setdefault(entry.resource_type, []).append(entry)
             else:
                 self._exact.setdefault((entry.resource_type, entry.resource_name), []).append(entry)
-        self._seen = self.acls.changes
+        self._seen = self._acls.changes
 
     def _applying(self, resource: Resource) -> list[AccessControlEntry]:
         name = resource.name

@@ -66,6 +66,11 @@ class ListenerConfig(TlsKeys):
         check=at_least(0),
         doc="Connections accepted a second, by the broker or by a listener; above that, accepting pauses.",
     )
+    keystore_reload: bool = key(
+        "ssl.keystore.reload",
+        default=False,
+        doc="A key of Tidegate's own: whether a key store that changes is read again; new connections get the new certificate.",
+    )
     ssl_client_auth: str = key(
         "ssl.client.auth",
         default="none",

@@ -15,7 +15,8 @@ from broker.security.principal import Principal
 from broker.security.scram import ScramMechanism
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.logs import logger
-from tidegate.kit.scram import MIN_ITERATIONS
+from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential
+from tidegate.kit.tls import follow_identity
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -62,7 +63,10 @@ class FrontDoor:
             except (OSError, ValueError) as error:
                 log.warning("keys of tokens cannot be fetched", listener=self.name, error=str(error))
                 keys.want()
-        return [keys.run() for keys in self._key_sets]
+        running: list[Coroutine[Any, Any, None]] = [keys.run() for keys in self._key_sets]
+        if self._context is not None and self.settings.keystore_reload and self.settings.ssl_keystore_location:
+            running.append(follow_identity(self._context, self.settings))
+        return running
 
     def receive(self, sock: socket.socket, closed: Callable[[Connection, str | None], None]) -> Connection:
         """Begin with a client that was accepted."""
@@ -184,8 +188,15 @@ class FrontDoor:
                 identity = Identity(found.owner._replace(token_authenticated=True), found.expires_at)
                 return Login(self._broker.tokens.credential(user, mechanism), identity)
         else:
-            credential = self._broker.metadata.scram.get(user, mechanism)
+            credential = self._credential(user, mechanism)
             if credential is not None and credential.iterations >= MIN_ITERATIONS:
                 return Login(credential, Identity(Principal("User", user)))
         secret = hashlib.sha256(self._broker.metadata.properties.directory_id.bytes).digest()
         return nobody(secret, user, mechanism, MIN_ITERATIONS)
+
+    def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        """That of the platform's file, else of the metadata log."""
+        users = self._broker.users
+        if users is not None and (known := users.users.find(user)) is not None:
+            return known.scram.get(mechanism.title) if known.active else None
+        return self._broker.metadata.scram.get(user, mechanism)

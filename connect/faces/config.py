@@ -65,6 +65,12 @@ class RestConfig(BrowserKeys):
         importance="low",
         doc="Whether clients of https listeners show a certificate that the trust store knows.",
     )
+    keystore_reload: bool = key(
+        "ssl.keystore.reload",
+        default=False,
+        importance="low",
+        doc="A key of Tidegate's own: whether a key store that changes is read again; new connections get the new certificate.",
+    )
     extensions: list[str] = key(
         "rest.extension.classes",
         default=[],
@@ -77,6 +83,14 @@ class RestConfig(BrowserKeys):
         importance="low",
         doc="The JAAS file whose entry KafkaConnect has a PropertyFileLoginModule with the file of users. Kafka Connect takes "
         "it as a system property of Java.",
+    )
+
+    users_file: str | None = key(
+        "users.file",
+        default=None,
+        importance="low",
+        doc="A key of Tidegate's own: the file of the platform's users (`tidegate users`), who log in by BASIC; rights on connectors and "
+        "on the platform decide. Read again when it changes.",
     )
 
     def problems(self) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Mapping
 
@@ -9,7 +10,7 @@ from starlette.types import ASGIApp
 
 from connect.faces.config import Listener, RestConfig, tls_keys
 from tidegate.kit.http import HttpServer
-from tidegate.kit.tls import client_context, server_context
+from tidegate.kit.tls import client_context, follow_identity, server_context
 
 __all__ = ["Faces", "peer_tls"]
 
@@ -31,6 +32,8 @@ class Faces:
         self._keys = keys
         self._ordinary = [(one, self._context(properties, one, admin=False)) for one in keys.listeners]
         self._admin = [(one, self._context(properties, one, admin=True)) for one in keys.admin_listeners]
+        self._tls = {False: tls_keys(properties), True: tls_keys(properties, admin=True)}
+        self._following: list[asyncio.Task[None]] = []
         self._servers: list[HttpServer] = []
         self._ports: dict[Listener, int] = {}
 
@@ -47,10 +50,15 @@ class Faces:
             addresses[f"connect-{listener.scheme}" if addresses else "connect"] = url
         for listener, context in self._admin if admin is not None else ():
             assert admin is not None
-            addresses["connect-admin"] = await self._serve(admin, listener, context)
+            addresses["connect-admin"] = await self._serve(admin, listener, context, admin=True)
         return addresses
 
-    async def _serve(self, app: ASGIApp, listener: Listener, context: ssl.SSLContext | None) -> str:
+    async def _serve(
+        self, app: ASGIApp, listener: Listener, context: ssl.SSLContext | None, *, admin: bool = False
+    ) -> str:
+        tls = self._tls[admin]
+        if context is not None and self._keys.keystore_reload and tls.ssl_keystore_location is not None:
+            self._following.append(asyncio.create_task(follow_identity(context, tls), name="follow the key store"))
         server = HttpServer(app, listener.host, listener.port, tls=context)
         await server.start()
         self._servers.append(server)
@@ -63,5 +71,7 @@ class Faces:
         return self._keys.advertised_port or self._ports.get(self._keys.advertised, self._keys.advertised.port)
 
     async def stop(self) -> None:
+        for task in self._following:
+            task.cancel()
         for server in self._servers:
             await server.stop()

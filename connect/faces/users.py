@@ -8,13 +8,16 @@ from typing import Final
 
 from starlette.requests import Request
 
-from tidegate.kit.errors import ConfigError, Problem
+from connect.faces.config import RestConfig
+from connect.faces.rights import RightsGuard
+from tidegate.kit.errors import ConfigError, Problem, UsageError
 from tidegate.kit.http import Guard
 from tidegate.kit.http_security import BasicAuth
 from tidegate.kit.jaas import login_contexts
 from tidegate.kit.passwords import PropertyFile, plain_users
+from tidegate.kit.users import UsersFile
 
-__all__ = ["user_guard"]
+__all__ = ["user_guards"]
 
 _KEY: Final = "java.security.auth.login.config"
 _ENTRY: Final = "KafkaConnect"
@@ -22,17 +25,27 @@ _MODULE: Final = "PropertyFileLoginModule"
 _INTERNAL: Final = (
     ("POST", re.compile(r"/connectors/[^/]+/tasks/?")),
     ("PUT", re.compile(r"/connectors/[^/]+/fence/?")),
+    ("PUT", re.compile(r"/tidegate/round/?")),
 )
 """What workers ask of each other, which is signed with the group's session key instead."""
 
 
-def user_guard(login_config: str) -> Guard:
-    """Lets in the users of the entry KafkaConnect. Raises ConfigError that says what the file lacks."""
-    basic = BasicAuth(
-        PropertyFile(_users_file(Path(login_config)), plain_users),
-        realm=None,
-        message="User cannot access the resource.",
-    )
+def user_guards(config: RestConfig) -> list[Guard]:
+    """What looks at each request first; empty where everybody may come in. Raises ConfigError that says what is wrong."""
+    if config.users_file is not None:
+        try:
+            file = UsersFile(Path(config.users_file))
+        except UsageError as error:
+            raise ConfigError([Problem("users.file", f"users.file: {error}")]) from error
+        return [_for_users(BasicAuth(file, realm="tidegate")), RightsGuard(file)]
+    if config.asks_users and config.login_config:
+        users = PropertyFile(_users_file(Path(config.login_config)), plain_users)
+        return [_for_users(BasicAuth(users, realm=None, message="User cannot access the resource."))]
+    return []
+
+
+def _for_users(basic: BasicAuth) -> Guard:
+    """The guard for users' requests; those of other workers are signed."""
 
     async def guard(request: Request) -> None:
         path = request.scope["path"]

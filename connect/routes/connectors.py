@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect.errors import BadRequest, NotFound
+from connect.faces.rights import require_right, sees
 from connect.operations.offset_changes import as_changes
 from connect.operations.operations import Operations
 from connect.routes.requests import base_url, flag, json_value, string_map, string_map_of
@@ -28,8 +29,9 @@ class ConnectorRoutes:
     async def list(self, request: Request) -> Response:
         kinds = request.query_params.getlist("expand")
         if kinds:
-            return json_response(self._operations.expanded(kinds))
-        return json_response(self._operations.names())
+            shown = self._operations.expanded(kinds)
+            return json_response({name: entry for name, entry in shown.items() if sees(request, name)})
+        return json_response([name for name in self._operations.names() if sees(request, name)])
 
     async def create(self, request: Request) -> Response:
         body = await json_value(request)
@@ -46,6 +48,7 @@ class ConnectorRoutes:
         if initial is not None and str(initial).upper() not in _INITIAL:
             raise BadRequest(f"Cannot deserialize initial_state from {initial}: must be RUNNING, PAUSED or STOPPED")
         target = _INITIAL[initial.upper()] if initial is not None else None
+        require_right(request, "manage", name.strip())
         info = await self._operations.create(name.strip(), config, target)
         return _created(request, info)
 

@@ -13,11 +13,13 @@ from typing import Final
 
 from events.access.accounts import Accounts, ConnectedApp, Permission, User, read_accounts
 from events.access.ids import long_id
+from events.access.platform_users import user_of_platform
 from events.access.tokens import Kind, Token, Tokens
 from events.config import EventsConfig
 from events.errors import InvalidLogin, InvalidSession
 from tidegate.kit.passwords import WatchedFile
 from tidegate.kit.secrets import PlainSecret, Secret
+from tidegate.kit.users import Users, UsersFile
 
 __all__ = ["Access", "Session"]
 
@@ -62,7 +64,8 @@ class Access:
         self.tokens = Tokens(config.data_path, self.org_id, clock_ms)
         self._configured = _configured(config)
         self._file = WatchedFile(config.accounts_path, read_accounts)
-        self._merged = (self._file.value, self._file.value.over(self._configured))
+        self._platform = UsersFile(Path(config.users_file)) if config.users_file else None
+        self._merged = self._merge()
         self._sessions: dict[str, tuple[Accounts, Session]] = {}
         """Those found, with the accounts they were found among."""
         self._looked = False
@@ -72,11 +75,20 @@ class Access:
 
     @property
     def accounts(self) -> Accounts:
-        """Everyone there is now; where the file and the configuration name the same one, the file counts."""
-        held = self._file.value
-        if held is not self._merged[0]:
-            self._merged = (held, held.over(self._configured))
-        return self._merged[1]
+        """Everyone there is now. Of one name the accounts file counts first, then the platform, then the configuration."""
+        if self._file.value is not self._merged[0] or self._platform_users is not self._merged[1]:
+            self._merged = self._merge()
+        return self._merged[2]
+
+    @property
+    def _platform_users(self) -> Users | None:
+        return self._platform.users if self._platform is not None else None
+
+    def _merge(self) -> tuple[Accounts, Users | None, Accounts]:
+        """The accounts of the file, the users of the platform, and all together."""
+        held, platform = self._file.value, self._platform_users
+        users = Accounts(map(user_of_platform, platform)) if platform is not None else Accounts()
+        return held, platform, held.over(users.over(self._configured))
 
     async def login(self, name: str, password: str) -> Session:
         """A new session; the user's security token, if there is one, follows the password. Raises InvalidLogin."""
@@ -140,7 +152,7 @@ class Access:
 
     def _accounts_of_turn(self) -> Accounts:
         if self._looked:
-            return self._merged[1]
+            return self._merged[2]
         with contextlib.suppress(RuntimeError):  # where no loop runs there are no turns
             asyncio.get_running_loop().call_soon(self._look_again)
             self._looked = True

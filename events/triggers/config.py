@@ -28,6 +28,9 @@ class TriggersConfig:
         doc="The schema registry that keeps the event definitions.",
         importance="high",
     )
+    registry: dict[str, str] = family(
+        "registry.client.", doc="Client settings for that registry, as Confluent's Java client takes them."
+    )
     events_url: str = key(
         "events.url", default="http://127.0.0.1:8090", doc="The events service, for flows that create records."
     )

@@ -17,6 +17,7 @@ from typing import Final
 from broker.client import Admin, ClientConfig, TopicPartition
 from broker.client.errors import UnknownMemberId, UnknownTopicOrPartition
 from events.catalog import Catalog
+from events.config import REGISTRY_PATIENCE
 from events.filters import Filter
 from events.flows.files import read_flow
 from events.kafka import KafkaLog
@@ -59,7 +60,9 @@ class TriggersServer:
         self._config = config
         self._folder = Path(config.folder)
         self._client = ClientConfig(config.bootstrap_servers, {"client.id": "tidegate-triggers", **config.kafka})
-        self._registry = RegistryClient(config.registry_url, timeout_s=5, attempts=3)
+        self._registry = RegistryClient.from_properties(
+            {**REGISTRY_PATIENCE, **config.registry, "schema.registry.url": config.registry_url}
+        )
         self._log = KafkaLog(self._client)
         self._catalog = Catalog(RegistrySchemas(self._registry), self._log)
         self._admin = Admin(self._client)

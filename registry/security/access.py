@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.types import Scope
 
 from registry.errors import RegistryError
-from registry.security.authfile import AuthFile, Operation, Rights
-from registry.subjects import normalize
+from registry.security.authfile import Operation
+from registry.subjects import is_context, normalize
 from tidegate.kit.http_security import user_of
 
 __all__ = ["VIEW", "Access", "Denied", "View"]
@@ -40,12 +40,25 @@ class _Wanted(NamedTuple):
     resource: str
 
 
+class Permissions(Protocol):
+    """Decides what users may do."""
+
+    def allows(self, user: str, operation: Operation, resource: str) -> bool: ...
+
+
+class RightsSource(Protocol):
+    """Where the rights are that hold now."""
+
+    @property
+    def rights(self) -> Permissions: ...
+
+
 class View:
     """What the user of a request may know of. Called with a subject, it says whether the user may read it."""
 
     __slots__ = ("_operation", "_rights", "_user")
 
-    def __init__(self, rights: Rights, user: str, operation: Operation) -> None:
+    def __init__(self, rights: Permissions, user: str, operation: Operation) -> None:
         self._rights, self._user, self._operation = rights, user, operation
 
     def __call__(self, subject: str) -> bool:
@@ -61,14 +74,14 @@ class View:
 class Access:
     """A guard that holds each request of a user to the file, as far as its path tells; the rest is left to ``View``."""
 
-    def __init__(self, file: AuthFile) -> None:
-        self._file = file
+    def __init__(self, source: RightsSource) -> None:
+        self._source = source
 
     async def __call__(self, request: Request) -> None:
         user = user_of(request)
         if user is None:
             return  # a path that needs no user
-        rights = self._file.rights
+        rights = self._source.rights
         wanted = _wanted(request.method, _parts(request.scope))
         if wanted is not None and not rights.allows(user, *wanted):
             raise Denied(*wanted)
@@ -94,7 +107,10 @@ def _wanted(method: str, parts: list[str]) -> _Wanted | None:
     if place is not None and len(parts) > place:
         # Looking a schema up is a POST that changes nothing, and so is asking whether it would be compatible.
         looks = method == "POST" and (parts[0] == "compatibility" or len(parts) == 2)
-        return _Wanted("Read" if reads or looks else "Write", f"Subject:{_qualified(context, parts[place])}")
+        subject = _qualified(context, parts[place])
+        # A context without a subject (":.:", ":.dev:") stands for the settings of all its subjects.
+        resource = _GLOBAL if is_context(subject) else f"Subject:{subject}"
+        return _Wanted("Read" if reads or looks else "Write", resource)
     if parts[0] in _FOR_ALL or (parts[0] == "subjects" and reads):
         return None
     return _Wanted("Read" if reads else "Write", _GLOBAL)

@@ -103,6 +103,12 @@ class SecurityConfig(TlsKeys, BrowserKeys):
         doc="Karapace's JSON file of users, password hashes and permissions by subject; it switches BASIC on. Read again "
         "when it changes.",
     )
+    users_file: str | None = key(
+        "users.file",
+        default=None,
+        doc="A key of Tidegate's own: the file of the platform's users (`tidegate users`); it switches BASIC on, and rights on subjects "
+        "and on the platform decide. Read again when it changes.",
+    )
     max_request_bytes: int = key(
         "request.max.bytes",
         default=10 * 1024 * 1024,
@@ -122,11 +128,15 @@ class SecurityConfig(TlsKeys, BrowserKeys):
         for listener in listeners:
             if listener.scheme == "https":
                 yield from self._tls_problems(listener)
-        if self.auth_file is not None and self.login_config is not None:
-            yield Problem(
-                "registry_authfile", "registry_authfile and java.security.auth.login.config both name users: give one"
-            )
-        if self.authentication_method == "BASIC" and self.auth_file is None and self.login_config is None:
+        named = {
+            "registry_authfile": self.auth_file,
+            "java.security.auth.login.config": self.login_config,
+            "users.file": self.users_file,
+        }
+        given = [name for name, value in named.items() if value is not None]
+        if len(given) > 1:
+            yield Problem(given[0], f"{' and '.join(given)} both name users: give one")
+        if self.authentication_method == "BASIC" and not given:
             yield Problem(
                 "authentication.method",
                 "authentication.method=BASIC needs users: give java.security.auth.login.config or registry_authfile",

@@ -5,22 +5,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Final
 
 from starlette.types import ASGIApp
 
 from registry.security.config import Listener, SecurityConfig
-from tidegate.kit.errors import ConfigError
 from tidegate.kit.http import HttpServer
-from tidegate.kit.logs import logger
-from tidegate.kit.tls import TlsKeys, load_identity, server_context
+from tidegate.kit.tls import TlsKeys, follow_identity, server_context
 
 __all__ = ["Faces"]
-
-log = logger(__name__)
-
-_LOOK_S: Final = 1.0
 
 
 class Faces:
@@ -49,7 +41,7 @@ class Faces:
             await server.start()
             self._servers.append(server)
             addresses[f"registry-{listener.name}" if addresses else "registry"] = server.url
-        self._tasks = [asyncio.create_task(_follow(context, tls)) for context, tls in self._reloading]
+        self._tasks = [asyncio.create_task(follow_identity(context, tls)) for context, tls in self._reloading]
         return addresses
 
     async def stop(self) -> None:
@@ -57,27 +49,3 @@ class Faces:
             task.cancel()
         for server in self._servers:
             await server.stop()
-
-
-async def _follow(context: ssl.SSLContext, keys: TlsKeys) -> None:
-    """Read a key store again whenever its file has changed; what cannot be read leaves the old certificate in place."""
-    path = Path(keys.ssl_keystore_location or "")
-    known = _stamp(path)
-    while True:
-        await asyncio.sleep(_LOOK_S)
-        if (now := _stamp(path)) in (None, known):
-            continue
-        known = now
-        try:
-            load_identity(context, keys)
-            log.info("the key store was read again", file=str(path))
-        except ConfigError as error:
-            log.warning("the changed key store cannot be used; the certificate stays", reason=str(error))
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -7,11 +7,13 @@ from pathlib import Path
 from registry.security.access import Access
 from registry.security.authfile import AuthFile
 from registry.security.config import SecurityConfig
+from registry.security.platform_users import PlatformRights
 from tidegate.kit.errors import ConfigError, Problem, UsageError
 from tidegate.kit.http import Guard
 from tidegate.kit.http_security import BasicAuth, Passwords
 from tidegate.kit.jaas import login_contexts
 from tidegate.kit.passwords import PropertyFile, jetty_users
+from tidegate.kit.users import UsersFile
 
 __all__ = ["guards"]
 
@@ -26,6 +28,12 @@ def guards(keys: SecurityConfig) -> list[Guard]:
         except UsageError as error:
             raise ConfigError([Problem("registry_authfile", f"registry_authfile: {error}")]) from error
         return [_basic(keys, file), Access(file)]
+    if keys.users_file is not None:
+        try:
+            users = UsersFile(Path(keys.users_file))
+        except UsageError as error:
+            raise ConfigError([Problem("users.file", f"users.file: {error}")]) from error
+        return [_basic(keys, users), Access(PlatformRights(users))]
     return [_basic(keys, _users(keys))] if keys.authentication_method == "BASIC" else []
 
 

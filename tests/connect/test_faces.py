@@ -10,7 +10,7 @@ from cryptography import x509
 
 from connect.config import WorkerConfig
 from connect.faces.config import BASIC_AUTH
-from connect.faces.users import user_guard
+from connect.faces.users import user_guards
 from tests.servers.process import free_ports, wait_until
 from tests.support.certificates import Authority
 from tests.support.worker import ConnectWorker
@@ -121,9 +121,16 @@ def test_what_is_wrong_with_the_keys_is_said(tmp_path):
         worker_config(rest_extension_classes="com.example.Other")
     (tmp_path / "jaas").write_text("Other { x required; };")
     with pytest.raises(ConfigError, match="has no entry KafkaConnect; it has: Other"):
-        user_guard(str(tmp_path / "jaas"))
+        user_guards(
+            worker_config(rest_extension_classes=BASIC_AUTH, java_security_auth_login_config=str(tmp_path / "jaas"))
+        )
     with pytest.raises(ConfigError, match="cannot read"):
-        user_guard(str(tmp_path / "none"))
+        user_guards(
+            worker_config(rest_extension_classes=BASIC_AUTH, java_security_auth_login_config=str(tmp_path / "none"))
+        )
+    (tmp_path / "users.json").write_text("{")
+    with pytest.raises(ConfigError, match="is not JSON"):
+        user_guards(worker_config(users_file=str(tmp_path / "users.json")))
 
 
 def test_the_listener_that_others_are_told_of_can_be_chosen():

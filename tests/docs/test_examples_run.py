@@ -56,6 +56,10 @@ def test_operating(tmp_path):
     follow(DOCS / "operating.md", tmp_path)
 
 
+def test_secure(tmp_path):
+    follow(DOCS / "secure.md", tmp_path)
+
+
 @pytest.fixture
 def on_platform(platform: RunningPlatform, tmp_path: Path):
     """A shell beside a running platform, whose data folder is where pages expect it."""
@@ -181,6 +185,7 @@ def test_every_page_that_shows_commands_is_followed():
     followed = {
         "docs/getting-started.md",
         "docs/operating.md",
+        "docs/secure.md",
         "docs/connect.md",
         "docs/registry.md",
         "docs/schema-formats.md",

@@ -27,6 +27,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check and compare schemas."),
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
+    "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
+    "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
 }
 

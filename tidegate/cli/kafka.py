@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import address_of, data_option
 from tidegate.kit.properties import read_properties
 
@@ -61,6 +62,9 @@ def client_config(
     given = read_properties(command_config) if command_config is not None else {}
     bootstrap_servers = bootstrap_servers or given.get("bootstrap.servers")
     given |= key_values(properties, "--property")
+    credentials = credentials_for(data, bootstrap_servers)
+    if "security.protocol" not in given:
+        given = {**credentials.kafka, **given}
     return ClientConfig(address_of("broker", data, bootstrap_servers), {**given, **more})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,7 +13,10 @@ from tidegate.components import FACES
 from tidegate.kit.errors import UsageError
 from tidegate.platform import State, read_state
 
-__all__ = ["address_of", "as_json", "data_option", "json_option", "print_json", "print_table"]
+if TYPE_CHECKING:
+    from registry.client import RegistryClient
+
+__all__ = ["address_of", "as_json", "data_option", "json_option", "print_json", "print_table", "registry_client"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +57,15 @@ def address_of(face: str, data: Path, given: str | None = None) -> str:
         return state.addresses[face]
     known = FACES[face]
     return f"http://{known.default}" if known.is_http else known.default
+
+
+def registry_client(data: Path, given: str | None = None) -> RegistryClient:
+    """A client of the registry at an address, else of the platform's."""
+    from registry.client import RegistryClient
+    from tidegate.cli.credentials import credentials_for
+
+    settings = credentials_for(data, given).registry
+    return RegistryClient.from_properties({**settings, "schema.registry.url": address_of("registry", data, given)})
 
 
 def as_json(value: Any) -> str:

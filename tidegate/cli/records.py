@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from tidegate.cli.kafka import client_config, kafka_options
-from tidegate.cli.options import address_of
+from tidegate.cli.options import registry_client
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def consume(
     command_config: Path | None,
 ) -> None:
     """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers."""
-    from registry.client import RegistryClient
 
     config = client_config(data, bootstrap_servers, properties, command_config)
-    with RegistryClient(address_of("registry", data, registry)) as client:
+    with registry_client(data, registry) as client:
         decode = _decoder(client)
         asyncio.run(
             _consume(config, topic, from_beginning, count, to_end, lambda record: click.echo(_line(record, decode)))
@@ -147,12 +146,11 @@ def produce(
 
     Values are written as JSON, or as Avro with --subject.
     """
-    from registry.client import RegistryClient
 
     config = client_config(data, bootstrap_servers, properties, command_config)
     encode: Callable[[Any], bytes] = lambda value: json.dumps(value, ensure_ascii=False).encode()  # noqa: E731
     if subject is not None:
-        with RegistryClient(address_of("registry", data, registry)) as client:
+        with registry_client(data, registry) as client:
             encode = _avro_encoder(client, subject)
     written = asyncio.run(_produce(config, topic, _messages(file), encode))
     print(f"{written} records written to {topic}", file=sys.stderr)

@@ -7,6 +7,7 @@ from typing import Any
 
 import requests
 
+from tidegate.cli.credentials import Credentials
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["Rest"]
@@ -15,12 +16,18 @@ __all__ = ["Rest"]
 class Rest:
     """JSON over HTTP to one component; raises TidegateError with the component's own words."""
 
-    def __init__(self, url: str, what: str) -> None:
+    def __init__(self, url: str, what: str, credentials: Credentials | None = None) -> None:
         self._url, self._what, self._session = url.rstrip("/"), what, requests.Session()
+        if credentials is not None:
+            credentials.enter(self._session)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         try:
             answer = self._session.request(method, self._url + path, json=body, params=query or None, timeout=95)
+        except requests.exceptions.SSLError as error:
+            raise TidegateError(
+                f"no TLS connection to {self._what} at {self._url}: {error}; TIDEGATE_CA names the authority to trust"
+            ) from error
         except requests.ConnectionError as error:
             raise TidegateError(f"no {self._what} answers at {self._url}: is it up? (tidegate status)") from error
         except requests.Timeout as error:

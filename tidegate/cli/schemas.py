@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table, registry_client
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _client(data: Path, url: str | None, config: Path | None) -> RegistryClient:
     from tidegate.kit.config import parse
 
     if config is None:
-        return RegistryClient(address_of("registry", data, url))
+        return registry_client(data, url)
     from tidegate.kit.properties import read_properties
 
     settings = dict(read_properties(config))

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.kit.config import parse
 from tidegate.kit.service import Service
+from tidegate.security import Security
 
 __all__ = ["Assembly", "Component", "Face"]
 
@@ -35,7 +36,9 @@ class Assembly:
     bootstrap_servers: str
     """The Kafka that all use: the embedded broker, or another."""
     kafka_client: Mapping[str, str]
-    """Further settings of every Kafka client: table ``[kafka]`` of the configuration file."""
+    """Further settings of every Kafka client: those of the platform's security, and table ``[kafka]`` of the configuration file."""
+    security: Security | None = None
+    """TLS and users of every face; None where everybody may come in, on loopback addresses."""
 
     @property
     def has_broker(self) -> bool:
@@ -44,7 +47,12 @@ class Assembly:
 
     def url(self, face: Face) -> str:
         """Where clients reach an HTTP face: that of this platform, else at its default address."""
-        return f"http://{self.listening.get(face.name, face.default)}"
+        return f"{'https' if self.security is not None else 'http'}://{self.listening.get(face.name, face.default)}"
+
+    @property
+    def registry_client(self) -> Mapping[str, str]:
+        """Settings of a registry client beside its URL."""
+        return self.security.registry_client if self.security is not None else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,19 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         "status.storage.topic": "connect-status",
         "key.converter": "io.confluent.connect.avro.AvroConverter",
         "value.converter": "io.confluent.connect.avro.AvroConverter",
-        "key.converter.schema.registry.url": schemas,
-        "value.converter.schema.registry.url": schemas,
+        "schema.registry.url": schemas,
         "offset.flush.interval.ms": "5000",
         "replication.factor.fit": "true",
     }
+    made |= assembly.registry_client
+    if assembly.security is not None:
+        tls = {
+            **assembly.security.tls_server,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(assembly.security.ca),
+        }
+        made |= {f"listeners.https.{key}": value for key, value in tls.items()}
+        made |= {"ssl.keystore.reload": "true", "users.file": str(assembly.security.users_file)}
     if assembly.has_broker:
         made |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
     return {**made, **assembly.kafka_client}

@@ -6,6 +6,7 @@ from typing import Final
 
 from tidegate.components import registry
 from tidegate.components.component import Assembly, Component, Face
+from tidegate.security import INTERNAL_USER
 
 __all__ = ["EVENTS", "REST"]
 
@@ -25,6 +26,17 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         "schema.registry.url": assembly.url(registry.REST),
         "data.dir": str(assembly.data / "events"),
     }
+    made |= {f"registry.client.{key}": value for key, value in assembly.registry_client.items()}
+    if (security := assembly.security) is not None:
+        made |= {
+            "users.file": str(security.users_file),
+            "tls.dir": str(security.ca.parent),
+            "http.tls": "true",
+            "events.user": INTERNAL_USER,
+            "events.password": security.internal_password,
+            "events.client.id": INTERNAL_USER,
+            "events.client.secret": security.internal_password,
+        }
     return made | {f"kafka.{key}": value for key, value in assembly.kafka_client.items()}
 
 

@@ -17,6 +17,7 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         "events.url": assembly.url(events.REST),
         "data.dir": str(assembly.data / "triggers"),
     }
+    made |= {f"registry.client.{key}": value for key, value in assembly.registry_client.items()}
     return made | {f"kafka.{key}": value for key, value in assembly.kafka_client.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import random
 import socket
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from tidegate.kit.errors import UsageError
 
-__all__ = ["InvalidAddress", "free_ports", "host_port", "valid_address"]
+__all__ = ["InvalidAddress", "free_ports", "host_port", "is_loopback", "valid_address"]
 
 
 class InvalidAddress(UsageError, ValueError):
@@ -25,6 +26,16 @@ def host_port(text: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidAddress(f"{text!r} is not an address: give HOST:PORT, for example 127.0.0.1:0")
     return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host, by its name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def valid_address(value: Any) -> str | None:

@@ -6,17 +6,17 @@ import datetime as dt
 import ipaddress
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tidegate.kit.http import TlsFiles
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-__all__ = ["CA_FILE", "certificates"]
+__all__ = ["CA_FILE", "TlsFiles", "certificates"]
 
 log = logger(__name__)
 
@@ -24,6 +24,14 @@ CA_FILE: Final = "ca.pem"
 _RENEW_BEFORE: Final = dt.timedelta(days=30)
 _CA_YEARS: Final = 10
 _SERVER_DAYS: Final = 365
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files of a server: its certificate chain and its key."""
+
+    certificate: Path
+    private_key: Path
 
 
 def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:

@@ -9,9 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tidegate.kit.certificates import TlsFiles
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.http_direct import Direct
 from tidegate.kit.http_limits import BodyBudget, HttpLimits
@@ -30,6 +29,7 @@ from tidegate.kit.http_sites import SiteGuard
 from tidegate.kit.http_transport import CONNECTION_LOST, HttpConfig, JoiningHttpProtocol
 from tidegate.kit.logs import logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
+from tidegate.kit.tls import follow_file
 
 __all__ = [
     "ErrorRenderer",
@@ -37,7 +37,6 @@ __all__ = [
     "HttpServer",
     "InvalidBody",
     "Middleware",
-    "TlsFiles",
     "connection_lost",
     "face",
     "json_body",
@@ -70,14 +69,6 @@ class InvalidBody(UsageError):
 
 class BodyTooLarge(UsageError):
     http_status = 413
-
-
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """PEM files of a server: its certificate chain and its key."""
-
-    certificate: Path
-    private_key: Path
 
 
 def connection_lost(request: Request) -> asyncio.Future[None]:
@@ -291,11 +282,13 @@ class HttpServer:
             ssl_certfile=str(files.certificate) if files else None,
             ssl_keyfile=str(files.private_key) if files else None,
         )
+        self._files = files
         if isinstance(tls, ssl.SSLContext):
             settings.load()  # what is loaded is not made again, so the context stays
             settings.ssl = tls
         self._server = _Quiet(settings)
         self._task: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
@@ -316,13 +309,26 @@ class HttpServer:
         sock = listen(self._host, self._port)
         self._port = sock.getsockname()[1]
         self._task = asyncio.create_task(self._server.serve(sockets=[sock]), name=f"http {self._port}")
+        if self._files is not None:
+            self._following = asyncio.create_task(self._follow(self._files), name="follow the certificate")
         while not self._server.started:
             if self._task.done():
                 self._task.result()
                 raise TidegateError(f"the HTTP server on {self._host}:{self._port} ended at its start")
             await asyncio.sleep(0.005)
 
+    async def _follow(self, files: TlsFiles) -> None:
+        """Have new connections get the certificate that is there now."""
+
+        def read() -> None:
+            if (context := self._server.config.ssl) is not None:
+                context.load_cert_chain(files.certificate, files.private_key)
+
+        await follow_file(files.certificate, read)
+
     async def stop(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
         if self._task is not None:
             self._server.should_exit = True
             await self._task

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # who only reads these keys, such as a task host, goes withou
     from tidegate.kit.http import Middleware
     from tidegate.kit.http_sites import SiteGuard
 
-__all__ = ["BasicAuth", "BrowserKeys", "Passwords", "Unauthorized", "user_of"]
+__all__ = ["BasicAuth", "BrowserKeys", "Passwords", "Unauthorized", "basic_credentials", "user_of"]
 
 _JETTY_METHODS: Final = ("GET", "POST", "HEAD")
 _JETTY_HEADERS: Final = ("X-Requested-With", "Content-Type", "Accept", "Origin")
@@ -82,7 +82,7 @@ class BasicAuth:
             return
         if path in self._skip or (self._skip_below and path.startswith(self._skip_below)):
             return
-        given = _credentials(request.headers.get("authorization", ""))
+        given = basic_credentials(request.headers.get("authorization", ""))
         roles = None if given is None else await self._users.roles_of(*given)
         if given is None or roles is None or (self._roles is not None and not roles & self._roles):
             raise Unauthorized(self._message, self._realm)
@@ -95,7 +95,8 @@ def user_of(request: Request) -> str | None:
     return found
 
 
-def _credentials(header: str) -> tuple[str, str] | None:
+def basic_credentials(header: str) -> tuple[str, str] | None:
+    """User and password of an Authorization header (RFC 7617); None where it has none."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "basic":
         return None

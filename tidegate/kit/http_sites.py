@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from tidegate.kit.addresses import is_loopback
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class SiteGuard:
             raise UsageError(f"Host {host!r} is not a name or an address with an optional port")
         # With TLS the certificate says that the name is the server's.
         plain = request.scope["scheme"] != "https"
-        if plain and server is not None and _is_loopback(server[0]) and not self._is_known(host):
+        if plain and server is not None and _loopback(server[0]) and not self._is_known(host):
             raise WrongHost(
                 f"Host {host!r} is not this server: use localhost or an address, or name the host in http.allowed.hosts"
             )
@@ -92,12 +93,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-@lru_cache(100)
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:  # a socket of the file system
-        return False
+_loopback = lru_cache(100)(is_loopback)
 
 
 @lru_cache(1)

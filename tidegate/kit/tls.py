@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from tidegate.kit.config import Password, config, key, one_of
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.keystores import KeyStore, KeyStoreError, read_store, secret_file
+from tidegate.kit.logs import logger
 
-__all__ = ["TlsKeys", "client_context", "load_identity", "server_context"]
+__all__ = ["TlsKeys", "client_context", "follow_file", "follow_identity", "load_identity", "server_context"]
+
+log = logger(__name__)
+
+_LOOK_S: Final = 1.0
+"""How often a key store is looked at."""
 
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -218,3 +226,32 @@ def _reveal(password: Password | None) -> str | None:
 
 def _wrong(key: str, text: str) -> ConfigError:
     return ConfigError([Problem(key, f"Invalid value for configuration {key}: {text}")])
+
+
+async def follow_identity(context: ssl.SSLContext, keys: TlsKeys) -> None:
+    """Read a key store again whenever its file has changed; what cannot be read leaves the old certificate in place. Never returns."""
+    path = Path(keys.ssl_keystore_location or "")
+    await follow_file(path, lambda: load_identity(context, keys))
+
+
+async def follow_file(path: Path, read: Callable[[], None]) -> None:
+    """Call ``read`` whenever a file with a certificate has changed; what it raises is said, and the old one stays. Never returns."""
+    known = _stamp(path)
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        if (now := _stamp(path)) in (None, known):
+            continue
+        known = now
+        try:
+            read()
+            log.info("the certificate was read again", file=str(path))
+        except (ConfigError, OSError, ssl.SSLError) as error:
+            log.warning("the changed certificate cannot be used; the old one stays", file=str(path), reason=str(error))
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -139,6 +139,17 @@ def test_global_settings_need_their_own_right(client: TestClient) -> None:
     assert client.put("/config", json={"compatibility": "NONE"}, auth=ADMIN).status_code == 200
 
 
+@pytest.mark.parametrize("name", [":.:", "%3A.%3A", ":.lamp:"])
+def test_settings_of_a_context_are_not_those_of_a_subject(client: TestClient, file: Path, name: str) -> None:
+    """A right on all subjects is none on the settings that all of them fall back on."""
+    every = {"username": "aladdin", "operation": "Write", "resource": "Subject:.*"}
+    file.write_text(json.dumps({**FILE, "permissions": [every]}))
+    for path in (f"/config/{name}", f"/mode/{name}"):
+        refused = client.put(path, json={"compatibility": "NONE", "mode": "READONLY"}, auth=ALADDIN)
+        assert (refused.status_code, refused.json()["message"]) == (403, "User is denied operation Write on Config:")
+        assert client.get(path, auth=ALADDIN).status_code == 403
+
+
 def test_contexts_are_part_of_a_subject_s_name(client: TestClient) -> None:
     register(client, ":.lamp:cave-1", ALADDIN)
     assert client.get("/subjects/:.genie:cave-1/versions", auth=ALADDIN).status_code == 403

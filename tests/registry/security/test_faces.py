@@ -99,7 +99,7 @@ def test_clients_show_a_certificate_where_it_is_asked_for(authority: Authority, 
 
 
 def test_a_new_certificate_comes_into_use(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("registry.security.faces._LOOK_S", 0.01)
+    monkeypatch.setattr("tidegate.kit.tls._LOOK_S", 0.01)
     pem = authority.issue((NameOID.COMMON_NAME, "renewed"))
     keys = {
         "listeners": "https://127.0.0.1:0",

@@ -15,6 +15,7 @@ import click
 
 from tidegate.cli.connectors.files import read_connector
 from tidegate.cli.connectors.group import connectors
+from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
 
@@ -82,7 +83,13 @@ def preview(
 
     name, config = read_connector(file)
     given = read_properties(worker) if worker is not None else {}
-    settings = {"bootstrap.servers": address_of("broker", data, bootstrap_servers), **given}
+    credentials = credentials_for(data, bootstrap_servers or registry)
+    settings = {
+        **credentials.kafka,
+        **credentials.registry,
+        "bootstrap.servers": address_of("broker", data, bootstrap_servers),
+        **given,
+    }
     with contextlib.suppress(UsageError):  # a platform that runs without one
         settings.setdefault("schema.registry.url", address_of("registry", data, registry))
     with _importable(file.parent):

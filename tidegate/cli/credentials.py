@@ -1,0 +1,79 @@
+"""As whom the command line asks: the owner of a platform's data folder as its internal user, anybody else as the environment says."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate.kit.errors import UsageError
+from tidegate.security import INTERNAL_USER, find_security
+
+if TYPE_CHECKING:
+    import requests
+
+__all__ = ["Credentials", "credentials_for"]
+
+_USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user, the password, and the file of the authority that servers' certificates are checked against."""
+
+    user: str = ""
+    password: str = ""
+    ca: str = ""
+
+    def enter(self, session: requests.Session) -> None:
+        """Have a session log in and trust the authority."""
+        if self.user:
+            session.auth = (self.user, self.password)
+        if self.ca:
+            session.verify = self.ca
+        session.trust_env = not self.ca  # else REQUESTS_CA_BUNDLE of the environment goes before
+
+    @property
+    def kafka(self) -> dict[str, str]:
+        """Settings of a Kafka client."""
+        made: dict[str, str] = {}
+        if self.user:
+            secret = self.password.replace("\\", "\\\\").replace('"', '\\"')
+            module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+            made |= {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.jaas.config": f'{module} username="{self.user}" password="{secret}";',
+            }
+        if self.ca:
+            made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca}
+        if made:
+            made["security.protocol"] = ("SASL_" if self.user else "") + ("SSL" if self.ca else "PLAINTEXT")
+        return made
+
+    @property
+    def registry(self) -> dict[str, str]:
+        """Settings of a registry client, beside its URL."""
+        made: dict[str, str] = {}
+        if self.user:
+            made |= {
+                "basic.auth.credentials.source": "USER_INFO",
+                "basic.auth.user.info": f"{self.user}:{self.password}",
+            }
+        if self.ca:
+            made |= {"schema.registry.ssl.truststore.type": "PEM", "schema.registry.ssl.truststore.location": self.ca}
+        return made
+
+
+def credentials_for(data: Path, address: Any = None) -> Credentials:
+    """Those of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) where it has any, else those of the platform on ``data``
+    unless another ``address`` is asked."""
+    named = {name: os.environ.get(name, "") for name in (_USER, _PASSWORD, _CA)}
+    if any(named.values()):
+        if bool(named[_USER]) != bool(named[_PASSWORD]):
+            raise UsageError(f"give both of {_USER} and {_PASSWORD}, or none")
+        return Credentials(named[_USER], named[_PASSWORD], named[_CA])
+    security = find_security(data) if address is None else None
+    if security is None:
+        return Credentials()
+    return Credentials(INTERNAL_USER, security.internal_password, str(security.ca))

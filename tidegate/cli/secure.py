@@ -1,0 +1,189 @@
+"""``tidegate secure``: TLS and users for all faces at once; ``tidegate users``: who may log in, and do what."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tidegate.cli.options import data_option, json_option, print_json, print_table
+from tidegate.kit.errors import UsageError
+from tidegate.kit.users import KINDS
+from tidegate.security import INTERNAL_USER, Security, find_security, init_security
+
+__all__ = ["secure", "users"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_RIGHTS = "VERB KIND NAME (read, write or manage; a name may end in *), or admin. Kinds: " + "; ".join(
+    f"{kind} ({words})" for kind, words in KINDS.items()
+)
+
+
+def _security(data: Path) -> Security:
+    found = find_security(data)
+    if found is None:
+        raise UsageError(f"the platform on {data} has no users: `tidegate secure init --data {data}` makes them")
+    return found
+
+
+def _password(given: str | None) -> str:
+    return given or str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def _password_option(function: F) -> F:
+    return click.option(
+        "--password", envvar="TIDEGATE_NEW_PASSWORD", show_envvar=True, help="Asked for when it is not given."
+    )(function)
+
+
+@click.group()
+def secure() -> None:
+    """TLS, users and rights for all faces of a platform."""
+
+
+@secure.command()
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name or address by which others reach this machine; may be repeated.",
+)
+@click.option("--admin", default="admin", show_default=True, help="The first user, who may do everything.")
+@click.option(
+    "--password",
+    envvar="TIDEGATE_NEW_PASSWORD",
+    show_envvar=True,
+    help="Asked for, or made and printed where nobody can be asked.",
+)
+@data_option
+def init(hosts: tuple[str, ...], admin: str, password: str | None, data: Path) -> None:
+    """Make a certificate authority, a certificate and the first user. The next `tidegate up` on the folder uses them."""
+    made = None
+    if not password:
+        if sys.stdin.isatty():
+            password = _password(None)
+        else:
+            password = made = secrets.token_urlsafe(18)
+    security = init_security(data.absolute(), hosts=hosts, admin=admin, password=password)
+    click.echo(f"{security.folder} has the authority, the certificate and the users; the next `tidegate up` uses them")
+    click.echo(f"clients trust {security.ca}")
+    click.echo(f"{admin} may do everything" + (f"; the password is {made}" if made else ""))
+
+
+@secure.command()
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A further name or address for the certificate; may be repeated.",
+)
+@data_option
+def renew(hosts: tuple[str, ...], data: Path) -> None:
+    """Make the certificate anew where it runs out within a month or has to name more hosts. Running faces notice within a second."""
+    changed = _security(data).renew(hosts)
+    click.echo("the certificate is new" if changed else "the certificate is good")
+
+
+@secure.command()
+@data_option
+@json_option
+def show(data: Path, as_json: bool) -> None:
+    """Show what clients need: the authority, the user names, the hosts of the certificate."""
+    security = _security(data)
+    names = [user.name for user in security.users if user.name != INTERNAL_USER]
+    told = {"ca": str(security.ca), "hosts": list(security.hosts), "users": names}
+    if as_json:
+        print_json(told)
+        return
+    print_table(
+        ["", ""],
+        [["authority", told["ca"]], ["hosts", ", ".join(["localhost", *security.hosts])], ["users", ", ".join(names)]],
+    )
+
+
+@click.group()
+def users() -> None:
+    """Who may log in to the platform, and do what. A running platform notices within a second."""
+
+
+@users.command("list")
+@data_option
+@json_option
+def list_users(data: Path, as_json: bool) -> None:
+    """List the users with their rights."""
+    found = [user for user in _security(data).users if user.name != INTERNAL_USER]
+    if as_json:
+        print_json(
+            [
+                {"name": user.name, "active": user.active, "rights": [str(right) for right in user.rights]}
+                for user in found
+            ]
+        )
+        return
+    rows = [[user.name, "yes" if user.active else "frozen", ", ".join(map(str, user.rights)) or "-"] for user in found]
+    print_table(["user", "active", "rights"], rows)
+
+
+@users.command()
+@click.argument("name")
+@click.option("--may", "rights", multiple=True, metavar="RIGHT", help=_RIGHTS)
+@_password_option
+@data_option
+def add(name: str, rights: tuple[str, ...], password: str | None, data: Path) -> None:
+    """Add a user, who may do nothing but what is said here."""
+    _security(data).add_user(name, _password(password), rights)
+    click.echo(f"{name} may log in")
+
+
+@users.command()
+@click.argument("name")
+@click.option("--may", "rights", multiple=True, metavar="RIGHT", help=f"All rights that the user is to have. {_RIGHTS}")
+@data_option
+def rights(name: str, rights: tuple[str, ...], data: Path) -> None:
+    """Set a user's rights anew."""
+    _security(data).set_rights(name, rights)
+    click.echo(f"{name} may: {', '.join(rights) or 'nothing'}")
+
+
+@users.command()
+@click.argument("name")
+@_password_option
+@data_option
+def password(name: str, password: str | None, data: Path) -> None:
+    """Give a user another password. Sessions with the old one end."""
+    _security(data).set_password(name, _password(password))
+    click.echo(f"{name} has a new password")
+
+
+@users.command()
+@click.argument("name")
+@data_option
+def freeze(name: str, data: Path) -> None:
+    """Keep a user out, rights and password kept."""
+    _security(data).set_active(name, False)
+    click.echo(f"{name} is kept out")
+
+
+@users.command()
+@click.argument("name")
+@data_option
+def thaw(name: str, data: Path) -> None:
+    """Let a frozen user in again."""
+    _security(data).set_active(name, True)
+    click.echo(f"{name} may log in")
+
+
+@users.command()
+@click.argument("name")
+@data_option
+def remove(name: str, data: Path) -> None:
+    """Remove a user; sessions end."""
+    _security(data).remove_user(name)
+    click.echo(f"{name} is gone")

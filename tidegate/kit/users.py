@@ -1,0 +1,265 @@
+"""The users of a platform, in one file that every component reads: who they are, how they prove it, and what each may do.
+
+    {"users": [{"name": "alice", "password": "scrypt:...", "scram": {"SCRAM-SHA-512": "4096:..."},
+                "rights": ["read topic orders*", "write subject orders-*"]}]}
+
+``tidegate users`` writes it. A right is ``VERB KIND NAME``: verbs are read, write and manage (which includes both); a name that ends in
+``*`` means all that begin so. ``admin`` is every right there is, or ever will be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tidegate.kit.errors import UsageError
+from tidegate.kit.passwords import WatchedFile
+from tidegate.kit.scram import ScramCredential, make_credential
+from tidegate.kit.secrets import Secret, hashed_secret, read_secret
+
+__all__ = [
+    "KINDS",
+    "SCRAM_DIGESTS",
+    "VERBS",
+    "PlatformUser",
+    "Right",
+    "Users",
+    "UsersFile",
+    "read_users",
+    "with_password",
+    "write_users",
+]
+
+VERBS: Final = ("read", "write", "manage")
+KINDS: Final = {
+    "topic": "topics: records; manage makes, changes and deletes them",
+    "group": "consumer groups: read joins one and commits",
+    "transaction": "transactional ids: write uses one",
+    "subject": "subjects of the schema registry",
+    "connector": "connectors: read sees them, manage makes, changes, restarts and deletes them",
+    "event": "platform events and channels: read subscribes, write publishes, manage defines",
+    "platform": "the platform itself: read sees its state and settings, manage changes them",
+}
+"""What rights are about, with a word on each."""
+
+SCRAM_DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+_ADMIN: Final = "admin"
+_REMEMBERED: Final = 10_000
+_MEMBERS: Final = frozenset({"name", "password", "scram", "rights", "active", "sessionsFrom"})
+
+
+class Right(NamedTuple):
+    """One thing that a user may do."""
+
+    verb: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return _ADMIN if self == ADMIN else f"{self.verb} {self.kind} {self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Right:
+        """Raises ValueError that says what a right looks like."""
+        words = text.split()
+        if words == [_ADMIN]:
+            return ADMIN
+        if len(words) == 2 and words[1] == "platform":
+            words.append("*")
+        if len(words) != 3 or words[0] not in VERBS or words[1] not in KINDS:
+            raise ValueError(
+                f"{text!r} is no right: write VERB KIND NAME, such as 'read topic orders*', or admin; "
+                f"verbs are {', '.join(VERBS)}, kinds {', '.join(KINDS)}"
+            )
+        return cls(*words)
+
+    def covers(self, verb: str, kind: str, name: str) -> bool:
+        """Whether it allows to do this."""
+        if self == ADMIN:
+            return True
+        if self.kind != kind or self.verb not in (verb, "manage"):
+            return False
+        return self.name == name or (self.name.endswith("*") and name.startswith(self.name[:-1]))
+
+
+ADMIN: Final = Right("manage", "*", "*")
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformUser:
+    """Somebody who may log in."""
+
+    name: str
+    password: Secret | None = None
+    scram: Mapping[str, ScramCredential] = field(default_factory=dict)
+    """By mechanism."""
+    rights: tuple[Right, ...] = ()
+    active: bool = True
+    sessions_from_ms: int = 0
+    """Sessions that began before this time are ended."""
+    kept: str = ""
+    """The password as the file keeps it."""
+
+    @property
+    def is_admin(self) -> bool:
+        return ADMIN in self.rights
+
+    def may(self, verb: str, kind: str, name: str) -> bool:
+        return self.active and any(right.covers(verb, kind, name) for right in self.rights)
+
+    def may_some(self, verb: str, kind: str) -> bool:
+        """Whether there may be a thing of that kind with which the user may do this."""
+        return self.active and any(
+            right == ADMIN or (right.kind == kind and right.verb in (verb, "manage")) for right in self.rights
+        )
+
+
+class Users:
+    """Those of a file."""
+
+    def __init__(self, users: Iterable[PlatformUser] = ()) -> None:
+        self._by_name = {user.name: user for user in users}
+
+    def __iter__(self) -> Iterator[PlatformUser]:
+        return iter(self._by_name.values())
+
+    def named(self, name: str) -> PlatformUser | None:
+        """The user, if there is one who may log in."""
+        user = self._by_name.get(name)
+        return user if user is not None and user.active else None
+
+    def find(self, name: str) -> PlatformUser | None:
+        """The user, active or not."""
+        return self._by_name.get(name)
+
+    def having(self, user: PlatformUser) -> Users:
+        """These with one added or replaced."""
+        return Users({**self._by_name, user.name: user}.values())
+
+    def without(self, name: str) -> Users:
+        return Users(user for user in self if user.name != name)
+
+
+def read_users(path: Path) -> Users:
+    """Raises UsageError that names the file and what is wrong in it."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}") from error
+    items = told.get("users") if isinstance(told, dict) else None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise UsageError(f"{path} must be an object whose users is a list of objects")
+    try:
+        users = [_user(item) for item in items]
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+    names = [user.name for user in users]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"{path} has two users {twice!r}")
+    return Users(users)
+
+
+def write_users(path: Path, users: Users) -> None:
+    """Put the file in place whole, for its owner alone."""
+    shown = {"users": [_shown(user) for user in users]}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(json.dumps(shown, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def with_password(user: PlatformUser, password: str, *, now_ms: int) -> PlatformUser:
+    """The user with another password, by which older sessions end."""
+    from dataclasses import replace
+
+    kept = hashed_secret(password)
+    scram = {mechanism: make_credential(digest, password) for mechanism, digest in SCRAM_DIGESTS.items()}
+    return replace(user, password=read_secret(kept), kept=kept, scram=scram, sessions_from_ms=now_ms)
+
+
+def _user(item: dict[str, Any]) -> PlatformUser:
+    name = item.get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"the name of a user must be text, not {name!r}")
+    if unknown := sorted(set(item) - _MEMBERS):
+        raise ValueError(f"user {name} has {unknown[0]!r}: {', '.join(sorted(_MEMBERS))} are known")
+    kept, scram, rights = item.get("password", ""), item.get("scram", {}), item.get("rights", [])
+    active, sessions = item.get("active", True), item.get("sessionsFrom", 0)
+    if not isinstance(kept, str) or not isinstance(scram, dict) or not isinstance(rights, list):
+        raise ValueError(f"user {name}: password is text, scram an object and rights a list")  # noqa: TRY004 - the file's fault
+    if not isinstance(active, bool) or not isinstance(sessions, int) or isinstance(sessions, bool):
+        raise ValueError(f"user {name}: active is true or false, and sessionsFrom milliseconds since 1970")  # noqa: TRY004
+    if unknown := sorted(set(scram) - set(SCRAM_DIGESTS)):
+        raise ValueError(f"user {name} has a credential for {unknown[0]}: {', '.join(SCRAM_DIGESTS)} are known")
+    try:
+        return PlatformUser(
+            name,
+            read_secret(kept) if kept else None,
+            {mechanism: ScramCredential.from_text(str(text)) for mechanism, text in scram.items()},
+            tuple(Right.parse(str(right)) for right in rights),
+            active,
+            sessions,
+            kept,
+        )
+    except ValueError as error:
+        raise ValueError(f"user {name}: {error}") from error
+
+
+def _shown(user: PlatformUser) -> dict[str, Any]:
+    return {
+        "name": user.name,
+        "password": user.kept,
+        "scram": {mechanism: credential.to_text() for mechanism, credential in user.scram.items()},
+        "rights": [str(right) for right in user.rights],
+        "active": user.active,
+        "sessionsFrom": user.sessions_from_ms,
+    }
+
+
+class UsersFile:
+    """The file as it is now, and whether a password is right. A ``Passwords`` of ``tidegate.kit.http_security.BasicAuth``.
+
+    Hashing takes 50 ms, so a thread does it, and passwords that were right are remembered. A name that nobody has costs as much.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError."""
+        self._file = WatchedFile(path, read_users)
+        self._key = secrets.token_bytes(32)
+        self._right: dict[tuple[str, str], bytes] = {}
+        self._nobody = read_secret(hashed_secret(secrets.token_hex()))
+
+    @property
+    def users(self) -> Users:
+        return self._file.value
+
+    async def verified(self, name: str, password: str) -> PlatformUser | None:
+        """The user whose name and password these are; None for anybody else."""
+        user = self.users.named(name)
+        tag = hmac.digest(self._key, password.encode(errors="replace"), "sha256")
+        entry = (name, user.kept if user is not None else "")
+        if user is not None and hmac.compare_digest(self._right.get(entry, b""), tag):
+            return user
+        secret = user.password if user is not None and user.password is not None else self._nobody
+        matches = await asyncio.to_thread(secret.matches, password)
+        if not matches or user is None or user.password is None:
+            return None
+        if len(self._right) >= _REMEMBERED:
+            self._right.clear()
+        self._right[entry] = tag
+        return user
+
+    async def roles_of(self, name: str, password: str) -> frozenset[str] | None:
+        """No roles, None where there is no such user or the password is another."""
+        return None if await self.verified(name, password) is None else frozenset()
