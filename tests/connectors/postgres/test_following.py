@@ -267,7 +267,7 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("signal.enabled.channels", "source,kafka"),
+        ("signal.enabled.channels", "source,jmx"),
         ("notification.enabled.channels", "sink"),
         ("converters", "isbn"),
         ("snapshot.mode", "custom"),
