@@ -22,6 +22,7 @@ from registry.formats.avro.model import (
     UnionType,
 )
 from registry.formats.avro.text import write_text
+from registry.formats.effort import Effort
 
 __all__ = ["AmbiguousField", "Incompatibility", "Kind", "incompatibilities"]
 
@@ -51,7 +52,7 @@ class Incompatibility:
 
 
 def incompatibilities(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
-    """Every reason why ``reader`` cannot read what ``writer`` wrote; empty when it can."""
+    """Every reason why ``reader`` cannot read what ``writer`` wrote; empty when it can. Raises TooManySteps."""
     return _Checker().check("", reader, writer, [])
 
 
@@ -69,11 +70,14 @@ class _Checker:
     def __init__(self) -> None:
         # None marks a pair whose check is under way: a recursive schema is compatible unless proven otherwise.
         self._judged: dict[tuple[int, int], list[Incompatibility] | None] = {}
+        self._effort = Effort()
+        self._written: dict[int, dict[str, Field]] = {}
 
     def check(self, token: str, reader: AvroType, writer: AvroType, location: list[str]) -> list[Incompatibility]:
         pair = (id(reader), id(writer))
         if pair in self._judged:
             return self._judged[pair] or []
+        self._effort.pair()
         self._judged[pair] = None
         location.append(token)
         # Types used twice at every level double the reasons with each; nobody reads the thousandth.
@@ -119,9 +123,11 @@ class _Checker:
 
     def _fields(self, reader: RecordType, writer: RecordType, location: list[str]) -> list[Incompatibility]:
         reasons: list[Incompatibility] = []
+        self._effort.steps(len(reader.fields))
+        written_fields = self._fields_by_name(writer)
         for index, field in enumerate(reader.fields):
             here = [*location, "fields", str(index)]
-            written = _writer_field(writer, field, index)
+            written = _writer_field(writer, written_fields, field, index)
             if written is not None:
                 reasons += self.check("type", field.type, written.type, here)
             elif field.has_default:
@@ -133,15 +139,21 @@ class _Checker:
                 reasons.append(_reason(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, here, field.name))
         return reasons
 
+    def _fields_by_name(self, writer: RecordType) -> dict[str, Field]:
+        known = self._written.get(id(writer))
+        if known is None:
+            known = self._written[id(writer)] = {field.name: field for field in writer.fields}
+        return known
 
-def _writer_field(writer: RecordType, field: Field, index: int) -> Field | None:
-    found = [written for name in (field.name, *field.aliases) if (written := writer.field(name)) is not None]
-    if len(found) > 1:
+
+def _writer_field(writer: RecordType, fields: dict[str, Field], field: Field, index: int) -> Field | None:
+    matching = [fields[name] for name in (field.name, *field.aliases) if name in fields]
+    if len(matching) > 1:
         raise AmbiguousField(
             f"Reader record field {field.name} type:{field.type.kind.upper()} pos:{index} matches multiple fields in writer "
             f"record schema {write_text(writer)}"
         )
-    return found[0] if found else None
+    return matching[0] if matching else None
 
 
 def _names(reader: NamedType, writer: NamedType, location: list[str]) -> list[Incompatibility]:

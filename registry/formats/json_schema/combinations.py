@@ -17,19 +17,18 @@ def compare_combined(context: Context, original: CombinedSchema, update: Combine
         context.add("PRODUCT_TYPE_EXTENDED" if update.criterion == "allOf" else "SUM_TYPE_EXTENDED")
     elif len(before) > len(after):
         context.add("PRODUCT_TYPE_NARROWED" if original.criterion == "allOf" else "SUM_TYPE_NARROWED")
-    found: dict[tuple[int, int], Context] = {}
-    for place, old in enumerate(before):
-        with context.at(original.criterion, str(place)):
-            for other, new in enumerate(after):
+    compatible: dict[int, dict[int, Context]] = {}
+    for left, old in enumerate(before):
+        partners = compatible[left] = {}
+        with context.at(original.criterion, str(left)):
+            for right, new in enumerate(after):
                 aside = context.aside()
                 compare(aside, old, new)
                 if aside.compatible:
-                    found[place, other] = aside
-    matching = largest_matching(
-        {place: [right for left, right in found if left == place] for place in range(len(before))}
-    )
-    for pair in matching.items():
-        context.take(found[pair].changes)
+                    partners[right] = aside
+    matching = largest_matching({left: list(partners) for left, partners in compatible.items()})
+    for left, right in matching.items():
+        context.take(compatible[left][right].changes)
     if len(matching) < min(len(before), len(after)):
         context.add("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 

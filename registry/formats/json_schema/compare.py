@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from decimal import Decimal, InvalidOperation
 
+from registry.formats.effort import Effort
 from registry.formats.json_schema.arrays import compare_arrays
 from registry.formats.json_schema.changes import STRICT, Change
 from registry.formats.json_schema.combinations import compare_combined
@@ -36,10 +37,12 @@ def changes(original: Schema, update: Schema, compatible: Collection[str] = STRI
     """Everything that changed from ``original`` to ``update``, compatible or not.
 
     ``compatible`` are the kinds that do no harm: where one of several alternatives will do, it is one with only those.
+    Raises TooManySteps.
     """
     known: dict[Pair, list[Change]] = {}
+    effort = Effort()
     while True:
-        memory = Memory(_compare_kinds, compatible, known)
+        memory = Memory(_compare_kinds, compatible, known, effort)
         context = Context(memory)
         compare(context, original, update)
         found = {pair: made for pair, made in memory.compared.items() if not memory.harmless(made)}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
+from registry.formats.effort import Effort
 from registry.formats.json_schema.changes import Change
 from registry.formats.json_schema.model import ReferenceSchema, Schema
 
@@ -27,6 +28,7 @@ class Memory:
         compare_kinds: Callable[[Context, Schema, Schema], None],
         compatible: Collection[str],
         known: dict[Pair, list[Change]],
+        effort: Effort,
     ) -> None:
         """``known`` are the pairs found incompatible by the passes before."""
         self.compare_kinds = compare_kinds
@@ -35,9 +37,30 @@ class Memory:
         self.compared: dict[Pair, list[Change]] = {}
         self.under_way: set[Pair] = set()
         self.guessed = False
+        self.effort = effort
+        self._patterns: dict[str, Any] = {}
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Whether a name has the pattern in it. RE2 takes time in proportion to the name, whoever wrote the pattern."""
+        if pattern not in self._patterns:
+            self._patterns[pattern] = _compiled(pattern)
+        compiled = self._patterns[pattern]
+        return compiled is not None and compiled.search(name) is not None
 
     def harmless(self, found: list[Change]) -> bool:
         return all(change.kind in self.compatible for change in found)
+
+
+def _compiled(pattern: str) -> Any:
+    """RE2's pattern; None for text that RE2 does not read, which matches no name."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None
 
 
 class Context:
@@ -60,6 +83,10 @@ class Context:
     def aside(self) -> Context:
         """A context at the same place, to try something in."""
         return Context(self.memory, self._path)
+
+    @property
+    def effort(self) -> Effort:
+        return self.memory.effort
 
     @property
     def compatible(self) -> bool:
@@ -91,6 +118,7 @@ class Context:
                 memory.guessed = True
                 found = []
         elif found is None:
+            memory.effort.pair()
             memory.under_way.add(key)
             inner = Context(memory)
             memory.compare_kinds(inner, original, update)

@@ -13,11 +13,13 @@ __all__ = ["compare_objects", "compare_openness"]
 
 
 def compare_objects(context: Context, original: ObjectSchema, update: ObjectSchema) -> None:
+    context.effort.steps(len(original.properties) + len(update.properties))
     _required(context, original, update)
+    required = set(update.required_properties)
     with context.at("properties"):
         for name in {**original.properties, **update.properties}:
             with context.at(name):
-                _property(context, name, original, update)
+                _property(context, name, original, update, required=name in required)
     _dependencies(context, original, update)
     compare_openness(context, "additionalProperties", "ADDITIONAL_PROPERTIES", original.additional, update.additional)
     compare_unevaluated(
@@ -28,24 +30,25 @@ def compare_objects(context: Context, original: ObjectSchema, update: ObjectSche
 
 
 def _required(context: Context, original: ObjectSchema, update: ObjectSchema) -> None:
+    required_before, required_after = set(original.required_properties), set(update.required_properties)
     for name in original.properties:
         if name not in update.properties:
             continue
-        before, after = name in original.required_properties, name in update.required_properties
+        before, after = name in required_before, name in required_after
         if before == after:
             continue
         added = "WITH_DEFAULT_ADDED" if update.properties[name].has_default else "ADDED"
         context.add(f"REQUIRED_ATTRIBUTE_{'REMOVED' if before else added}", "required", name)
 
 
-def _property(context: Context, name: str, original: ObjectSchema, update: ObjectSchema) -> None:
+def _property(context: Context, name: str, original: ObjectSchema, update: ObjectSchema, *, required: bool) -> None:
     before, after = original.properties.get(name), update.properties.get(name)
     if before is not None and after is not None:
         compare(context, before, after)
     elif before is not None:
         _removed(context, name, before, update)
     elif after is not None:
-        _added(context, name, after, original, required=name in update.required_properties)
+        _added(context, name, after, original, required=required)
 
 
 def _removed(context: Context, name: str, before: Schema, update: ObjectSchema) -> None:
@@ -53,7 +56,7 @@ def _removed(context: Context, name: str, before: Schema, update: ObjectSchema) 
     if _is_open(update):
         context.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
-    partial = _partial(update, name)
+    partial = _partial(context, update, name)
     if partial is not None:
         covered = _covers(context, before, partial)
         context.add(f"PROPERTY_REMOVED_{'IS' if covered else 'NOT'}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
@@ -73,7 +76,7 @@ def _added(context: Context, name: str, after: Schema, original: ObjectSchema, *
         empty = isinstance(after, EmptySchema)
         context.add(f"{'PROPERTY_WITH_EMPTY_SCHEMA_ADDED' if empty else manner}_TO_OPEN_CONTENT_MODEL")
         return
-    partial = _partial(original, name)
+    partial = _partial(context, original, name)
     if partial is not None:
         covered = _covers(context, partial, after)
         context.add(f"PROPERTY_ADDED_{'IS' if covered else 'NOT'}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
@@ -93,28 +96,17 @@ def _is_open(schema: ObjectSchema) -> bool:
     return schema.unevaluated is None or isinstance(schema.unevaluated, EmptySchema)
 
 
-def _partial(schema: ObjectSchema, name: str) -> Schema | None:
+def _partial(context: Context, schema: ObjectSchema, name: str) -> Schema | None:
     """The schema that a property which is not named has to fit, if there is one."""
     for pattern, value in schema.pattern_properties.items():
-        if _found(pattern, name):
+        context.effort.pair()
+        if context.memory.matches(pattern, name):
             return value
     if isinstance(schema.additional, Schema):
         return schema.additional
     if schema.additional is True and not isinstance(schema.unevaluated, FalseSchema | EmptySchema):
         return schema.unevaluated
     return None
-
-
-def _found(pattern: str, name: str) -> bool:
-    """Whether a name has the pattern in it. RE2 takes time in proportion to the name, whoever wrote the pattern."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.search(pattern, name, options) is not None
-    except re2.error:
-        return False
 
 
 def _dependencies(context: Context, original: ObjectSchema, update: ObjectSchema) -> None:

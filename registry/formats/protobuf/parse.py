@@ -38,6 +38,8 @@ class _Parser:
         self._cursor = Cursor(text)
         self._file = ProtoFile()
         self._depth = 0
+        self._type_names: set[str] = set()
+        self._service_names: set[str] = set()
 
     def file(self) -> ProtoFile:
         first = True
@@ -60,11 +62,11 @@ class _Parser:
             case "option":
                 file.options.append(self._option())
             case "message":
-                self._add(file.types, self._message())
+                self._add(file.types, self._type_names, self._message())
             case "enum":
-                self._add(file.types, self._enum())
+                self._add(file.types, self._type_names, self._enum())
             case "service":
-                self._add(file.services, self._service())
+                self._add(file.services, self._service_names, self._service())
             case "extend":
                 file.extends.append(self._extend())
             case "reserved":
@@ -74,10 +76,11 @@ class _Parser:
             case _:
                 cursor.fail(f"unexpected label: {word}")
 
-    def _add(self, known: list[Any], made: Any) -> None:
-        if any(other.name == made.name for other in known):
+    def _add(self, declared: list[Any], names: set[str], made: Any) -> None:
+        if made.name in names:
             self._cursor.fail(f"{made.name} is already defined")
-        known.append(made)
+        names.add(made.name)
+        declared.append(made)
 
     def _import(self) -> None:
         cursor = self._cursor
