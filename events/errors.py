@@ -95,8 +95,8 @@ class InvalidSession(LoginError):
     code = "INVALID_SESSION_ID"
     http_status = 401
 
-    def __init__(self) -> None:
-        super().__init__("Session expired or invalid")
+    def __init__(self, message: str = "Session expired or invalid") -> None:
+        super().__init__(message)
 
 
 class NotThere(EventsError):

@@ -2,44 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element, ParseError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import fromstring
+from defusedxml.ElementTree import DefusedXMLParser
 
 from events.errors import MalformedXml
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["child", "children", "local_name", "parse", "text_of"]
+__all__ = ["XmlReader", "child", "children", "local_name", "parse", "text_of"]
 
 MAX_XML_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 100
+MAX_ELEMENTS = 250_000
+"""200 events of 800 fields, generously."""
 
 
 def parse(data: bytes | str) -> Element:
     """The root element. Raises MalformedXml for anything else than well-formed XML without a document type."""
-    if len(data) > MAX_XML_BYTES:
-        raise MalformedXml(f"The XML is {len(data)} bytes; at most {MAX_XML_BYTES} are read")
+    reader = XmlReader(len(data))
+    reader.feed(data)
+    return reader.close()
+
+
+class XmlReader:
+    """Reads XML piece by piece. Every method raises MalformedXml."""
+
+    def __init__(self, size: int) -> None:
+        """``size`` in bytes, or characters, of the whole."""
+        if size > MAX_XML_BYTES:
+            raise MalformedXml(f"The XML is {size} bytes; at most {MAX_XML_BYTES} are read")
+        self._tree = _BoundedTree()
+        self._parser = DefusedXMLParser(target=self._tree, forbid_dtd=True)
+
+    @property
+    def root(self) -> Element | None:
+        """The root as far as it has been read."""
+        return self._tree.root
+
+    def feed(self, piece: bytes | str) -> None:
+        with _well_formed():
+            self._parser.feed(piece)
+
+    def close(self) -> Element:
+        """The whole, after the last piece."""
+        with _well_formed():
+            root: Element = self._parser.close()
+        return root
+
+
+@contextmanager
+def _well_formed() -> Iterator[None]:
     try:
-        root: Element = fromstring(data, forbid_dtd=True)
+        yield
     except DefusedXmlException as error:
         raise MalformedXml(f"The XML has a document type or entities, which are not read: {error}") from error
     except (ParseError, ValueError, LookupError, RecursionError) as error:
         raise MalformedXml(f"The XML is not well-formed: {error}") from error
-    _check_depth(root)
-    return root
 
 
-def _check_depth(root: Element) -> None:
-    level, depth = [root], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
+class _BoundedTree(TreeBuilder):
+    """A tree of bounded depth and size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root: Element | None = None
+        self._depth = 0
+        self._elements = 0
+
+    def start(self, tag: str, attributes: dict[str, str], /) -> Element:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
             raise MalformedXml(f"The XML is nested more than {MAX_DEPTH} levels deep")
-        level = [inner for element in level for inner in element]
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            raise MalformedXml(f"The XML has more than {MAX_ELEMENTS} elements")
+        element = super().start(tag, attributes)
+        if self.root is None:
+            self.root = element
+        return element
+
+    def end(self, tag: str, /) -> Element:
+        self._depth -= 1
+        return super().end(tag)
 
 
 def local_name(element: Element) -> str:

@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from events.access.accounts import Accounts, ConnectedApp, Permission, User, read_accounts
+from events.access.errors import InsufficientScope
 from events.access.ids import long_id
 from events.access.platform_users import user_of_platform
+from events.access.scopes import API_SCOPES, SCOPES, mask_of_scopes, scopes_of_mask
 from events.access.tokens import Kind, Token, Tokens
 from events.config import EventsConfig
 from events.errors import InvalidLogin, InvalidSession
@@ -36,6 +38,8 @@ class Session:
     client_id: str
     issued_ms: int
     expires_ms: int
+    scopes: frozenset[str] = frozenset(SCOPES)
+    """What its app was given, or the user has allowed; everything for a login without an app."""
 
     @property
     def user_id(self) -> str:
@@ -61,7 +65,9 @@ class Access:
             *config.jwt_audiences,
         }
         """For whom a JWT may be meant; the server adds its own addresses once it has them."""
-        self.tokens = Tokens(config.data_path, self.org_id, clock_ms)
+        forever = min(self.refresh_timeout_ms, self.session_timeout_ms) < 0
+        longest_ms = -1 if forever else max(self.refresh_timeout_ms, self.session_timeout_ms)
+        self.tokens = Tokens(config.data_path, self.org_id, clock_ms, longest_ms)
         self._configured = _configured(config)
         self._file = WatchedFile(config.accounts_path, read_accounts)
         self._platform = UsersFile(Path(config.users_file)) if config.users_file else None
@@ -126,28 +132,46 @@ class Access:
             self._right[secret] = tag
         return right
 
-    def open(self, user: User, app: ConnectedApp | None = None, *, grant: bytes = b"", extra: bytes = b"") -> Session:
-        """A new session of a user, through an app, belonging to a refresh token's grant; ``extra`` goes into its token."""
-        client_id = app.client_id if app is not None else ""
-        text, token = self.tokens.make(
-            Kind.SESSION, user.id, client_id, self.session_timeout_ms, grant=grant, extra=extra
+    def open(
+        self, user: User, app: ConnectedApp | None = None, scopes: Iterable[str] = SCOPES, *, grant: bytes = b""
+    ) -> Session:
+        """A new session of a user, through an app with these scopes, belonging to a refresh token's grant."""
+        text, token = self.issue(
+            Kind.SESSION, user, app, self.session_timeout_ms, grant=grant, extra=mask_of_scopes(scopes)
         )
-        return Session(text, user, client_id, token.issued_ms, token.expires_ms)
+        return _session_of(text, token, user, app)
 
-    def session(self, session_id: str) -> Session:
-        """The session with this id; raises InvalidSession for a forged, expired or revoked one, or one of a user that is no more.
+    def issue(
+        self,
+        kind: Kind,
+        user: User,
+        app: ConnectedApp | None,
+        lasts_ms: int,
+        *,
+        grant: bytes = b"",
+        extra: bytes = b"",
+    ) -> tuple[str, Token]:
+        """A token that is good as long as user and app keep their secrets."""
+        client_id = app.client_id if app is not None else ""
+        epoch = self._epoch(user, app)
+        return self.tokens.make(kind, user.id, client_id, lasts_ms, epoch=epoch, grant=grant, extra=extra)
+
+    def session(self, session_id: str, scopes: frozenset[str] = API_SCOPES) -> Session:
+        """The session with this id. Raises InvalidSession for a forged, expired or revoked one, or one of a user that is no more;
+        InsufficientScope where it has none of these scopes.
 
         What was found stays true until it ends, one is revoked, or the accounts change. Their file is looked at once in a turn
         of the event loop: of a thousand requests in one, each would pay a system call.
         """
         accounts = self._accounts_of_turn()
-        held = self._sessions.get(session_id)
-        if held is not None and held[0] is accounts and self.clock_ms() < held[1].expires_ms:
-            return held[1]
-        session = self._session(session_id)
-        if len(self._sessions) >= _REMEMBERED:
-            self._sessions.clear()
-        self._sessions[session_id] = (accounts, session)
+        accounts_then, session = self._sessions.get(session_id, (None, None))
+        if session is None or accounts_then is not accounts or self.clock_ms() >= session.expires_ms:
+            session = self._session(session_id)
+            if len(self._sessions) >= _REMEMBERED:
+                self._sessions.clear()
+            self._sessions[session_id] = (accounts, session)
+        if session.scopes.isdisjoint(scopes):
+            raise InsufficientScope
         return session
 
     def _accounts_of_turn(self) -> Accounts:
@@ -166,21 +190,30 @@ class Access:
         holder = self.holder(token) if token is not None else None
         if token is None or holder is None:
             raise InvalidSession
-        user, app = holder
-        return Session(session_id, user, app.client_id if app is not None else "", token.issued_ms, token.expires_ms)
+        return _session_of(session_id, token, *holder)
 
     def user(self, id_: str) -> User | None:
         return self.accounts.with_id(id_)
 
     def holder(self, token: Token) -> tuple[User, ConnectedApp | None] | None:
-        """Whose a token is; None where the user or the app is no more, is frozen, or has ended its tokens since."""
+        """Whose a token is; None where the user or the app is no more, is frozen, may not use the other any more, or has other
+        secrets since."""
         accounts = self.accounts
         user, app = accounts.with_id(token.user_id), accounts.by_mark.get(token.client)
-        if user is None or not user.active or token.issued_ms < user.sessions_from_ms:
+        if user is None or not user.active:
             return None
         if app is None and any(token.client):
             return None
-        return user, app
+        if app is not None and not app.admits(user):
+            return None
+        return (user, app) if hmac.compare_digest(token.epoch, self._epoch(user, app)) else None
+
+    def _epoch(self, user: User, app: ConnectedApp | None) -> bytes:
+        """Removed and added again under the same name, a user or an app is another."""
+        facts = [_fingerprint(user.password), str(user.sessions_from_ms).encode()]
+        if app is not None:
+            facts += [_fingerprint(app.secret), str(app.sessions_from_ms).encode()]
+        return self.tokens.epoch(*facts)
 
     def revoke(self, text: str) -> None:
         """End a session, or a refresh token with its sessions; raises InvalidSession when it is neither."""
@@ -188,9 +221,23 @@ class Access:
         if (token := self.tokens.read(Kind.SESSION, text)) is not None:
             self.tokens.revoke(text, token)
         elif (token := self.tokens.read(Kind.REFRESH, text)) is not None:
-            self.tokens.revoke_grant(token)
+            self.revoke_grant(token)
         else:
             raise InvalidSession
+
+    def revoke_grant(self, token: Token) -> None:
+        """End all sessions and tokens that came from one login of a user to an app."""
+        self._sessions.clear()
+        self.tokens.revoke_grant(token)
+
+
+def _session_of(text: str, token: Token, user: User, app: ConnectedApp | None) -> Session:
+    client_id = app.client_id if app is not None else ""
+    return Session(text, user, client_id, token.issued_ms, token.expires_ms, frozenset(scopes_of_mask(token.extra)))
+
+
+def _fingerprint(secret: Secret | None) -> bytes:
+    return secret.fingerprint if secret is not None else b""
 
 
 def _configured(config: EventsConfig) -> Accounts:

@@ -21,16 +21,14 @@ from typing import Any, Final, TypeVar
 from events.access.certificates import public_key
 from events.access.errors import CannotCreate, CannotRead, InsufficientAccess
 from events.access.ids import user_id
+from events.access.scopes import SCOPES
 from events.access.tokens import client_mark
 from tidegate.kit.errors import UsageError
 from tidegate.kit.secrets import Secret, read_secret
 
-__all__ = ["SCOPES", "Accounts", "ConnectedApp", "Permission", "User", "read_accounts"]
+__all__ = ["Accounts", "ConnectedApp", "Permission", "User", "read_accounts"]
 
 T = TypeVar("T")
-
-SCOPES: Final = ("api", "full", "id", "web", "refresh_token", "offline_access")
-"""What a connected app may be given, and is unless its entry says otherwise."""
 
 
 class Permission(Enum):
@@ -54,7 +52,7 @@ class User:
     permissions: frozenset[Permission] = frozenset()
     active: bool = True
     sessions_from_ms: int = 0
-    """Sessions and tokens that were issued before this time are ended."""
+    """When it changed last, sessions and tokens ended."""
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +103,8 @@ class ConnectedApp:
     """Patterns of the names of users who may use it."""
     callback_urls: tuple[str, ...] = ()
     scopes: tuple[str, ...] = SCOPES
+    sessions_from_ms: int = 0
+    """When it changed last, sessions and tokens ended."""
 
     def admits(self, user: User) -> bool:
         return _fits(user.name, self.users)
@@ -177,9 +177,6 @@ def _once(what: str, names: Iterable[str]) -> None:
 def _user(item: dict[str, Any]) -> User:
     name = _text(item, "name")
     _known(item, f"user {name}", _USER_MEMBERS)
-    sessions_from = item.get("sessionsFrom", 0)
-    if isinstance(sessions_from, bool) or not isinstance(sessions_from, int):
-        raise ValueError(f"sessionsFrom of user {name} must be milliseconds since 1970")  # noqa: TRY004 - the file's fault
     return User(
         name,
         _secret(item, "password", f"user {name}"),
@@ -188,7 +185,7 @@ def _user(item: dict[str, Any]) -> User:
         read=_texts(item, "read", ()),
         permissions=frozenset(map(_permission, _texts(item, "permissions", ()))),
         active=_flag(item, "active", default=True),
-        sessions_from_ms=sessions_from,
+        sessions_from_ms=_instant(item, "sessionsFrom", f"user {name}"),
     )
 
 
@@ -209,13 +206,16 @@ def _app(item: dict[str, Any], folder: Path) -> ConnectedApp:
         _texts(item, "users", ("*",)),
         _texts(item, "callbackUrls", ()),
         scopes,
+        _instant(item, "sessionsFrom", f"connected app {client_id}"),
     )
 
 
 _USER_MEMBERS: Final = frozenset(
     ("name", "password", "securityToken", "create", "read", "permissions", "active", "sessionsFrom")
 )
-_APP_MEMBERS: Final = frozenset(("clientId", "clientSecret", "certificate", "runAs", "users", "callbackUrls", "scopes"))
+_APP_MEMBERS: Final = frozenset(
+    ("clientId", "clientSecret", "certificate", "runAs", "users", "callbackUrls", "scopes", "sessionsFrom")
+)
 
 
 def _known(item: dict[str, Any], whose: str, members: frozenset[str]) -> None:
@@ -261,6 +261,13 @@ def _flag(item: dict[str, Any], name: str, *, default: bool) -> bool:
     if isinstance(value, bool):
         return value
     raise ValueError(f"{name} must be true or false, not {json.dumps(value)[:100]}")
+
+
+def _instant(item: dict[str, Any], name: str, whose: str) -> int:
+    value = item.get(name, 0)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{name} of {whose} must be milliseconds since 1970, not {json.dumps(value)[:100]}")
 
 
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:

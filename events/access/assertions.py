@@ -15,6 +15,8 @@ __all__ = ["Assertion", "read_assertion"]
 log = logger(__name__)
 
 _INVALID: Final = "invalid assertion"
+_LONGEST_MS: Final = 24 * 60 * 60 * 1000
+"""Who finds an assertion in a log may log in until then. Clients mostly say 3 to 60 minutes."""
 _CLAIMS: Final = ("iss", "sub", "aud", "exp")
 
 
@@ -58,4 +60,7 @@ def read_assertion(
         raise InvalidGrant(_INVALID) from error
     if expires_s * 1000 <= now_ms:
         raise InvalidGrant("expired authorization code")
+    if expires_s * 1000 - now_ms > _LONGEST_MS:
+        log.info("an assertion is refused", client=app.client_id, reason="its exp is more than a day ahead")
+        raise InvalidGrant(f"{_INVALID}: exp must be within a day, Salesforce asks for 3 minutes")
     return Assertion(app, str(claims["sub"]))

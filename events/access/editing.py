@@ -38,7 +38,9 @@ class AccountsFile:
         if self._find(_USERS, "name", name) is not None:
             raise UsageError(f"there is a user {name} already; change it")
         _check_password(password)
-        self._told[_USERS].append({"name": name, "password": hashed_secret(password), **members})
+        self._told[_USERS].append(
+            {"name": name, "password": hashed_secret(password), **members, "sessionsFrom": _now_ms()}
+        )
         self._write()
 
     def change_user(self, name: str, **members: Any) -> None:
@@ -49,7 +51,7 @@ class AccountsFile:
     def set_password(self, name: str, password: str) -> None:
         """A new password; it ends the user's sessions."""
         _check_password(password)
-        self._user(name).update(password=hashed_secret(password), sessionsFrom=_now_ms())
+        self._user(name).update(password=hashed_secret(password))
         self._write()
 
     def make_token(self, name: str) -> str:
@@ -76,7 +78,7 @@ class AccountsFile:
         """A connected app; one without a secret is a program that can keep none."""
         if self._find(_APPS, "clientId", client_id) is not None:
             raise UsageError(f"there is a connected app {client_id} already; remove it first")
-        app = {"clientId": client_id}
+        app: dict[str, Any] = {"clientId": client_id, "sessionsFrom": _now_ms()}
         if secret is not None:
             _check_password(secret)
             app["clientSecret"] = hashed_secret(secret)
@@ -131,5 +133,4 @@ def _check_password(password: str) -> None:
 
 
 def _now_ms() -> int:
-    # A session that begins within the same millisecond would not be told from one before.
-    return time.time_ns() // 1_000_000 + 1
+    return time.time_ns() // 1_000_000

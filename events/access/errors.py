@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from events.errors import EventsError, LoginError
+from events.errors import EventsError, InvalidSession, LoginError
 
 __all__ = [
     "AccessError",
@@ -14,6 +14,7 @@ __all__ = [
     "GrantError",
     "InactiveUser",
     "InsufficientAccess",
+    "InsufficientScope",
     "InvalidClient",
     "InvalidGrant",
     "InvalidTokenRequest",
@@ -73,6 +74,15 @@ class InactiveUser(GrantError):
 class UnsupportedGrant(GrantError):
     code = "UNSUPPORTED_GRANT"
     oauth_code = "unsupported_grant_type"
+
+
+class InsufficientScope(InvalidSession):
+    """The session's app was given no scope for APIs."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This session is not valid for use with the API: its connected app needs the scope api or full"
+        )
 
 
 class AccessError(EventsError):

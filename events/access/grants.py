@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from events.access.access import Access, Session
-from events.access.accounts import SCOPES, ConnectedApp, User
+from events.access.accounts import ConnectedApp, User
 from events.access.assertions import read_assertion
 from events.access.errors import (
     AppAccessDenied,
@@ -20,15 +20,16 @@ from events.access.errors import (
     UnknownClient,
     UnsupportedGrant,
 )
-from events.access.tokens import Kind
+from events.access.scopes import OFFLINE_SCOPES, SCOPES, mask_of_scopes, scopes_of_mask
+from events.access.tokens import Kind, Token, client_mark
 
 __all__ = ["CODE_LASTS_MS", "Granted", "Grants"]
 
 CODE_LASTS_MS: Final = 10 * 60 * 1000
 _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _NOT_APPROVED: Final = "user hasn't approved this consumer"
-_OFFLINE: Final = frozenset(("refresh_token", "offline_access"))
 _URL_BYTES: Final = 16
+_EXPIRED: Final = {Kind.CODE: "expired authorization code", Kind.REFRESH: "expired access/refresh token"}
 
 
 class Granted(NamedTuple):
@@ -85,19 +86,41 @@ class Grants:
 
     async def _refresh(self, form: Mapping[str, str]) -> Granted:
         app = await self._client(form, public=True)
-        token = self._access.tokens.read(Kind.REFRESH, form.get("refresh_token", ""))
+        token, user = self._usable(Kind.REFRESH, form.get("refresh_token", ""), app)
+        scopes = scopes_of_mask(token.extra)
+        granted = self._granted(user, app, form, scopes, grant=token.grant)
+        if app.secret is not None:
+            return granted
+        # Nothing but the token proves who asks: each is good for one use, so that a stolen one is noticed.
+        return granted._replace(refresh_token=self._refresh_token(user, app, scopes, token.grant))
+
+    def _usable(self, kind: Kind, text: str, app: ConnectedApp) -> tuple[Token, User]:
+        """A token of this app and its user. Raises InvalidGrant.
+
+        Who shows a token after its only use may have stolen it, or was robbed of it: all that its grant has given ends
+        (RFC 6749, section 4.1.2; RFC 9700, section 4.14.2).
+        """
+        tokens = self._access.tokens
+        token = tokens.read(kind, text)
         holder = self._access.holder(token) if token is not None else None
-        if token is None or holder is None or holder[1] != app:
-            raise InvalidGrant("expired access/refresh token")
-        return self._granted(holder[0], app, form, _scopes_of(token.extra), grant=token.grant)
+        if token is not None and holder is not None and holder[1] == app:
+            return token, holder[0]
+        spent = tokens.spent(kind, text)
+        if spent is not None and spent.client == client_mark(app.client_id):
+            self._access.revoke_grant(spent)
+        raise InvalidGrant(_EXPIRED[kind])
+
+    def _refresh_token(self, user: User, app: ConnectedApp, scopes: tuple[str, ...], grant: bytes) -> str:
+        lasts_ms, extra = self._access.refresh_timeout_ms, mask_of_scopes(scopes)
+        text, token = self._access.issue(Kind.REFRESH, user, app, lasts_ms, grant=grant, extra=extra)
+        if app.secret is None:
+            self._access.tokens.rotate(text, token)
+        return text
 
     async def _code(self, form: Mapping[str, str]) -> Granted:
         app = await self._client(form, public=True)
         text = form.get("code", "")
-        token = self._access.tokens.read(Kind.CODE, text)
-        holder = self._access.holder(token) if token is not None else None
-        if token is None or holder is None or holder[1] != app:
-            raise InvalidGrant("expired authorization code")
+        token, user = self._usable(Kind.CODE, text, app)
         mask, url, challenge = token.extra[:1], token.extra[1 : _URL_BYTES + 1], token.extra[_URL_BYTES + 1 :]
         if url != _url_mark(form.get("redirect_uri", "")):
             raise InvalidGrant("redirect_uri must match configuration")
@@ -105,19 +128,18 @@ class Grants:
             raise InvalidClient
         if challenge and not hmac.compare_digest(challenge, _challenge(form.get("code_verifier", ""))):
             raise InvalidGrant("invalid code verifier")
-        self._access.tokens.revoke(text, token)  # good for one token
-        scopes, user = _scopes_of(mask), holder[0]
-        if not _OFFLINE & set(scopes):
-            return self._granted(user, app, form, scopes)
-        lasts_ms = self._access.refresh_timeout_ms
-        refresh_token, made = self._access.tokens.make(Kind.REFRESH, user.id, app.client_id, lasts_ms, extra=mask)
-        return self._granted(user, app, form, scopes, grant=made.grant)._replace(refresh_token=refresh_token)
+        self._access.tokens.revoke(text, token)
+        scopes = scopes_of_mask(mask)
+        granted = self._granted(user, app, form, scopes, grant=token.grant)
+        if OFFLINE_SCOPES.isdisjoint(scopes):
+            return granted
+        return granted._replace(refresh_token=self._refresh_token(user, app, scopes, token.grant))
 
     def code(self, user: User, app: ConnectedApp, redirect_uri: str, scope: str, challenge: str) -> str:
         """An authorization code for a user who has logged in; ``challenge`` (S256) is empty without PKCE."""
         self._admit(user, app)
-        extra = _mask(self.scopes(app, scope)) + _url_mark(redirect_uri) + _challenge_bytes(challenge)
-        return self._access.tokens.make(Kind.CODE, user.id, app.client_id, CODE_LASTS_MS, extra=extra)[0]
+        extra = mask_of_scopes(self.scopes(app, scope)) + _url_mark(redirect_uri) + _challenge_bytes(challenge)
+        return self._access.issue(Kind.CODE, user, app, CODE_LASTS_MS, extra=extra)[0]
 
     def scopes(self, app: ConnectedApp, asked: str) -> tuple[str, ...]:
         """What is granted of what is asked for, all that the app may have where nothing is. Raises InvalidTokenRequest."""
@@ -136,7 +158,7 @@ class Grants:
             if token is not None and holder is not None and holder[1] == app:
                 return {
                     "active": True,
-                    "scope": " ".join(_scopes_of(token.extra)),
+                    "scope": " ".join(scopes_of_mask(token.extra)),
                     "client_id": app.client_id,
                     "username": holder[0].name,
                     "sub": holder[0].id,
@@ -170,7 +192,7 @@ class Grants:
         """A session with all that the app may have, unless the user has allowed less."""
         self._admit(user, app)
         scopes = app.scopes if scopes is None else scopes
-        session = self._access.open(user, app, grant=grant, extra=_mask(scopes))
+        session = self._access.open(user, app, scopes, grant=grant)
         return Granted(session, scopes, secret=form.get("client_secret", ""))
 
     def _admit(self, user: User, app: ConnectedApp) -> None:
@@ -178,15 +200,6 @@ class Grants:
             raise InactiveUser
         if not app.admits(user):
             raise AppAccessDenied
-
-
-def _mask(scopes: tuple[str, ...]) -> bytes:
-    """Scopes as a token holds them."""
-    return bytes([sum(1 << SCOPES.index(scope) for scope in set(scopes))])
-
-
-def _scopes_of(mask: bytes) -> tuple[str, ...]:
-    return tuple(scope for index, scope in enumerate(SCOPES) if mask and mask[0] >> index & 1)
 
 
 def _url_mark(url: str) -> bytes:

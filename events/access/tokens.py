@@ -14,19 +14,25 @@ import json
 import os
 import secrets
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
+
+from tidegate.kit.errors import UsageError
 
 __all__ = ["FOREVER_MS", "Kind", "Token", "Tokens", "client_mark"]
 
+T = TypeVar("T")
+
 FOREVER_MS: Final = (1 << 63) - 1
 
-_CONTENT: Final = struct.Struct(">qq10s15s6s")
+_CONTENT: Final = struct.Struct(">qq10s15s6s12s")
 _GRANT_BYTES: Final = 10
 _CLIENT_BYTES: Final = 6
+_EPOCH_BYTES: Final = 12
 _MOST_READ: Final = 10_000
+_KEY_FILE: Final = "session.key"
 
 
 class Kind(Enum):
@@ -36,7 +42,7 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """What a token says. ``grant`` is shared by a refresh token and the sessions it has given."""
+    """What a token says. ``grant`` is shared by a code, the refresh tokens that follow from it, and the sessions they have given."""
 
     user_id: str
     """Of 15 characters."""
@@ -45,6 +51,8 @@ class Token(NamedTuple):
     issued_ms: int
     expires_ms: int
     grant: bytes
+    epoch: bytes
+    """``Tokens.epoch`` of the user and the app when it was made."""
     extra: bytes = b""
 
 
@@ -56,24 +64,42 @@ def client_mark(client_id: str) -> bytes:
 class Tokens:
     """Makes, reads and revokes tokens of one organization. The key and what is revoked are files in ``folder``."""
 
-    def __init__(self, folder: Path, org_id: str, clock_ms: Callable[[], int]) -> None:
-        self._org, self._clock_ms = org_id[:15], clock_ms
+    def __init__(self, folder: Path, org_id: str, clock_ms: Callable[[], int], longest_ms: int = -1) -> None:
+        """``longest_ms``: no session or refresh token lasts longer; negative if some last for good. Raises UsageError for a file
+        that cannot be read."""
+        self._org, self._clock_ms, self._longest_ms = org_id[:15], clock_ms, longest_ms
         self._prefixes = {Kind.SESSION: f"{self._org}!", Kind.REFRESH: "5Aep861", Kind.CODE: "aPrx"}
-        self._key = _own_key(folder / "session.key")
+        self._key = _own_key(folder / _KEY_FILE)
         self._revoked_file = folder / "revoked-sessions.json"
-        self._revoked = self._load_revoked()
+        self._rotated_file = folder / "rotated-tokens.json"
+        self._revoked: dict[str, int] = _marks(self._revoked_file, int)
+        self._rotated: dict[str, str] = _marks(self._rotated_file, str)
+        """The latest refresh token of each grant whose refresh tokens are good for one use."""
         self._read: dict[str, tuple[Kind, Token]] = {}
         """Tokens that were found good: a subscriber shows its own with every request."""
 
+    def epoch(self, *facts: bytes) -> bytes:
+        """What a token carries of the secrets it was given for: with one of them changed, it is another."""
+        told = b"".join(len(fact).to_bytes(4) + fact for fact in facts)
+        return hmac.digest(self._key, b"epoch" + told, "sha256")[:_EPOCH_BYTES]
+
     def make(
-        self, kind: Kind, user_id: str, client_id: str, lasts_ms: int, *, grant: bytes = b"", extra: bytes = b""
+        self,
+        kind: Kind,
+        user_id: str,
+        client_id: str,
+        lasts_ms: int,
+        *,
+        epoch: bytes,
+        grant: bytes = b"",
+        extra: bytes = b"",
     ) -> tuple[str, Token]:
         """A token that lasts so long, for good if negative; it belongs to a grant of its own unless one is given."""
         now = self._clock_ms()
         expires_ms = now + lasts_ms if lasts_ms >= 0 else FOREVER_MS
         grant = grant or secrets.token_bytes(_GRANT_BYTES)
-        token = Token(user_id[:15], client_mark(client_id), now, expires_ms, grant, extra)
-        packed = _CONTENT.pack(expires_ms, now, grant, token.user_id.encode(), token.client)
+        token = Token(user_id[:15], client_mark(client_id), now, expires_ms, grant, epoch, extra)
+        packed = _CONTENT.pack(expires_ms, now, grant, token.user_id.encode(), token.client, epoch)
         content = _encode(packed + extra)
         return f"{self._prefixes[kind]}{content}.{self._sign(kind, content)}", token
 
@@ -90,7 +116,33 @@ class Tokens:
         known_as, token = held
         return token if known_as is kind and token.expires_ms > self._clock_ms() else None
 
+    def spent(self, kind: Kind, text: str) -> Token | None:
+        """What a token said that was revoked, used or replaced before its time was over; None for any other."""
+        token = self._signed(kind, text)
+        if token is None or token.expires_ms <= self._clock_ms() or not self._ended(text, token):
+            return None
+        return token
+
+    def rotate(self, text: str, token: Token) -> None:
+        """Of the refresh tokens of a grant, this is from now on the only good one."""
+        self._read.clear()
+        live = {mark: latest for mark, latest in self._rotated.items() if mark not in self._revoked}
+        self._rotated = live | {_encode(token.grant): _signature(text)}
+        _write(self._rotated_file, self._rotated)
+
     def _verified(self, kind: Kind, text: str) -> Token | None:
+        token = self._signed(kind, text)
+        return None if token is None or self._ended(text, token) else token
+
+    def _ended(self, text: str, token: Token) -> bool:
+        """Whether a signed token was revoked, with its grant or alone, or replaced by a later one."""
+        signature, grant = _signature(text), _encode(token.grant)
+        if signature in self._revoked or grant in self._revoked:
+            return True
+        return text.startswith(self._prefixes[Kind.REFRESH]) and self._rotated.get(grant, signature) != signature
+
+    def _signed(self, kind: Kind, text: str) -> Token | None:
+        """What a token of ours says, ended or not."""
         prefix = self._prefixes[kind]
         content, dot, signature = text[len(prefix) :].partition(".")
         if not text.startswith(prefix) or not dot or not text.isascii():
@@ -99,37 +151,55 @@ class Tokens:
             return None
         try:
             packed = _decode(content)
-            expires_ms, issued_ms, grant, user_id, client = _CONTENT.unpack_from(packed)
-            token = Token(user_id.decode(), client, issued_ms, expires_ms, grant, packed[_CONTENT.size :])
+            expires_ms, issued_ms, grant, user_id, client, epoch = _CONTENT.unpack_from(packed)
+            return Token(user_id.decode(), client, issued_ms, expires_ms, grant, epoch, packed[_CONTENT.size :])
         except (struct.error, binascii.Error, UnicodeDecodeError):
             return None  # signed by another version of this service
-        return None if signature in self._revoked or _encode(grant) in self._revoked else token
 
     def revoke(self, text: str, token: Token) -> None:
         """End one token."""
-        self._forget(text.rpartition(".")[2], token.expires_ms)
+        self._forget(_signature(text), token.expires_ms)
 
     def revoke_grant(self, token: Token) -> None:
-        """End a refresh token and all sessions that it has given."""
-        self._forget(_encode(token.grant), token.expires_ms)
+        """End all tokens and sessions of a grant."""
+        until_ms = self._clock_ms() + self._longest_ms if self._longest_ms >= 0 else FOREVER_MS
+        self._forget(_encode(token.grant), until_ms)
 
     def _forget(self, mark: str, until_ms: int) -> None:
         now = self._clock_ms()
         self._read.clear()
         self._revoked = {mark: until for mark, until in self._revoked.items() if until > now} | {mark: until_ms}
-        temporary = self._revoked_file.with_suffix(".new")
-        temporary.write_text(json.dumps(self._revoked))
-        temporary.replace(self._revoked_file)
+        _write(self._revoked_file, self._revoked)
 
     def _sign(self, kind: Kind, content: str) -> str:
         return _encode(hmac.digest(self._key, f"{kind.value} {self._org} {content}".encode(), "sha256"))
 
-    def _load_revoked(self) -> dict[str, int]:
-        try:
-            held = json.loads(self._revoked_file.read_text())
-        except (FileNotFoundError, ValueError):
-            return {}
-        return {str(mark): int(until) for mark, until in held.items()} if isinstance(held, dict) else {}
+
+def _signature(text: str) -> str:
+    return text.rpartition(".")[2]
+
+
+def _marks(path: Path, value: Callable[[Any], T]) -> dict[str, T]:
+    try:
+        stored = json.loads(path.read_text())
+        return {str(mark): value(told) for mark, told in stored.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"cannot read {path}, which says which sessions are ended: {error}. Bring it back from a backup, or remove it "
+            f"together with {path.with_name(_KEY_FILE).name}, which ends all sessions"
+        ) from error
+
+
+def _write(path: Path, marks: Mapping[str, object]) -> None:
+    """Put a file in place at once; it outlives a crash of the machine."""
+    temporary = path.with_suffix(".new")
+    with temporary.open("w") as file:
+        json.dump(marks, file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
 
 
 def _encode(data: bytes) -> str:

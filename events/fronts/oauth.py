@@ -16,6 +16,7 @@ from starlette.routing import Route
 from events.access import Access, Session
 from events.access.errors import GrantError, InvalidClient, InvalidTokenRequest
 from events.access.grants import Granted, Grants
+from events.access.scopes import IDENTITY_SCOPES
 from events.errors import InvalidSession
 from events.fronts.requests import base_url, session_of
 from tidegate.kit.errors import TidegateError
@@ -77,11 +78,11 @@ class OAuthFront:
         return json_response(said, Cache_Control="no-store")
 
     async def userinfo(self, request: Request) -> Response:
-        session = session_of(request, self._access)
+        session = session_of(request, self._access, IDENTITY_SCOPES)
         return json_response(self._about(request, session))
 
     async def identity(self, request: Request) -> Response:
-        session = session_of(request, self._access)
+        session = session_of(request, self._access, IDENTITY_SCOPES)
         if request.path_params["user"][:15] != session.user_id[:15]:
             raise InvalidSession
         about = self._about(request, session)

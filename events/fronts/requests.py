@@ -10,6 +10,7 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from events.access import Access, Session
+from events.access.scopes import API_SCOPES
 from events.errors import BadRequest, InvalidSession, MalformedBody, UnknownVersion, WrongMediaType
 from tidegate.kit.http import InvalidBody, json_body
 
@@ -33,17 +34,17 @@ def base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def session_of(request: Request, access: Access) -> Session:
-    """The session of a request; raises InvalidSession."""
-    return authorized(request.headers.get("authorization", ""), access)
+def session_of(request: Request, access: Access, scopes: frozenset[str] = API_SCOPES) -> Session:
+    """The session of a request, which needs one of the scopes; raises InvalidSession."""
+    return authorized(request.headers.get("authorization", ""), access, scopes)
 
 
-def authorized(header: str, access: Access) -> Session:
+def authorized(header: str, access: Access, scopes: frozenset[str] = API_SCOPES) -> Session:
     """The session of an Authorization header, ``Bearer`` or Salesforce's older ``OAuth``; raises InvalidSession."""
     scheme, _, session_id = header.partition(" ")
     if scheme.lower() not in ("bearer", "oauth"):
         raise InvalidSession
-    return access.session(session_id.strip())
+    return access.session(session_id.strip(), scopes)
 
 
 @lru_cache(200)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from starlette.requests import Request
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SoapFront", "fault"]
 
-MAX_BODY_BYTES = xml.MAX_XML_BYTES
+_PIECE_BYTES: Final = 32 * 1024
+"""Of a request, parsed at once: some 10 ms."""
 _APIS = {"u": "partner", "c": "enterprise"}
 _ENVELOPE = "http://schemas.xmlsoap.org/soap/envelope/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -73,9 +75,7 @@ class SoapFront:
                 raise ResourceNotFound
             version = check_version(request.path_params["version"])
             body = await request.body()
-            if len(body) > MAX_BODY_BYTES:
-                raise MalformedXml(f"The SOAP request is {len(body)} bytes; at most {MAX_BODY_BYTES} are read")
-            root = xml.parse(body)
+            root = await self._read(body)
             operation = _operation(root)
             name = xml.local_name(operation)
             if name == "login":
@@ -97,6 +97,27 @@ class SoapFront:
         except EventsError as error:
             return fault(error, api)
         return _envelope(f'xmlns="urn:{_APIS[api]}.soap.sforce.com"', answer, 200)
+
+    async def _read(self, body: bytes) -> Element:
+        """The envelope, read in pieces between which others are served. What is large is read for those with a session only."""
+        reader = xml.XmlReader(len(body))
+        for start in range(0, len(body), _PIECE_BYTES):
+            reader.feed(body[start : start + _PIECE_BYTES])
+            if start == 0 and len(body) > _PIECE_BYTES:
+                self._admit(reader.root, len(body))
+            await asyncio.sleep(0)
+        return reader.close()
+
+    def _admit(self, root: Element | None, size: int) -> None:
+        """Whether the beginning of a large request names a session and an operation that may be large."""
+        body = xml.child(root, "Body") if root is not None else None
+        operation = next(iter(body), None) if body is not None else None
+        if root is None or operation is None or xml.local_name(operation) != "create":
+            raise MalformedXml(
+                f"The SOAP request is {size} bytes: only create may have more than {_PIECE_BYTES}, "
+                "with its headers and its name among the first of them"
+            )
+        self._session(root)
 
     def _session(self, root: Element) -> Session:
         header = _headers(root).get("SessionHeader")

@@ -33,6 +33,11 @@ class Secret(Protocol):
         """In characters, where it is known: what follows a password can be told from it by that only."""
         ...
 
+    @property
+    def fingerprint(self) -> bytes:
+        """Differs between secrets, also between two hashes of one password. As secret as the secret is."""
+        ...
+
     def matches(self, given: str) -> bool: ...
 
 
@@ -44,6 +49,10 @@ class PlainSecret:
     @property
     def length(self) -> int:
         return len(self.text)
+
+    @property
+    def fingerprint(self) -> bytes:
+        return _bytes(self.text)
 
     def matches(self, given: str) -> bool:
         return hmac.compare_digest(_bytes(self.text), _bytes(given))
@@ -64,6 +73,10 @@ class _Scrypt:
     slow = True
     length = None
 
+    @property
+    def fingerprint(self) -> bytes:
+        return self.salt + self.digest
+
     def matches(self, given: str) -> bool:
         made = _scrypt(given, self.salt, self.cost, self.block, self.lanes, len(self.digest))
         return hmac.compare_digest(self.digest, made)
@@ -76,6 +89,10 @@ class _Sha256:
     digest: bytes
     slow = False
     length = TOKEN_LENGTH
+
+    @property
+    def fingerprint(self) -> bytes:
+        return self.digest
 
     def matches(self, given: str) -> bool:
         return hmac.compare_digest(self.digest, hashlib.sha256(_bytes(given)).digest())

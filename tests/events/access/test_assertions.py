@@ -50,6 +50,8 @@ def test_a_signed_assertion_names_its_user(jwt_app: JwtApp, more: dict[str, Any]
         ({"exp": "soon"}, "invalid assertion"),
         ({"exp": None}, "invalid assertion"),
         ({"nbf": NOW_S * 10}, "invalid assertion"),
+        ({"exp": NOW_S + 86_401}, "exp must be within a day"),
+        ({"exp": NOW_S * 1000}, "exp must be within a day"),
     ],
 )
 def test_a_wrong_claim_is_refused_in_salesforces_words(jwt_app: JwtApp, more: dict[str, Any], said: str) -> None:

@@ -157,8 +157,13 @@ def test_a_code_is_good_once_for_its_app_and_address(service: EventsThread) -> N
     (code,) = log_in(service)["code"]
     assert exchange(service, code, redirect_uri="http://elsewhere")[1]["error"] == "invalid_grant"
     assert exchange(service, code, **WRITERS)[1]["error_description"] == "expired authorization code"
-    assert exchange(service, code)[0] == 200
+    status, said = exchange(service, code)
+    assert status == 200
+    assert works(service, said["access_token"])
     assert exchange(service, code)[1]["error_description"] == "expired authorization code"
+    assert not works(service, said["access_token"]), "who used the code first may have stolen it"
+    refresh = {"grant_type": "refresh_token", "refresh_token": said["refresh_token"], **ADMIN}
+    assert refusal(service, **refresh) == ("invalid_grant", "expired access/refresh token")
 
 
 def test_no_refresh_token_unless_it_is_asked_for(service: EventsThread) -> None:
@@ -166,6 +171,37 @@ def test_no_refresh_token_unless_it_is_asked_for(service: EventsThread) -> None:
     _, said = exchange(service, code)
     assert (said["scope"], "refresh_token" in said) == ("api id", False)
     assert post(service, "introspect", token=said["access_token"], **ADMIN)[1]["scope"] == "api id"
+
+
+def test_a_session_without_the_scope_of_apis_only_says_whose_it_is(service: EventsThread) -> None:
+    (code,) = log_in(service, scope="id")["code"]
+    _, said = exchange(service, code)
+    token = said["access_token"]
+    assert works(service, token)
+    bearer = {"Authorization": f"Bearer {token}"}
+    answer = requests.get(f"{service.url}/services/data/v60.0/sobjects", headers=bearer, timeout=60)
+    assert (answer.status_code, answer.json()[0]["errorCode"]) == (401, "INVALID_SESSION_ID")
+    assert "not valid for use with the API" in answer.json()[0]["message"]
+
+
+def test_a_refresh_token_of_a_program_without_a_secret_is_good_once(service: EventsThread) -> None:
+    page = {"client_id": "page", "redirect_uri": "http://localhost:1717/done?a=b"}
+    verifier = "v" * 43
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    (code,) = log_in(service, code_challenge=challenge, **page)["code"]
+    _, first = exchange(service, code, client_secret="", **page, code_verifier=verifier)
+
+    def refresh(token: str) -> tuple[int, Any]:
+        return post(service, "token", grant_type="refresh_token", refresh_token=token, client_id="page")
+
+    status, second = refresh(first["refresh_token"])
+    assert status == 200
+    assert second["refresh_token"] != first["refresh_token"]
+    _, third = refresh(second["refresh_token"])
+    assert works(service, third["access_token"])
+    assert refresh(first["refresh_token"])[1]["error_description"] == "expired access/refresh token"
+    assert not works(service, third["access_token"]), "one of the two who have the tokens has stolen them"
+    assert refresh(third["refresh_token"])[0] == 400
 
 
 def test_a_program_without_a_secret_proves_itself_with_pkce(service: EventsThread) -> None:

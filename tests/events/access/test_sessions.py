@@ -10,14 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.access import Access, long_id
-from tidegate.kit.secrets import hashed_secret, hashed_token, read_secret
+from events.access.editing import AccountsFile
+from events.access.errors import InsufficientScope
+from events.access.scopes import IDENTITY_SCOPES
 from events.access.tokens import Kind
 from events.config import EventsConfig
 from events.errors import InvalidLogin, InvalidSession
 from tests.support.events import PASSWORD, USER, events_config
 from tidegate.kit.addresses import host_port
 from tidegate.kit.config import parse
-from tidegate.kit.errors import ConfigError
+from tidegate.kit.errors import ConfigError, UsageError
+from tidegate.kit.secrets import hashed_secret, hashed_token, read_secret
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +99,86 @@ async def test_a_changed_file_ends_the_sessions_of_users_that_are_no_more(tmp_pa
     access.session(session)
 
 
+async def test_a_user_that_was_removed_and_added_again_is_another(tmp_path: Path, clock: Clock) -> None:
+    write(tmp_path, {"name": "shop", "password": hashed_secret("1")})
+    access = Access(events_config(tmp_path), clock)
+    session = (await access.login("shop", "1")).id
+    write(tmp_path)
+    await asyncio.sleep(0)
+    write(tmp_path, {"name": "shop", "password": hashed_secret("1")})
+    await asyncio.sleep(0)
+    with pytest.raises(InvalidSession):
+        access.session(session)
+    await access.login("shop", "1")
+
+
+async def test_an_app_that_was_removed_and_added_again_is_another(tmp_path: Path, clock: Clock) -> None:
+    file = AccountsFile(tmp_path / "accounts.json")
+    file.add_user("shop", "1")
+    file.add_app("page", None)
+    access = Access(events_config(tmp_path), clock)
+    user, app = access.accounts.named("shop"), access.accounts.apps["page"]
+    assert user is not None
+    session = access.open(user, app).id
+    refresh, token = access.issue(Kind.REFRESH, user, app, -1)
+    access.session(session)
+    file.remove_app("page")
+    await asyncio.sleep(0.002)  # when it was added is kept in milliseconds
+    file.add_app("page", None)
+    with pytest.raises(InvalidSession):
+        access.session(session)
+    assert access.tokens.read(Kind.REFRESH, refresh) == token
+    assert access.holder(token) is None
+
+
+async def test_another_password_of_the_configured_user_ends_its_sessions(tmp_path: Path, clock: Clock) -> None:
+    session = (await Access(events_config(tmp_path), clock).login(USER, PASSWORD)).id
+    assert Access(events_config(tmp_path), clock).session(session).user_name == USER
+    with pytest.raises(InvalidSession):
+        Access(events_config(tmp_path, **{"events.password": "another"}), clock).session(session)
+
+
+async def test_a_user_whom_an_app_admits_no_more_loses_its_sessions(tmp_path: Path, clock: Clock) -> None:
+    shop = {"name": "shop", "password": hashed_secret("1")}
+
+    def write_app(users: list[str]) -> None:
+        told = {"users": [shop], "connectedApps": [{"clientId": "page", "users": users}]}
+        (tmp_path / "accounts.json").write_text(json.dumps(told))
+
+    write_app(["*"])
+    access = Access(events_config(tmp_path), clock)
+    user = access.accounts.named("shop")
+    assert user is not None
+    session = access.open(user, access.accounts.apps["page"]).id
+    write_app(["boss"])
+    await asyncio.sleep(0)
+    with pytest.raises(InvalidSession):
+        access.session(session)
+
+
+async def test_a_session_has_the_scopes_of_its_app(access: Access) -> None:
+    user, app = access.accounts.named(USER), access.accounts.apps["tidegate"]
+    assert user is not None
+    for scopes in (("id",), ("web", "refresh_token"), ()):
+        session = access.open(user, app, scopes).id
+        for _ in range(2):
+            with pytest.raises(InsufficientScope, match="scope api or full"):
+                access.session(session)
+        if scopes:
+            assert access.session(session, IDENTITY_SCOPES).scopes == set(scopes)
+    assert access.session(access.open(user, app, ["full"]).id).user == user
+
+
+async def test_a_list_of_ended_sessions_that_is_damaged_is_told(access: Access, tmp_path: Path, clock: Clock) -> None:
+    access.revoke((await access.login(USER, PASSWORD)).id)
+    for damaged in ("{", "[]", '{"x": "y"}'):
+        (tmp_path / "revoked-sessions.json").write_text(damaged)
+        with pytest.raises(
+            UsageError, match=r"revoked-sessions\.json, which says which sessions are ended.*session\.key"
+        ):
+            Access(events_config(tmp_path), clock)
+
+
 async def test_a_file_that_breaks_locks_nobody_out(tmp_path: Path, clock: Clock) -> None:
     write(tmp_path, {"name": "shop", "password": hashed_secret("1")})
     access = Access(events_config(tmp_path), clock)
@@ -123,7 +206,7 @@ async def test_a_forged_session_is_refused(access: Access) -> None:
     good = (await access.login(USER, PASSWORD)).id
     org, _, signed = good.partition("!")
     content, _, signature = signed.partition(".")
-    refresh, _ = access.tokens.make(Kind.REFRESH, access.session(good).user_id, "", -1)
+    refresh, _ = access.issue(Kind.REFRESH, access.session(good).user, None, -1)
     for forged in (
         "",
         "!",

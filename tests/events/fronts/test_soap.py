@@ -166,6 +166,28 @@ def test_create_needs_a_session_and_takes_200(service: EventsThread) -> None:
     assert fault_code(create(service, BAD * 201)) == "EXCEEDED_ID_LIMIT"
 
 
+def test_only_who_has_a_session_may_send_much(service: EventsThread) -> None:
+    much = "<n:x/>" * 10_000 + "<"  # not well-formed, which nobody sees who stops reading before
+    assert fault_code(create(service, much, token="x")) == "INVALID_SESSION_ID"
+    assert fault_code(create(service, much)) == "MALFORMED_XML"
+    answer = post(service, envelope(LOGIN.replace("<n:username>", f"<n:x>{'x' * 40_000}</n:x><n:username>")))
+    assert fault_code(answer) == "MALFORMED_XML"
+    assert "only create may have more than 32768" in answer.text
+    headers = "".join(f"<n:h>{n}</n:h>" for n in range(4_000))
+    assert "with its headers and its name" in create(service, GOOD, headers=headers).text
+
+
+def test_elements_are_counted(service: EventsThread) -> None:
+    answer = create(service, f"<n:sObjects>{'<a/>' * 250_001}</n:sObjects>")
+    assert fault_code(answer) == "MALFORMED_XML"
+    assert "more than 250000 elements" in answer.text
+
+
+def test_many_long_events_come_in_a_request_of_many_pieces(service: EventsThread) -> None:
+    long = GOOD.replace("<n:fieldsToNull>Note__c</n:fieldsToNull>", f"<n:Note__c>{'ü' * 200}</n:Note__c>")
+    assert [success for success, _, _ in results(create(service, long * 200))] == ["true"] * 200
+
+
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="<&>\ufffe\uffff"), max_size=8
 )
