@@ -13,11 +13,12 @@ from broker.metadata.config import MetadataLogConfig
 from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
-from broker.security.config import SecurityConfig, listener_problems
+from broker.security.config import SecurityConfig, SecurityProtocol, listener_problems
 from broker.share.config import ShareCoordinatorConfig
 from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
 from broker.unused_keys import refusal
+from tidegate.kit.addresses import is_loopback
 from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 
@@ -340,6 +341,22 @@ class BrokerConfig(
         """The listeners for clients, in the order given."""
         parsed = map(Listener.parse, self.listeners)
         return [listener for listener in parsed if listener.name not in self._unopened]
+
+    @property
+    def open_listeners(self) -> list[Listener]:
+        """Listeners that other machines reach and where whoever comes may do everything."""
+        if self.authorizer_class_name or self.users_file is not None:
+            return []
+        return [one for one in self.opened_listeners if not is_loopback(one.host) and not self._asks_clients(one.name)]
+
+    def _asks_clients(self, name: str) -> bool:
+        match self.protocol_of(name):
+            case SecurityProtocol.PLAINTEXT:
+                return False
+            case SecurityProtocol.SSL:
+                return self.listener(name).ssl_client_auth.lower() == "required"
+            case _:
+                return True
 
     @property
     def topic_settings(self) -> dict[str, str]:

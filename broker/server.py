@@ -12,7 +12,7 @@ from typing import Final
 from broker.broker import Broker
 from broker.config import BrokerConfig, Listener
 from broker.errors import BrokerError, KafkaStorageError
-from broker.handlers import ROUTES, advertised
+from broker.handlers import advertised, routes_of
 from broker.metrics.families import Network, families
 from broker.metrics.text import lines
 from broker.network.connection import Connection
@@ -23,6 +23,7 @@ from broker.security.front_door import FrontDoor
 from broker.storage.cleaner import Cleaner
 from broker.storage.keeper import KEEP_LOGS_S
 from broker.unused_keys import UNUSED
+from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
 from tidegate.kit.tls import server_context
@@ -68,8 +69,9 @@ class BrokerServer:
     async def start(self) -> Mapping[str, str]:
         """Recover the logs, listen. Raises KafkaStorageError for a directory that cannot be used or an address taken."""
         self._broker = broker = Broker(self.config)
-        self._dispatcher = Dispatcher(broker, ROUTES)
-        broker.api_versions = advertised(telemetry=self.config.client_telemetry_enable)
+        routes = routes_of(telemetry=self.config.client_telemetry_enable)
+        self._dispatcher = Dispatcher(broker, routes)
+        broker.api_versions = advertised(routes)
         dispatcher = self._dispatcher
         unused = sorted(set(self.config.properties) & UNUSED.keys())
         if unused:
@@ -99,6 +101,7 @@ class BrokerServer:
                     f"metrics.listen={self.config.metrics_listen}: {error.strerror or error}"
                 ) from error
         self._keep_house(broker)
+        warn_of_open("broker", map(str, self.config.open_listeners), "SASL in listeners, or authorizer.class.name")
         await listening.begin()
         broker.resources.watch = listening.reconfigure
         return addresses

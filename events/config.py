@@ -237,18 +237,18 @@ class EventsConfig(BrowserKeys):
         yield from super().problems()
         used = {self.password.reveal()} if self.user else set()
         used |= {self.client_secret.reveal()} if self.client_id else set()
-        defaults = {DEFAULT_PASSWORD} & used
+        guessed = {DEFAULT_PASSWORD, ""} & used
         for name, value in (
             ("http.listen", self.http_listen),
             ("https.listen", self.https_listen),
             ("pubsub.listen", self.pubsub_listen),
             ("pubsub.plain.listen", self.pubsub_plain_listen),
         ):
-            if defaults and not is_loopback(host_port(value)[0]):
+            if guessed and not is_loopback(host_port(value)[0]):
                 yield Problem(
                     name,
                     f"Invalid value {value} for configuration {name}: others can reach it, and events.password or "
-                    "events.client.secret is the published default; set both, or listen on 127.0.0.1",
+                    "events.client.secret is empty or the published default; set both, or listen on 127.0.0.1",
                 )
 
     @property

@@ -22,6 +22,7 @@ from registry.registry import Registry
 from registry.security.faces import Faces
 from registry.security.users import guards
 from registry.store import Store
+from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.logs import logger
 from tidegate.kit.tls import client_context
 
@@ -81,6 +82,8 @@ class RegistryServer:
             sites=config.sites(),
             max_body_bytes=config.max_request_bytes,
         )
+        urls = [f"{one.scheme}://{one.host}:{one.port}" for one in config.open_listeners]
+        warn_of_open("registry", urls, "users.file, authentication.method or registry_authfile")
         addresses = await self._faces.start(app)
         # Others find this registry by its listener: it can be elected only now that its port is known.
         await self._election.start(_identity(config, addresses), self._store.take_office)

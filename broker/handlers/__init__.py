@@ -40,7 +40,7 @@ from broker.handlers.routes import Route
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.api_versions import ApiVersion
 
-__all__ = ["ROUTES", "advertised"]
+__all__ = ["ROUTES", "advertised", "routes_of"]
 
 _FAMILIES: Final = (
     cluster,
@@ -78,10 +78,17 @@ ROUTES: Final[Mapping[int, Route]] = MappingProxyType(
 """By API key, ascending."""
 
 
-def advertised(*, telemetry: bool = False) -> list[ApiVersion]:
-    """What ApiVersions says; as Apache Kafka, the APIs for metrics of clients only where they are wanted."""
+def routes_of(*, telemetry: bool) -> Mapping[int, Route]:
+    """The routes of a broker, by API key; as Apache Kafka's, those for metrics of clients only where they are wanted."""
+    if telemetry:
+        return ROUTES
+    unwanted = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+    return MappingProxyType({key: route for key, route in ROUTES.items() if route.key not in unwanted})
+
+
+def advertised(routes: Mapping[int, Route]) -> list[ApiVersion]:
+    """What ApiVersions says of these routes."""
     return [
         ApiVersion(api_key=key, min_version=route.advertised.start, max_version=route.advertised.stop - 1)
-        for key, route in ROUTES.items()
-        if telemetry or route.key not in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+        for key, route in routes.items()
     ]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from starlette.types import ASGIApp
 
 from connect.faces.config import Listener, RestConfig, tls_keys
+from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.http import HttpServer
 from tidegate.kit.tls import client_context, follow_identity, server_context
 
@@ -44,6 +45,8 @@ class Faces:
 
     async def start(self, app: ASGIApp, admin: ASGIApp | None) -> dict[str, str]:
         """The addresses: the first as ``connect``, others as ``connect-https`` and so on, ``connect-admin`` for the admin's."""
+        urls = [f"{one.scheme}://{one.host}:{one.port}" for one in self._keys.open_listeners]
+        warn_of_open("connect", urls, "users.file or rest.extension.classes with users")
         addresses: dict[str, str] = {}
         for listener, context in self._ordinary:
             url = await self._serve(app, listener, context)

@@ -46,7 +46,9 @@ TOPICS: Final = {
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateBroker]:
-    started = TidegateBroker(tmp_path_factory.mktemp("broker"), {"log.cleaner.enable": "false"})
+    started = TidegateBroker(
+        tmp_path_factory.mktemp("broker"), {"log.cleaner.enable": "false", "client.telemetry.enable": "true"}
+    )
     started.start()
     with contextlib.closing(Connected(started)) as client:
         for name, configs in TOPICS.items():

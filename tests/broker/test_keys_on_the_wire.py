@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.errors import UnsupportedVersion
@@ -11,6 +13,10 @@ from broker.protocol.compression import Codec
 from broker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+)
+from broker.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
 )
 from broker.protocol.records import batches
 from tests.support.broker import BrokerThread, settings
@@ -36,6 +42,18 @@ def test_group_protocols_that_are_not_named_are_not_served(tmp_path: Path) -> No
         answer = wire.send(request, ConsumerGroupHeartbeatResponse, 1)
         assert answer.error_code == UnsupportedVersion.code
         commit(broker)
+
+
+def test_metrics_of_clients_are_not_taken_unless_they_are_wanted(tmp_path: Path) -> None:
+    request = GetTelemetrySubscriptionsRequest(client_instance_id=uuid.UUID(int=0))
+    for wanted in (True, False):
+        given = settings(tmp_path / str(wanted), client_telemetry_enable=str(wanted).lower())
+        with BrokerThread(given) as broker, Wire(broker.port) as wire:
+            if wanted:
+                assert wire.send(request, GetTelemetrySubscriptionsResponse, 0).error_code == 0
+            else:
+                with pytest.raises(AssertionError, match="closed the connection"):
+                    wire.send(request, GetTelemetrySubscriptionsResponse, 0)
 
 
 def test_the_topic_of_offsets_is_written_with_its_codec(tmp_path: Path) -> None:

@@ -6,13 +6,17 @@ import errno
 import ipaddress
 import random
 import socket
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from tidegate.kit.errors import UsageError
+from tidegate.kit.logs import logger
 
-__all__ = ["InvalidAddress", "free_ports", "host_port", "is_loopback", "valid_address"]
+__all__ = ["InvalidAddress", "free_ports", "host_port", "is_loopback", "valid_address", "warn_of_open"]
+
+log = logger(__name__)
 
 
 class InvalidAddress(UsageError, ValueError):
@@ -26,6 +30,14 @@ def host_port(text: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidAddress(f"{text!r} is not an address: give HOST:PORT, for example 127.0.0.1:0")
     return host, int(port)
+
+
+def warn_of_open(component: str, addresses: Iterable[str], remedy: str) -> None:
+    """Log the addresses that other machines reach and that ask nobody who he is; ``remedy`` names the keys that mend it."""
+    for address in addresses:
+        log.warning(
+            "anybody who reaches this address may do everything", component=component, address=address, give=remedy
+        )
 
 
 def is_loopback(host: str) -> bool:

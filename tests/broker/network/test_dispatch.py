@@ -48,7 +48,7 @@ def route_that(outcome: Any) -> Mapping[int, Route]:
 
 @pytest.fixture
 def broker(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerThread]:
-    monkeypatch.setattr("broker.server.ROUTES", route_that(request.param))
+    monkeypatch.setattr("broker.handlers.ROUTES", route_that(request.param))
     with BrokerThread(settings(tmp_path)) as running:
         yield running
 
