@@ -197,6 +197,11 @@ class LogDirectory:
         for disk in self.online:
             disk.reopen_damaged()
 
+    def remove_leftovers(self) -> None:
+        """Take away what could not be when it was deleted."""
+        for disk in self.online:
+            disk.remove_leftovers()
+
     @property
     def unmarked_bytes(self) -> int:
         return sum(disk.unmarked_bytes for disk in self.online)

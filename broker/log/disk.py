@@ -63,6 +63,8 @@ class Disk:
         self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury)
         self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._leftover: dict[Path, int] = {}
+        """Directories of deleted logs that could not be renamed yet, and the ms after which they may be removed."""
         self._lock_fd = -1
 
     def open(self) -> None:
@@ -137,16 +139,26 @@ class Disk:
         if (topic, partition) in self._logs:
             raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
         directory = self.path / f"{topic}-{partition}"
+        if directory in self._leftover:
+            self._take_away(directory, self._leftover[directory])
+        unnamed = self._grave(topic, partition)
         with storage_errors(f"create the log of {topic}-{partition}"):
-            unnamed = f"{self.path}/{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
-            os.mkdir(unnamed)  # noqa: PTH102 - a topic may have thousands
-            write_topic_id(unnamed, topic_id)
-            write_leader_epochs(unnamed, 0)
-            os.rename(unnamed, directory)  # noqa: PTH104
+            try:
+                os.mkdir(unnamed)  # noqa: PTH102 - a topic may have thousands
+                write_topic_id(unnamed, topic_id)
+                write_leader_epochs(unnamed, 0)
+                os.rename(unnamed, directory)  # noqa: PTH104
+            except OSError:
+                self.graves.bury(Path(unnamed), 0)
+                raise
             made = self._new(directory, topic, partition, topic_id, config or self.defaults)
             made.is_new = True
             self.upkeep.named()
-            open_partition(made, clean=True, recovery_point=0, log_start_offset=0)
+            try:
+                open_partition(made, clean=True, recovery_point=0, log_start_offset=0)
+            except KafkaStorageError:
+                self._take_away(directory, 0)
+                raise
         self._logs[topic, partition] = made
         self._checkpoints.take([made])
         return made
@@ -170,23 +182,48 @@ class Disk:
     def delete(self, topic: str, *partitions: int) -> None:
         """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
 
-        Their space is given back after ``file.delete.delay.ms``.
+        Their space is given back after ``file.delete.delay.ms``, or later where the disk fails now.
         """
         gone = [one for partition in partitions if (one := self._logs.pop((topic, partition), None)) is not None]
-        if not gone:
+        for one in gone:
+            one.retire()
+            self.upkeep.failed.discard(one)
+            self._checkpoints.drop(one)
+            self._take_away(one.directory, one.config.file_delete_delay_ms)
+        if gone:
+            with contextlib.suppress(OSError):  # after a power cut the next start finds that no topic claims them
+                sync_directory(self.path)
+
+    def _grave(self, topic: str, partition: int) -> str:
+        """A name under which the next start removes what it finds."""
+        return f"{self.path}/{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
+
+    def _take_away(self, directory: Path, delay_ms: int) -> None:
+        """Have a directory removed. Where the disk does not let it go by its name, that is tried again."""
+        self._leftover[directory] = delay_ms
+        topic, _, partition = directory.name.rpartition("-")
+        grave = Path(self._grave(topic, int(partition)))
+        try:
+            directory.rename(grave)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning(
+                "cannot take away a log that was deleted; trying on", directory=str(directory), error=str(error)
+            )
             return
-        with storage_errors(f"delete the logs of {topic}"):
-            for one in gone:
-                one.retire()
-                self._checkpoints.drop(one)
-                grave = self.path / f"{topic[:200]}-{one.partition}.{uuid.uuid4().hex}{_DELETED}"
-                one.directory.rename(grave)
-                self.graves.bury(grave, one.config.file_delete_delay_ms)
-            sync_directory(self.path)
+        else:
+            self.graves.bury(grave, delay_ms)
+        del self._leftover[directory]
+
+    def remove_leftovers(self) -> None:
+        """Take away what could not be when it was deleted."""
+        for directory, delay_ms in list(self._leftover.items()):
+            self._take_away(directory, delay_ms)
 
     def bury(self, path: Path, one: PartitionLog) -> None:
         """Take a directory away that the log has left."""
-        grave = self.path / f"{one.topic[:200]}-{one.partition}.{uuid.uuid4().hex}{_DELETED}"
+        grave = Path(self._grave(one.topic, one.partition))
         path.rename(grave)
         sync_directory(self.path)
         self.graves.bury(grave, one.config.file_delete_delay_ms)
@@ -210,10 +247,20 @@ class Disk:
 
     def reopen_damaged(self) -> None:
         """Cut off what ``repair`` could not read any more, as a restart would."""
-        for one in [one for one in self.upkeep.failed if one.is_damaged and not one.is_retired]:
+        for one in [one for one in list(self.upkeep.failed) if one.is_damaged and not one.is_retired]:
+            point, start = one.flushed_offset, one.log_start_offset
             one.reset()
-            open_partition(one, clean=False, recovery_point=one.flushed_offset, log_start_offset=one.log_start_offset)
+            try:
+                open_partition(one, clean=False, recovery_point=point, log_start_offset=start)
+            except KafkaStorageError as error:
+                one.flushed_offset = point
+                one.damaged(error.message)
+                log.warning(
+                    "cannot recover a log; trying on", topic=one.topic, partition=one.partition, error=error.message
+                )
+                continue
             self.upkeep.failed.discard(one)
+            log.info("takes records again", topic=one.topic, partition=one.partition)
 
     # Checkpoints
 

@@ -55,7 +55,15 @@ from broker.protocol.records import (
     encode_marker,
 )
 
-__all__ = ["PRODUCER_ID_EXPIRATION_MS", "UNSYNCED_INDEX_BYTES", "Appended", "LogSlice", "Mark", "PartitionLog"]
+__all__ = [
+    "PRODUCER_ID_EXPIRATION_MS",
+    "UNSYNCED_INDEX_BYTES",
+    "Appended",
+    "LogSlice",
+    "Mark",
+    "PartitionLog",
+    "Savepoint",
+]
 
 PRODUCER_ID_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 UNSYNCED_INDEX_BYTES: Final = 1024 * 1024
@@ -71,6 +79,14 @@ class Appended(NamedTuple):
     last_offset: int
     append_time_ms: int
     log_start_offset: int
+
+
+class Savepoint(NamedTuple):
+    """An end of a log: its offset, and where that is in which segment."""
+
+    offset: int
+    segment: Segment
+    position: int
 
 
 class Mark(NamedTuple):
@@ -345,9 +361,10 @@ class PartitionLog:
                 self.roll(now)
             self.segments[-1].append(buffers, headers)
         except OSError as error:
-            raise KafkaStorageError(
-                f"cannot append to {self.topic}-{self.partition}: {error.strerror or error}"
-            ) from error
+            why = f"cannot append to {self.topic}-{self.partition}: {error.strerror or error}"
+            if self.active.has_excess:
+                self._failed(why)
+            raise KafkaStorageError(why) from error
         self._next_offset = last_offset + 1
         self._written += size
 
@@ -442,6 +459,22 @@ class PartitionLog:
                 raise
 
     @property
+    def savepoint(self) -> Savepoint:
+        """Where the log ends now, for ``take_back``."""
+        return Savepoint(self._next_offset, self.active, self.active.size)
+
+    def take_back(self, savepoint: Savepoint) -> None:
+        """Forget what was appended since, of which the disk is not known to have anything. Does not fail.
+
+        For a log without idempotent producers. A crash may bring back whole appends.
+        """
+        with self._flush_lock:
+            offset, segment, position = savepoint
+            if offset < self._next_offset:
+                self.active.cut(position if segment is self.active else 0, offset)
+                self._next_offset = offset
+
+    @property
     def failure(self) -> str | None:
         """Why the log takes no records; None if it does."""
         return self._failure
@@ -459,9 +492,13 @@ class PartitionLog:
         with self._flush_lock:
             if self._failure is None or self._retired:
                 return True
+            if self.is_damaged:
+                return False
             segments, target = self.segments.snapshot(), self._next_offset
             doubtful = segments[_holding(segments, self.flushed_offset) :]
             try:
+                if segments[-1].has_excess:
+                    segments[-1].trim()
                 if not all(one.rewrite(self.flushed_offset) for one in doubtful):
                     self.is_damaged = True
                     return False
@@ -482,6 +519,11 @@ class PartitionLog:
             self.upkeep.moved.add(self)
             self._failure = None
             return True
+
+    def damaged(self, why: str) -> KafkaStorageError:
+        """Take no records until ``broker.log.recovery`` has read the files again: what is known of them may not be so."""
+        self.is_damaged = True
+        return self._failed(why)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -539,7 +581,7 @@ class PartitionLog:
     def close(self) -> None:
         """Leave everything on disk, with the snapshot that a clean start reads. The log must not be used any more."""
         with storage_errors(f"close {self.topic}-{self.partition}"):
-            if self.config.preallocate:
+            if self.config.preallocate or self.active.has_excess:
                 self.active.trim()
             self.flush()
             self.active.close_indexes()
@@ -571,6 +613,8 @@ class PartitionLog:
         on (the last stable offset for readers of committed data). Raises OffsetOutOfRange outside start and end.
         """
         if not self.log_start_offset <= offset <= self._next_offset:
+            if self.is_damaged:  # consumers go elsewhere when they are told that an offset is gone
+                raise KafkaStorageError(f"{self.topic}-{self.partition}: {self._failure}")
             raise OffsetOutOfRange(
                 f"offset {offset} of {self.topic}-{self.partition} is not within {self.log_start_offset} to {self._next_offset}"
             )
@@ -669,9 +713,11 @@ class PartitionLog:
         return SegmentFacts(segment.next_offset, segment.size, newest)
 
     def _drop(self, count: int) -> None:
-        self.segments.drop(count, self.bury)
-        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
-        self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.log_start_offset]
+        try:
+            self.segments.drop(count, self.bury)
+        finally:
+            self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+            self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.log_start_offset]
 
     # Compacting
 

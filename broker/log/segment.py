@@ -67,7 +67,7 @@ class Segment:
 
     __slots__ = (
         "_first_timestamp", "_handle", "_latest", "_stem", "_suffix", "_unindexed_bytes", "aborts_synced", "base_offset",
-        "index", "index_interval_bytes", "loaded", "max_timestamp", "max_timestamp_offset", "modified_ms", "next_offset",
+        "has_excess", "index", "index_interval_bytes", "loaded", "max_timestamp", "max_timestamp_offset", "modified_ms", "next_offset",
         "size", "time_index",
     )  # fmt: skip
 
@@ -97,6 +97,8 @@ class Segment:
         self._first_timestamp: int | None = None
         self.next_offset = base_offset
         self.loaded = self.size == 0
+        self.has_excess = False
+        """Whether the file may hold more behind ``size`` that must not be found by the next start."""
         self.aborts_synced = self.size == 0
         """Whether the disk has the transaction index; of a process that was killed before nobody knows."""
         self._unindexed_bytes = 0
@@ -135,10 +137,11 @@ class Segment:
             os.posix_fallocate(self.handle.fd, 0, size)
 
     def trim(self) -> None:
-        """Give back what was preallocated and not needed. Raises OSError."""
+        """Cut off what does not count: what was preallocated and not needed, or written and taken back. Raises OSError."""
         handle = self.handle
         if os.fstat(handle.fd).st_size > self.size:
             os.ftruncate(handle.fd, self.size)
+        self.has_excess = False
 
     def append(self, buffers: Sequence[bytes | memoryview], headers: Sequence[BatchHeader]) -> None:
         """Write batches (``headers`` as they are in ``buffers``) at the end.
@@ -149,9 +152,7 @@ class Segment:
         try:
             write_all(handle.fd, buffers, position)
         except OSError:
-            # Nobody reads behind ``size``, and the next append writes there: only a crash would show what was left.
-            with contextlib.suppress(OSError):
-                os.ftruncate(handle.fd, position)
+            self._cut_off(position)
             raise
         for header in headers:
             base_offset, length = header.base_offset, header.length
@@ -160,6 +161,30 @@ class Segment:
             self.note(position, length, base_offset + header.last_offset_delta, header.max_timestamp)
             position += size
         self.size = position
+
+    def cut(self, position: int, offset: int) -> None:
+        """Forget the batches from ``position`` on, where the one with ``offset`` begins. Does not fail, whatever the disk does."""
+        self.size, self.next_offset, self._latest = position, offset, None
+        self._cut_off(position)
+        for index in (self.index, self.time_index):
+            index.drop_from(offset)
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last or (NO_TIMESTAMP, self.base_offset)
+        if not self.size:
+            self._first_timestamp = None
+        self._unindexed_bytes = 0
+        with contextlib.suppress(
+            OSError, CorruptMessage
+        ):  # of what cannot be read nothing is known but what the indexes have
+            for at, header in self.headers(self.index.last[1] if self.index.last else 0):
+                self.note(at, header.length, header.last_offset, header.max_timestamp)
+        self.next_offset = offset
+
+    def _cut_off(self, position: int) -> None:
+        """Nobody reads behind ``size``, but the next start would."""
+        try:
+            os.ftruncate(self.handle.fd, position)
+        except OSError:
+            self.has_excess = True
 
     def note(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
         """Take the batch at ``position`` into account: indexes, timestamps, next offset. ``length`` is its header's."""
@@ -403,10 +428,23 @@ class Segment:
         return [Path(self._name(suffix)) for suffix in (".log", ".index", ".timeindex", ".txnindex")]
 
     def delete(self, bury: Callable[[Path], None] | None = None) -> None:
-        """Take the files away (``bury`` is told of those set aside to be removed later); readers that hold the handle go on."""
-        for path in self.files():
-            if bury is None:
-                path.unlink(missing_ok=True)
-                continue
-            with contextlib.suppress(FileNotFoundError):
+        """Take the files away (``bury`` is told of those set aside to be removed later); readers that hold the handle go on.
+
+        Raises OSError where the batches stay. The other files are of no use without them, and may go later.
+        """
+        batches, *others = self.files()
+        if bury is None:
+            batches.unlink(missing_ok=True)
+            for path in others:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+            return
+        with contextlib.suppress(FileNotFoundError):
+            bury(set_aside(batches))
+        for path in others:
+            try:
                 bury(set_aside(path))
+            except FileNotFoundError:
+                pass
+            except OSError:
+                bury(path)

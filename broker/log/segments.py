@@ -76,11 +76,14 @@ class Segments(Sequence[Segment]):
         self.replace([*self._all, fresh])
 
     def drop(self, count: int, bury: Callable[[Path], None] | None = None) -> None:
-        """Delete the oldest (see ``Segment.delete``). Raises OSError."""
-        gone = self._all[:count]
-        self.replace(self._all[count:])
-        for segment in gone:
-            segment.delete(bury)
+        """Delete the oldest (see ``Segment.delete``). Raises OSError; from the first on that could not be deleted all stay."""
+        deleted = 0
+        try:
+            for segment in self._all[:count]:
+                segment.delete(bury)
+                deleted += 1
+        finally:
+            self.replace(self._all[deleted:])
 
     def exchange(self, old: Sequence[Segment], new: list[Segment]) -> None:
         """Have ``new`` where the ``old`` are, one behind the other. What becomes of files is the caller's."""

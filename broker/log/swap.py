@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker.errors import KafkaStorageError
 from broker.log.compaction import CleanedGroup, Compaction
 from broker.log.files import storage_errors, sync_directory
 from broker.log.segment import Segment, file_name, set_aside
@@ -57,8 +58,12 @@ class Swap:
                     if self._replaced(group) != old:
                         return
                 self._marked = None
-                with storage_errors(self._what):
-                    self._exchange(group, old)
+                try:
+                    with storage_errors(self._what):
+                        self._exchange(group, old)
+                except KafkaStorageError as error:
+                    # Some of it may be done, and the rest has to be, as after a crash.
+                    raise log.damaged(error.message) from error
                 yield self._sync
             log.first_dirty_offset = max(log.first_dirty_offset, done.clean_until)
             self.is_done = True

@@ -106,6 +106,7 @@ class ClusterMetadata:
         self._producer_ids = range(0)
         self._changed_topics: set[str] = set()
         self._incomplete: set[str] = set()
+        self._without_logs: set[str] = set()
         self.topics_created_version = -1
         """The version of the newest topic."""
         self.watch_topics: Callable[[str], None] | None = None
@@ -118,7 +119,6 @@ class ClusterMetadata:
         """Of partitions that an Apache Kafka led before; all others are in epoch 0."""
         self.tail_bytes = 0
         """Of the records that came since."""
-        self._applied_offset = 0
         self.features: dict[str, int] = {}
         self.config_changes = 0
         self.acls = Acls()
@@ -262,16 +262,23 @@ class ClusterMetadata:
             self._make_logs(self._topics[name])
         except KafkaStorageError:
             self._incomplete.add(name)
-            self.undo_incomplete()
+            self.settle()
             raise
         return self._topics[name]
 
-    def undo_incomplete(self) -> None:
-        """Take topics back whose logs could not all be made, as far as the disk lets us."""
+    def settle(self) -> None:
+        """Take topics back whose logs could not all be made, and make those of new partitions, as far as the disk lets us."""
         for name in list(self._incomplete & self._topics.keys()):
             with contextlib.suppress(KafkaStorageError):
                 self.delete_topic(name)
         self._incomplete &= self._topics.keys()
+        for name in list(self._without_logs):
+            with contextlib.suppress(KafkaStorageError):
+                if name in self._topics:
+                    self._make_logs(self._topics[name])
+                    if self.watch_topics is not None:
+                        self.watch_topics(name)
+                self._without_logs.discard(name)
 
     def delete_topic(self, name: str) -> Topic:
         """Delete a topic with its logs; what it was. Raises UnknownTopicOrPartition, KafkaStorageError."""
@@ -288,7 +295,11 @@ class ClusterMetadata:
                 f"topic {name!r} has {topic.partitions} partitions already; {total} would not be more"
             )
         self._commit(self._partition_records(topic.id, range(topic.partitions, total)))
-        self._make_logs(self._topics[name])
+        try:
+            self._make_logs(self._topics[name])
+        except KafkaStorageError:
+            self._without_logs.add(name)  # partitions are never taken back, so what is missing is made later
+            raise
         return self._topics[name]
 
     def set_topic_configs(self, name: str, changes: Mapping[str, str | None]) -> Topic:
@@ -342,7 +353,6 @@ class ClusterMetadata:
                 records.restart_at(self.snapshot.offset)
         for value in transactions.committed(self._tail()):
             self._replay(decode_record(value))
-        self._applied_offset = records.log_end_offset
         if transactions.is_open:
             self._commit([AbortTransactionRecord(reason="the controller ended")])
 
@@ -412,10 +422,14 @@ class ClusterMetadata:
         if not records:
             return
         values = [encode_record(record) for record in records]
-        self._catch_up()
-        self._log.append_records([Record(None, value) for value in values])
-        self._log.flush()
-        self._applied_offset = self._log.log_end_offset
+        before = self._log.savepoint
+        try:
+            self._log.append_records([Record(None, value) for value in values])
+            self._log.flush()
+        except KafkaStorageError:
+            # Later, when the disk works again, nobody must find what was answered as not done.
+            self._log.take_back(before)
+            raise
         self.tail_bytes += sum(map(len, values))
         for record in records:
             self._replay(record)
@@ -423,13 +437,6 @@ class ClusterMetadata:
         if self.watch_topics is not None:
             for name in changed:
                 self.watch_topics(name)
-
-    def _catch_up(self) -> None:
-        """Take what was written but could not be flushed: once the log takes records again, the disk has it."""
-        if self._applied_offset < self._log.log_end_offset and self._log.failure is None:
-            for record in self._log.iter_records(self._applied_offset):
-                self._replay(decode_record(record.value or b""))
-            self._applied_offset = self._log.log_end_offset
 
     # The image
 

@@ -64,6 +64,7 @@ class LogKeeper:
         if logs.has_failed_logs:
             await self._write(logs.repair)
             logs.reopen_damaged()
+        logs.remove_leftovers()
         if logs.graves.is_due and (self._removing is None or self._removing.done()):
             self._removing = self._remover.submit(logs.graves.clear)
 

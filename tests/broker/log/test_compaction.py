@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pickle
 import shutil
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.errors import CorruptMessage
+from broker.errors import CorruptMessage, KafkaStorageError
 from broker.log import compaction, compaction_run, keyed_records
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
@@ -23,6 +25,7 @@ from broker.log.swap import Swap
 from broker.protocol.compression import Codec
 from broker.protocol.records import HEADER_SIZE, BatchHeader, Record, batches, decode_batch, encode_batch
 from broker.work import MOST_COMPACTED
+from tests.support.faults import FaultyDisk
 from tests.support.hostile import many_records
 
 NOW = 1_700_000_000_000
@@ -252,6 +255,43 @@ def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, monkeypatch: pytest
         assert not [one.name for one in opened.directory.iterdir() if one.suffix in (".swap", ".cleaned", ".deleted")]
     assert opened.size < size
     assert contents(opened) == after
+
+
+def put_in_place(path: Path, first: int, count: int) -> bool:
+    """Let some of the steps fail by which the result takes its place; whether there were so many."""
+    path.mkdir()
+    with FaultyDisk(path) as disk:
+        started = Started(path / "data")
+        log = started.log
+        fill_groups(log)
+        before = table(log)
+        work = log.plan_compaction(NOW)
+        assert work is not None
+        done = compaction.run(work)
+        disk.fail(first, count)
+        with suppress(KafkaStorageError):
+            log.finish_compaction(done)
+        taken = len(disk.mend())
+        started.directory.repair()
+        started.directory.reopen_damaged()
+        assert log.failure is None
+        assert table(log) == before
+        put(log, (b"k1", b"more"))
+        assert log.flush() == log.log_end_offset
+        log.compact(NOW)
+        assert table(log) == before | {b"k1": b"more"}
+        again = started.again()
+        assert table(again.log) == before | {b"k1": b"more"}
+        again.directory.close()
+    return taken > first
+
+
+@pytest.mark.parametrize("count", [1, 2, 10**6])
+def test_a_disk_that_fails_at_any_step_keeps_every_key(tmp_path: Path, count: int) -> None:
+    for step in itertools.count():
+        if not put_in_place(tmp_path / str(step), step, count):
+            assert step > 6
+            break
 
 
 def test_between_the_steps_others_come_and_the_disk_knows_before_anything_goes(started: Started) -> None:
