@@ -42,7 +42,7 @@ servers: $(VENV)/.dev        ## fetch the real servers that tests compare with
 docs: $(VENV)/.dev           ## write the reference pages anew
 	$(BIN)/python docs/generate.py
 
-wheel: $(VENV)/.dev          ## build the wheel, install it alone and try it
+wheel: $(VENV)/.dev          ## build the wheel, install it alone and try it, with the lowest allowed versions too
 	$(BIN)/python -m tests.wheel
 
 $(VENV)/bin/python:

@@ -1,6 +1,7 @@
 """``python -m tests.wheel``: build the wheel, install it alone into a new environment, and move lines through it.
 
-What only a checkout has (a file the wheel forgot, a dependency only the tests install) shows up here.
+What only a checkout has (a file the wheel forgot, a dependency only the tests install) shows up here. So does a dependency that says
+it may be older than it may: all is done twice, with the versions of constraints.txt and with the lowest that pyproject.toml allows.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import venv
+from collections.abc import Iterator
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,26 +29,29 @@ def main() -> int:
             [sys.executable, "-m", "build", "--wheel", "--outdir", scratch, ROOT], check=True, stdout=subprocess.DEVNULL
         )
         (wheel,) = scratch.glob("*.whl")
-        environment = scratch / "venv"
-        venv.create(environment, with_pip=True)
-        python = environment / "bin" / "python"
-        subprocess.run(
-            [
-                python,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--constraint",
-                ROOT / "constraints.txt",
-                wheel,
-            ],
-            check=True,
-        )
-        move_lines(environment / "bin" / "tidegate", scratch / "work")
-    print(f"{wheel.name}: installed alone, ran, moved lines")
+        floors = scratch / "floors.txt"
+        floors.write_text("\n".join(lowest_versions()) + "\n")
+        for constraints in (ROOT / "constraints.txt", floors):
+            try_wheel(wheel, constraints, scratch / constraints.stem)
+            print(f"{wheel.name}: installed alone with {constraints.name}, ran, moved lines")
     return 0
+
+
+def lowest_versions() -> Iterator[str]:
+    """Every direct dependency of the small install, at the lowest version that is allowed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for text in project["dependencies"]:
+        requirement = Requirement(text)
+        (floor,) = (one.version for one in requirement.specifier if one.operator in (">=", "=="))
+        yield f"{requirement.name}=={floor}"
+
+
+def try_wheel(wheel: Path, constraints: Path, scratch: Path) -> None:
+    environment = scratch / "venv"
+    venv.create(environment, with_pip=True)
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints, wheel]
+    subprocess.run([environment / "bin" / "python", *install], check=True)
+    move_lines(environment / "bin" / "tidegate", scratch / "work")
 
 
 def move_lines(tidegate: Path, work: Path) -> None:
