@@ -1,4 +1,4 @@
-"""Puts tasks together: plugins, clients, policies and runners, from configuration as text."""
+"""Puts tasks together: plugins, clients, policies, runners and their lifecycle, from configuration as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import Converter, ConverterContext, PluginType, RecordBatch, SourceTask, Task
+from connect.api import Converter, ConverterContext, JobTask, PluginType, RecordBatch, SourceTask, Task
 from connect.clients import ClientLoop, TaskClients, worker_client
 from connect.config import WorkerConfig
 from connect.connector_config import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties
@@ -16,6 +16,7 @@ from connect.control import TaskControl
 from connect.converters.headers import HeaderConversion, header_conversion
 from connect.error_policy import ErrorPolicy, Failure
 from connect.errors import UnknownPlugin
+from connect.lifecycle import Lifecycle, Runner, TaskState
 from connect.metrics.measures import TaskMeasures
 from connect.plugins import PluginRegistry
 from connect.sinks.consumer import KafkaSinkConsumer
@@ -38,7 +39,7 @@ from tidegate.kit.config import parse
 if TYPE_CHECKING:
     from registry.client.rehearsal import Rehearsal
 
-__all__ = ["TaskParts", "converter", "job_runner", "sink_runner", "source_runner"]
+__all__ = ["TaskParts", "assembled", "converter"]
 
 _REQUEST_OVERHEAD_BYTES: Final = 1024
 """What a record batch may grow by beyond its rows: its header, and compression that does not help."""
@@ -62,7 +63,8 @@ class TaskParts:
     plugins: PluginRegistry
     control: TaskControl
     offsets: Sequence[Mapping[str, Any]]
-    on_paused: Callable[[bool], None]
+    on_state: Callable[[TaskState, BaseException | None], None]
+    """Hears of each state of the task, with the error where its start is to be repeated."""
     on_topic: Callable[[str], None]
     on_progress: Callable[[dict[str, Any]], None]
     ask_worker: Callable[[str], Any]
@@ -146,64 +148,76 @@ def _chain(parts: TaskParts, config: CommonConfig, made: ExitStack) -> Transform
     return chain
 
 
-def source_runner(parts: TaskParts) -> SourceRunner:
-    """A source's runner with its clients connected. Raises Stopped; what was made before an error is closed."""
+def assembled(parts: TaskParts) -> Lifecycle:
+    """A task ready to run, with its clients connected. Raises Stopped; what was made before an error is closed."""
+    made = ExitStack()
+    with ExitStack() as unfinished:
+        unfinished.push(made)
+        if issubclass(parts.task_class, SourceTask):
+            task, runner = _source(parts, made)
+        elif issubclass(parts.task_class, JobTask):
+            task, runner = _job(parts, made)
+        else:
+            task, runner = _sink(parts, made)
+        unfinished.pop_all()  # it is the runner's to close from here on
+    return Lifecycle(task, runner, parts.control, parts.on_state)
+
+
+def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     worker, config = parse(WorkerConfig, parts.worker), parse(SourceConfig, parts.config)
     policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping)
-    with ExitStack() as made:
-        keys, values = _converters(parts, made)
-        chain = _chain(parts, config, made)
-        ends = SourceEnds(parts, worker, config, made)
-        positions = ends.connected()
-        known = [(entry["partition"], entry["offset"]) for entry in positions]
-        context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
-        task: Any = parts.task_class(parts.task_config, context)
-        in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
-        listens = parts.task_class.acknowledged is not SourceTask.acknowledged  # type: ignore[attr-defined]
-        acknowledgements = Acknowledgements(task, parts.control) if listens else None
-        pipeline = SourcePipeline(
-            chain,
-            Conversion(keys, values, policy, headers=_headers(parts, made)),
-            policy=policy,
-            sender=ends.sender,
-            in_flight=in_flight,
-            compression=ends.sender.compression,
-            max_batch_bytes=ends.sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
-            # A transaction with a refused record cannot be committed.
-            tolerates_refusals=config.errors_tolerance == "all" and not ends.transactional,
-            on_topic=parts.on_topic,
-            acknowledgements=acknowledgements,
-        )
+    keys, values = _converters(parts, made)
+    chain = _chain(parts, config, made)
+    ends = SourceEnds(parts, worker, config, made)
+    positions = ends.connected()
+    known = [(entry["partition"], entry["offset"]) for entry in positions]
+    context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
+    task: Any = parts.task_class(parts.task_config, context)
+    in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
+    listens = parts.task_class.acknowledged is not SourceTask.acknowledged  # type: ignore[attr-defined]
+    acknowledgements = Acknowledgements(task, parts.control) if listens else None
+    pipeline = SourcePipeline(
+        chain,
+        Conversion(keys, values, policy, headers=_headers(parts, made)),
+        policy=policy,
+        sender=ends.sender,
+        in_flight=in_flight,
+        compression=ends.sender.compression,
+        max_batch_bytes=ends.sender.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
+        # A transaction with a refused record cannot be committed.
+        tolerates_refusals=config.errors_tolerance == "all" and not ends.transactional,
+        on_topic=parts.on_topic,
+        acknowledgements=acknowledgements,
+    )
 
-        def on_committed(safe: Sequence[SourcePosition]) -> None:
-            for partition, offset in safe:
-                context.remember(partition, offset)
-            if acknowledgements is not None:
-                acknowledgements.tell()
-            with parts.control.calling("committed"):
-                task.committed(safe)
+    def on_committed(safe: Sequence[SourcePosition]) -> None:
+        for partition, offset in safe:
+            context.remember(partition, offset)
+        if acknowledgements is not None:
+            acknowledgements.tell()
+        with parts.control.calling("committed"):
+            task.committed(safe)
 
-        offset_keys = OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
-        measures = TaskMeasures()
-        return SourceRunner(
-            task,
-            context,
-            parts.control,
-            pipeline=pipeline,
-            policy=policy,
-            delivery=ends.delivery(context, offset_keys, on_committed, measures),
-            acknowledgements=acknowledgements,
-            measures=measures,
-            merge=config.transaction_boundary.lower() != "connector",
-            on_paused=parts.on_paused,
-            close=made.pop_all().close,
-        )
+    offset_keys = OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
+    measures = TaskMeasures()
+    runner = SourceRunner(
+        task,
+        context,
+        parts.control,
+        pipeline=pipeline,
+        policy=policy,
+        delivery=ends.delivery(context, offset_keys, on_committed, measures),
+        acknowledgements=acknowledgements,
+        measures=measures,
+        merge=config.transaction_boundary.lower() != "connector",
+        close=made.close,
+    )
+    return task, runner
 
 
-def sink_runner(parts: TaskParts) -> SinkRunner:
-    """A sink's runner with its clients connected. Raises Stopped; what was made before an error is closed."""
+def _sink(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
-    loop = ClientLoop(parts.control.stopping)
+    loop = ClientLoop(parts.control)
     letters: DeadLetters | None = None
 
     def on_tolerated(failure: Failure) -> None:
@@ -213,57 +227,58 @@ def sink_runner(parts: TaskParts) -> SinkRunner:
     policy = ErrorPolicy(config, parts.connector, parts.task, parts.control.stopping, on_tolerated=on_tolerated)
     context = RunningSinkContext(**parts.context_arguments(worker), errant_records=Reporter(policy))
     task: Any = parts.task_class(parts.task_config, context)
-    with ExitStack() as made:
-        keys, values = _converters(parts, made)
-        headers = _headers(parts, made)
-        pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy, headers=headers)
-        if config.dead_letter_topic and config.errors_tolerance == "all":
-            from broker.client import NewTopic
+    keys, values = _converters(parts, made)
+    headers = _headers(parts, made)
+    pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy, headers=headers)
+    if config.dead_letter_topic and config.errors_tolerance == "all":
+        from broker.client import NewTopic
 
-            topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
-            sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
-            made.callback(sender.close)
-            sender.start()
-            rereader = Rereader(loop, parts.clients.consumer())
+        topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
+        sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
+        made.callback(sender.close)
+        sender.start()
+        rereader = Rereader(loop, parts.clients.consumer())
 
-            def original(failure: Failure) -> RecordBatch | None:
-                batch = failure.batch
-                if batch.origin is None or batch.offsets is None:
-                    return None
-                return pipeline.original(failure) or rereader.record(batch.origin, batch.offsets[0].as_py())
+        def original(failure: Failure) -> RecordBatch | None:
+            batch = failure.batch
+            if batch.origin is None or batch.offsets is None:
+                return None
+            return pipeline.original(failure) or rereader.record(batch.origin, batch.offsets[0].as_py())
 
-            letters = DeadLetters(config, parts.task, original, sender, parts.plugins.names_by_class)
-        consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
-        made.callback(consumer.stop)
-        consumer.start()
-        return SinkRunner(
-            task,
-            context,
-            parts.control,
-            pipeline=pipeline,
-            policy=policy,
-            consumer=consumer,
-            dead_letters=letters,
-            flush_interval_ms=worker.offset_flush_interval_ms,
-            on_paused=parts.on_paused,
-            on_topic=parts.on_topic,
-            close=made.pop_all().close,
-        )
+        letters = DeadLetters(config, parts.task, original, sender, parts.plugins.names_by_class)
+    consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
+    made.callback(consumer.stop)
+    consumer.start()
+    runner = SinkRunner(
+        task,
+        context,
+        parts.control,
+        pipeline=pipeline,
+        policy=policy,
+        consumer=consumer,
+        dead_letters=letters,
+        flush_interval_ms=worker.offset_flush_interval_ms,
+        on_topic=parts.on_topic,
+        close=made.close,
+    )
+    return task, runner
 
 
-def job_runner(parts: TaskParts) -> JobRunner:
+def _job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
     context = RunningTaskContext(**parts.context_arguments(worker))
     task: Any = parts.task_class(parts.task_config, context)
-    offsets = GroupOffsets(ClientLoop(parts.control.stopping), parts.clients.admin(), f"connect-{parts.connector}")
+    offsets = GroupOffsets(ClientLoop(parts.control), parts.clients.admin(), f"connect-{parts.connector}")
+    made.callback(offsets.close)
     offsets.start()
-    return JobRunner(
+    runner = JobRunner(
         task,
         parts.control,
         connector=parts.connector,
         sink=config,
         job=parse(JobConfig, parts.config),
         offsets=offsets,
-        on_paused=parts.on_paused,
         on_topic=parts.on_topic,
+        close=made.close,
     )
+    return task, runner

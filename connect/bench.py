@@ -98,8 +98,8 @@ class Bench:
         connector = self.connector_class(
             parse(self.connector_class.config_class, self.properties), self.properties, self
         )
-        connector.start()
         try:
+            connector.start()
             return [dict(task) for task in connector.task_properties(max_tasks)]
         finally:
             connector.stop()
@@ -118,8 +118,8 @@ class Bench:
         """A task from its start to its stop; the first of the plan unless its properties are given."""
         planned = dict(properties) if properties is not None else self.plan()[0]
         task, context = self._made(planned, number)
-        task.start()
         try:
+            task.start()
             yield RunningTask(task, context)
         finally:
             context.stopping.set()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from connect.config import WorkerConfig, client_properties
 from connect.connector_config import override_properties
-from connect.control import Stopped
+from connect.control import Stopped, TaskControl
 from connect.sources.exactly_once import transactional_id
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
@@ -29,19 +29,19 @@ _LOOK_S: Final = 0.2
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 _LAST_CALL_S: Final = 2.0
-"""How long a call may go on once the task was told to stop; shorter than a task's time to stop, which would cost its
-host. What is not committed then is done again by whoever runs the task next."""
+"""How long a call may go on once the task was told to stop, within the time that the task has for that. What is not
+committed then is done again by whoever runs the task next."""
 
 _FOR_EVER_MS: Final = str(2**31 - 1)
 _SECURITY: Final = ("sasl.", "ssl.", "security.")
 
 
 class ClientLoop:
-    """The background loop of this process (``broker.client.blocking``), as one task's thread uses it: no call outlives
-    ``stopping`` for long, whatever the cluster does."""
+    """The background loop of this process (``broker.client.blocking``), as one task's thread uses it: no call outlives the
+    order to stop for long, whatever the cluster does."""
 
-    def __init__(self, stopping: threading.Event) -> None:
-        self._stopping = stopping
+    def __init__(self, control: TaskControl) -> None:
+        self._control = control
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start it; from any thread but the loop's own."""
@@ -62,16 +62,16 @@ class ClientLoop:
             except TimeoutError:
                 if future.done():  # just now, or it was the work that ran out of time
                     return future.result()
-            if self._stopping.is_set():
+            if self._control.stopping.is_set():
                 now = time.monotonic()
-                deadline = deadline or now + _LAST_CALL_S
-                if now >= deadline:
+                deadline = deadline or now + self._control.time_left_s(_LAST_CALL_S)
+                if now >= deadline or self._control.cancelled:
                     future.cancel()
                     raise RetriableError("the log did not answer before the task had to stop")
 
     def patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]], about: str) -> T:
         """What ``attempt`` comes to; see ``patiently``."""
-        return patiently(lambda: self.run(attempt()), self._stopping, about)
+        return patiently(lambda: self.run(attempt()), self._control.stopping, about)
 
 
 def patiently(attempt: Callable[[], T], stopping: threading.Event, about: str) -> T:

@@ -53,7 +53,7 @@ def load_plugins(
     for module in found:
         try:
             manager.register(importlib.import_module(module), name=module)
-        except Exception:
+        except (Exception, SystemExit):
             log.exception("plugins left out: their module cannot be imported", module=module)
     if entry_points:
         manager.load_setuptools_entrypoints("tidegate")
@@ -61,7 +61,7 @@ def load_plugins(
     for owner, hook in _hooks(manager):
         try:
             declared.extend(hook())
-        except Exception:  # a foreign distribution must not take the worker down
+        except (Exception, SystemExit):  # a foreign distribution must not take the worker down
             log.exception("plugins left out: their hook failed", distribution=owner)
     return PluginRegistry(declared)
 
@@ -174,7 +174,7 @@ def _by_path(name: str) -> Plugin | None:
         found = getattr(importlib.import_module(module), attribute)
     except TidegateError:
         raise
-    except Exception as error:
+    except BaseException as error:
         raise UnknownPlugin(f"connector {name} cannot be imported: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Connector)):
         raise UnknownPlugin(f"{name} is no connector: it has to be a class below connect.api.Connector")

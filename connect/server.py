@@ -290,9 +290,13 @@ class ConnectServer:
         membership = self._membership
         if membership is not None and membership.failure is not None:
             return 500, "unhealthy", f"{unable} Its group does not take it: {membership.failure}"
-        if membership is not None and not membership.rounds and not await membership.wait_settled_for(_HEALTH_S):
-            return 503, "starting", "Worker is still starting up. The worker is joining its group."
-        return 200, "healthy", "Worker has completed startup and is ready to handle requests."
+        if membership is not None and not await membership.wait_settled_for(_HEALTH_S):
+            if not membership.rounds:
+                return 503, "starting", "Worker is still starting up. The worker is joining its group."
+            return 500, "unhealthy", f"{unable} A rebalance of its group has not ended for {_HEALTH_S:g} s."
+        troubles = self._herder.troubles if self._herder is not None else {}
+        told = "".join(f" Connector {name} waits: {trace}" for name, trace in sorted(troubles.items()))
+        return 200, "healthy", f"Worker has completed startup and is ready to handle requests.{told}"
 
 
 async def _reload(herder: Herder, plugins: PluginRegistry, folders: Sequence[Path]) -> None:

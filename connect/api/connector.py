@@ -11,19 +11,27 @@ A source that reads a directory of numbers, whole::
             self.n = (self.context.offset({"counter": 1}) or {"n": 0})["n"]
 
         def poll(self) -> Sequence[RecordBatch]:
-            self.n += 1
-            row = Record(self.config.topic, self.n, Schema(SchemaType.INT64))
-            return [RecordBatch.from_records([row], source_partition={"counter": 1}, source_offset={"n": self.n})]
+            n = self.n + 1
+            row = Record(self.config.topic, n, Schema(SchemaType.INT64))
+            batch = RecordBatch.from_records([row], source_partition={"counter": 1}, source_offset={"n": n})
+            self.n = n
+            return [batch]
 
     class CounterSource(SourceConnector[CounterConfig]):
         config_class, task_class = CounterConfig, CounterTask
 
 Contract, for connectors and tasks alike
-    Everything is synchronous. A connector and each of its tasks is made in its worker, gets ``start`` once, then its
-    other calls one at a time from one thread, then ``stop``. Only ``stop`` comes from another thread, possibly while
-    ``poll`` or ``put`` runs: it should make that call return soon (``context.stopping`` is set before it).
-    An exception fails the task and its message becomes the trace that ``status`` shows; a RetriableConnectError lets the
-    same call be made again after a pause; a DataError is the records' fault and goes where ``errors.*`` says.
+    Everything is synchronous. A connector, and each of its tasks, has one thread, from which all calls come: ``start``, the
+    others one at a time, and ``stop`` as the last one. ``stop`` comes exactly once, whatever happened before, also after a
+    ``start`` that failed in its first line. Wait on ``context.stopping`` instead of sleeping: once it is set, the call that
+    runs should return soon.
+
+    A task that does not end within its time (``task.shutdown.graceful.timeout.ms``) gets ``cancel`` from another thread,
+    and nothing of it is committed any more. If it does not end then, its process is killed.
+
+    An exception of any class, SystemExit too, fails the task, and its message becomes the trace that ``status`` shows. A
+    RetriableConnectError from ``start``, ``open``, ``poll``, ``put``, ``flush`` or ``pre_commit`` lets the same call be made
+    again after a pause. A DataError is the records' fault and goes where ``errors.*`` says.
 """
 
 from __future__ import annotations
@@ -31,6 +39,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -174,12 +183,24 @@ class Task(ABC, Generic[ConfigT]):
     def __init__(self, config: ConfigT, context: Any) -> None:
         self.config = config
         self.context = context
+        self.resources = ExitStack()
+        """What is to be released: ``start`` registers each thing here as soon as it is open. Closed, last in first out,
+        before ``start`` is made again, and at the end."""
 
     def start(self) -> None:
-        """Open what the task needs."""
+        """Open what the task needs. Made again after a RetriableConnectError."""
 
     def stop(self) -> None:
-        """Make a running call return soon and release everything. Called once, also after a failure."""
+        """Release everything; by default what is in ``resources``. The last call, from the task's thread, exactly once; of
+        ``start`` nothing may have been done."""
+        self.resources.close()
+
+    def cancel(self) -> None:
+        """The task did not end in time: have the call that runs end soon, by an error.
+
+        The one call that comes from another thread, while any other runs. It may abort I/O (close a socket, cancel a
+        statement) and nothing else: what the task holds stays as it is, and is released at its end. By default nothing.
+        """
 
 
 class Acknowledged(NamedTuple):
@@ -205,7 +226,11 @@ class SourceTask(Task[ConfigT]):
         """The next batches, in order; an empty list when there is nothing now (wait a little first, on ``context.stopping``).
 
         Each batch says its ``source_partition`` and ``source_offset``: that position is committed once every row of
-        the batch, and all before it, is acknowledged by the log or given to ``errors.*``.
+        the batch, and all before it, is acknowledged by the log or given to ``errors.*``. A batch without
+        ``source_offset`` is committed with the next one that has one: rows that are to be read again together.
+
+        A ``poll`` that raises has delivered nothing, and the next one delivers the same rows: let what it advances be
+        advanced last, when nothing can fail any more.
         """
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
@@ -224,16 +249,19 @@ class SinkTask(Task[ConfigT]):
     context: SinkTaskContext
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions are now this task's."""
+        """These partitions are now this task's. Made again after a RetriableConnectError, perhaps with others too; nothing
+        of them is put before it succeeds."""
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """These are not any more: finish them. Offsets that ``pre_commit`` returned before still get committed."""
+        """These are not any more: the last commit for them is over. Only those that were opened; not where the task has failed
+        or was cancelled, when ``stop`` comes alone."""
 
     @abstractmethod
     def put(self, batches: Sequence[RecordBatch]) -> None:
         """Take the next batches, in offset order within each partition; may be called with none, so that time passes.
 
-        May return before the data is safe: only what ``pre_commit`` returns is committed.
+        May return before the data is safe: only what ``pre_commit`` returns is committed. After a RetriableConnectError the
+        same batches are put again: hold none of them then, and keep what earlier calls took.
         """
 
     def flush(self) -> None:
@@ -242,7 +270,8 @@ class SinkTask(Task[ConfigT]):
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The positions that may be committed, given those delivered so far (each the next offset to read).
 
-        By default flushes and returns all. A partition left out is not committed now.
+        By default flushes and returns all. A partition left out is not committed now. After a RetriableConnectError all that
+        was put and not committed is put again, from the last commit on: let go of it, or know it again.
         """
         self.flush()
         return positions
@@ -283,8 +312,8 @@ class JobTask(Task[ConfigT]):
     def run(self, ranges: Sequence[OffsetRange]) -> None:
         """Do the job and return when its result is safe; report ``context.progress`` on the way.
 
-        Raises when it failed; when ``context.stopping`` is set it should cancel the job and raise or return soon: a
-        return then must mean that the job is done.
+        Raises when it failed; when ``context.stopping`` is set it should end the job and raise or return soon: a return
+        then must mean that the job is done.
         """
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:

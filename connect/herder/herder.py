@@ -25,6 +25,8 @@ __all__ = ["Herder"]
 log = logger(__name__)
 
 _LAST_WORDS_S: Final = 5.0
+_START_S: Final = 10.0
+"""How long a request to restart a connector waits for it."""
 
 
 class Herder:
@@ -102,6 +104,14 @@ class Herder:
             await self._reconciler.settle(name)
 
     # -- What the group says (membership.Work) -------------------------------------------------------------------
+
+    async def settle_start(self, name: str) -> str | None:
+        """Wait a while until a connector has started here, or has failed to; why it failed."""
+        if self._reconciler is None:
+            return None
+        await self._reconciler.settle_start(name, _START_S)
+        running = self._reconciler.running.get(name)
+        return running.trace if running is not None and running.failed else None
 
     async def release(self, items: frozenset[Item]) -> None:
         """Stop these, which are not this worker's any more."""
@@ -292,9 +302,40 @@ class Herder:
             self._reconciler.write(self.statuses.put_topic(*task, topic))
 
     def on_reconfigure(self, connector: str) -> None:
-        if self._reconciler is not None and connector in self._reconciler.running:
-            self._reconciler.running[connector].plan_due = True
-            self._wake(connector)
+        def note(running: Running) -> None:
+            running.plan_due = True
+
+        if self._reconciler is not None:
+            self._reconciler.heard(connector, note)
+
+    def on_connector_started(self, connector: str, kind: str, version: str) -> None:
+        def note(running: Running) -> None:
+            running.started, running.failed, running.trace, running.version = True, False, None, version
+
+        stored = self.configs.connectors.get(connector)
+        if self._reconciler is not None and stored is not None:
+            self._plugins.learn(stored.config.get("connector.class", ""), kind, version)
+            self._reconciler.heard(connector, note)
+
+    def on_planned(self, connector: str, tasks: Sequence[Mapping[str, str]]) -> None:
+        def note(running: Running) -> None:
+            running.plan, running.failed, running.trace = [dict(task) for task in tasks], False, None
+
+        if self._reconciler is not None:
+            self._reconciler.heard(connector, note)
+
+    def on_connector_trouble(self, connector: str, trace: str | None, *, failed: bool) -> None:
+        def note(running: Running) -> None:
+            running.trace, running.failed = trace, failed
+
+        if self._reconciler is not None:
+            self._reconciler.heard(connector, note)
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """What keeps connectors from starting or from being planned here, the first line of each."""
+        running = self._reconciler.running if self._reconciler is not None else {}
+        return {name: one.trace.splitlines()[0] for name, one in running.items() if one.trace and not one.failed}
 
     def on_host_death(self, connectors: Sequence[str], tasks: Sequence[TaskId], reason: str) -> None:
         """Say so in the statuses, then start again what was lost; a host that keeps dying is waited for longer and longer."""

@@ -2,11 +2,15 @@
 
 It compares what should run here with what the worker runs and takes the steps between the two. A step that fails leaves a
 FAILED status, and the next wake tries again only what has changed.
+
+No step waits for a connector's own code, which may not return: that a connector has started, and what it plans, is heard
+later and wakes it again. So a reconciliation ends soon, whatever a plugin does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -45,8 +49,15 @@ class Running:
     config: dict[str, str] | None = None
     """The configuration that its connector runs with, or failed to start with; None when it does not run."""
     version: str | None = None
-    planned: bool = False
+    started: bool = False
+    """Whether its connector has started; while it has neither started nor ``failed``, it is on its way."""
+    failed: bool = False
+    trace: str | None = None
+    """Why it failed, or what keeps it from starting or from being planned."""
     plan_due: bool = False
+    plan: list[dict[str, str]] | None = None
+    """What it has planned and is to be committed."""
+    committing: asyncio.Task[None] | None = None
     target: TargetState = TargetState.STARTED
     paused: bool = False
     """What its tasks were last told."""
@@ -81,6 +92,7 @@ class Reconciler:
         self._reconciling: dict[str, asyncio.Task[None]] = {}
         self._writes: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self._changed = asyncio.Event()
 
     # -- Waking --------------------------------------------------------------------------------------------------
 
@@ -105,16 +117,38 @@ class Reconciler:
         await done
 
     async def settle(self, name: str) -> None:
-        """Wait until a connector is as it should be, or has failed to be."""
+        """Wait until a connector is as it should be, or has failed to be. What it starts may take longer."""
         while name in self._reconciling:
             await asyncio.wait({self._reconciling[name]})
+
+    async def settle_start(self, name: str, timeout_s: float) -> None:
+        """Wait until a connector that runs here has started or failed, for so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self.settle(name)
+                while (running := self.running.get(name)) is not None and running.config is not None:
+                    if running.started or running.failed:
+                        await self.settle(name)
+                        return
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    def heard(self, name: str, change: Callable[[Running], None]) -> None:
+        """Take note of what a task host says of a connector, and act on it."""
+        running = self.running.get(name)
+        if running is not None and running.config is not None:
+            change(running)
+            self.wake(name)
+            self._changed.set()
 
     async def stop(self) -> None:
         """Reconcile nothing more; what runs goes on."""
         self._stopping = True
-        for task in list(self._reconciling.values()):
+        committing = [running.committing for running in self.running.values() if running.committing is not None]
+        under_way = [*self._reconciling.values(), *committing]
+        for task in under_way:
             task.cancel()
-        await asyncio.gather(*self._reconciling.values(), return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     def later(self, name: str) -> None:
         """Wake it again, after a pause that grows with each death of the process that it ran in."""
@@ -185,54 +219,59 @@ class Reconciler:
             await self._start_connector(name, stored, running)
         elif running.target is not stored.target:
             running.target = stored.target
-            status = self._statuses.connectors.get(name)
-            if status is None or status.state is not State.FAILED:
-                await self._put_connector(name, self._status_of(stored, running.version))
             # What was changed while it rested is planned now.
             running.plan_due = running.plan_due or stored.target is TargetState.STARTED
-        if (running.plan_due or not running.planned) and stored.target is TargetState.STARTED:
-            await self._plan(name, stored, running)
+        if running.started and running.plan_due and stored.target is TargetState.STARTED:
+            running.plan_due = False
+            try:
+                await self._worker.plan(name)
+            except HostDied:  # which is told of
+                running.plan_due = True
+        if running.started or running.trace is not None:
+            await self._put_connector(name, self._status_of(stored, running))
+        if running.plan is not None and running.committing is None and stored.target is TargetState.STARTED:
+            commit = self._commit_plan(name, stored, running, running.plan)
+            running.plan = None
+            running.committing = asyncio.create_task(commit, name=f"commit tasks of {name}")
 
     async def _start_connector(self, name: str, stored: StoredConnector, running: Running) -> None:
         await self.stop_connector(name, running)
         running.config, running.target = dict(stored.config), stored.target
-        running.planned = False
+        running.started = running.failed = False
+        running.trace = running.plan = None
+        running.plan_due = True
         try:
-            started = await self._worker.start_connector(name, stored.config)
+            await self._worker.start_connector(name, stored.config)
         except HostDied:
             running.config = None
             self.later(name)
             raise
         except TidegateError as error:
-            running.planned, running.plan_due = True, False
-            await self._failed(name, running, error)
-            return
-        self._plugins.learn(stored.config.get("connector.class", ""), started["type"], started["version"])
-        running.version = started["version"]
-        await self._put_connector(name, self._status_of(stored, running.version))
+            running.failed, running.trace = True, str(error)
 
-    async def _plan(self, name: str, stored: StoredConnector, running: Running) -> None:
-        running.planned, running.plan_due = True, False
+    async def _commit_plan(
+        self, name: str, stored: StoredConnector, running: Running, plan: list[dict[str, str]]
+    ) -> None:
+        """Apart from the reconciliation: a follower has to wait for the leader, and in a rebalance there is none."""
+        plugin = self._plugins.find(stored.config.get("connector.class", ""), *CONNECTORS)
+        planned = [_task_config(task, stored, plugin) for task in plan]
         try:
-            plugin = self._plugins.find(stored.config.get("connector.class", ""), *CONNECTORS)
-            planned = [_task_config(task, stored, plugin) for task in await self._worker.plan(name)]
+            if planned != stored.tasks or stored.applied != stored.config:
+                if self._group.is_leader:
+                    await self._configs.put_tasks(name, planned)
+                else:
+                    await self._group.submit_tasks(name, planned)
+            running.failures = 0
         except TidegateError as error:
-            await self._failed(name, running, error)
-            return
-        if planned == stored.tasks and stored.applied == stored.config:
-            return
-        try:
-            if self._group.is_leader:
-                await self._configs.put_tasks(name, planned)
-            else:
-                await self._group.submit_tasks(name, planned)
-        except TidegateError:
+            running.failures += 1
+            log.warning("tasks cannot be committed now; trying again", connector=name, error=str(error))
             running.plan_due = True
-            raise
-
-    async def _failed(self, name: str, running: Running, error: TidegateError) -> None:
-        log.error("connector failed", connector=name, error=str(error))
-        await self._put_connector(name, self.status(State.FAILED, running.version, trace=str(error)))
+            await asyncio.sleep(_pause_s(running.failures))
+        finally:
+            if running.committing is asyncio.current_task():  # it may have been given up in favour of another
+                running.committing = None
+            if running.plan is not None or running.plan_due:
+                self.wake(name)
 
     async def _match_tasks(self, name: str, stored: StoredConnector, running: Running) -> None:
         """Run those of the committed tasks that are this worker's, each with its configuration, and no others."""
@@ -303,9 +342,14 @@ class Reconciler:
         if running.config is None:
             return
         running.config = None
+        running.started = running.failed = False
+        running.trace = running.plan = None
+        if running.committing is not None:
+            running.committing.cancel()
+            running.committing = None
         try:
             await self._worker.stop_connector(name)
-        except (TidegateError, TimeoutError) as error:
+        except TidegateError as error:
             log.warning("connector did not stop as it should", connector=name, error=str(error))
 
     async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
@@ -318,8 +362,14 @@ class Reconciler:
         """A status as this worker says it, in this generation of its group."""
         return Status(state, self._worker_id(), self._group.generation, trace, version)
 
-    def _status_of(self, stored: StoredConnector, version: str | None) -> Status:
-        return self.status(State.PAUSED if stored.target is TargetState.PAUSED else State.RUNNING, version)
+    def _status_of(self, stored: StoredConnector, running: Running) -> Status:
+        if running.failed:
+            state = State.FAILED
+        elif not running.started:
+            state = State.RESTARTING
+        else:
+            state = State.PAUSED if stored.target is TargetState.PAUSED else State.RUNNING
+        return self.status(state, running.version, trace=running.trace)
 
     async def _put_connector(self, name: str, status: Status) -> None:
         if self._statuses.connectors.get(name) != status:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Protocol
 
-from connect.errors import HostDied, NotFound
+from connect.control import CANCEL_S
+from connect.errors import HostDied, NotFound, RemoteError
 from connect.hosts.config import HostConfig
 from connect.hosts.process import HostProcess
 from tidegate.kit.config import parse
@@ -24,8 +25,13 @@ log = logger(__name__)
 TaskId = tuple[str, int]
 """A connector's name and a task's number."""
 
-_STOP_MARGIN_S: Final = 2.0
+_STOP_MARGIN_S: Final = CANCEL_S + 1.5
+"""How much longer than its time to stop a task may take, being cancelled, before its host is given up."""
 _WATCH_S: Final = 1.0
+_ORDER_S: Final = 30.0
+"""How long a host may take to accept what it only notes; a busy machine has hosts that start and import meanwhile."""
+_QUESTION_S: Final = 60.0
+"""How long a plugin's code may take to answer: a check, a list of keys."""
 
 
 class WorkerListener(Protocol):
@@ -34,6 +40,18 @@ class WorkerListener(Protocol):
     def on_task_state(self, task: TaskId, state: str, trace: str | None) -> None: ...
     def on_topic(self, task: TaskId, topic: str) -> None: ...
     def on_reconfigure(self, connector: str) -> None: ...
+
+    def on_connector_started(self, connector: str, kind: str, version: str) -> None:
+        """Its ``start`` has returned; it is a plugin of this type and version."""
+        ...
+
+    def on_planned(self, connector: str, tasks: Sequence[Mapping[str, str]]) -> None:
+        """The plan that was asked for: the properties of each task."""
+        ...
+
+    def on_connector_trouble(self, connector: str, trace: str | None, *, failed: bool) -> None:
+        """Why it has not started or planned yet, None once that is over; ``failed``: it will not without being told to."""
+        ...
 
     def on_host_death(self, connectors: Sequence[str], tasks: Sequence[TaskId], reason: str) -> None:
         """These were running in a process that is gone."""
@@ -76,6 +94,8 @@ class _Host:
     """Whether nothing is to be started in it any more, since its code is old; it ends with what runs in it."""
     connectors: set[str] = field(default_factory=set)
     tasks: set[TaskId] = field(default_factory=set)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process has ended."""
 
     @property
     def load(self) -> int:
@@ -94,13 +114,17 @@ class Worker:
         self._stop_timeout_s = stop_timeout_ms / 1000
         self._hosts_config = parse(HostConfig, properties)
         self._hosts: list[_Host] = []
+        self._leaving: set[_Host] = set()
+        """Hosts that are drained; what is in them may still run."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._numbers, self._attempts = count(1), count(1)
         self._current: dict[TaskId, int] = {}
+        self._current_connectors: dict[str, int] = {}
+        """Attempts by which tasks and connectors were started last; those that have not said yet how it went are beginning."""
         self._beginning: dict[TaskId, int] = {}
-        """Attempts of tasks that have not said yet how their start went."""
+        self._beginning_connectors: dict[str, int] = {}
         self.connector_startups, self.task_startups = Startups(), Startups()
         self.statistics: dict[TaskId, dict[str, Any]] = {}
         self.progress: dict[TaskId, dict[str, Any]] = {}
@@ -141,8 +165,8 @@ class Worker:
 
     @staticmethod
     async def _tell_level(host: _Host, namespace: str, level: str) -> None:
-        with contextlib.suppress(HostDied):
-            await host.process.call("set_level", namespace=namespace, level=level)
+        with contextlib.suppress(HostDied, TimeoutError):
+            await host.process.call("set_level", within_s=_ORDER_S, namespace=namespace, level=level)
 
     async def plugin_keys(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = await self._asked("plugin_keys", name=name)
@@ -151,36 +175,73 @@ class Worker:
     async def _asked(self, call: str, **values: Any) -> Any:
         """A question to any host; asked again once where the host died over it, which may have been another's fault."""
         try:
-            return await (await self._shared_host()).process.call(call, **values)
+            return await self._answered(call, values)
         except HostDied:
-            return await (await self._shared_host()).process.call(call, **values)
+            return await self._answered(call, values)
 
-    async def start_connector(self, name: str, properties: Mapping[str, str]) -> dict[str, Any]:
-        """Start a connector; returns its ``type`` and ``version``."""
-        startups = self.connector_startups
-        startups.attempts += 1
+    async def _answered(self, call: str, values: Mapping[str, Any]) -> Any:
+        """Raises RemoteError where a plugin's code does not return in time. Its thread stays behind, so the process ends with
+        what runs in it."""
+        host = await self._shared_host()
+        try:
+            return await host.process.call(call, within_s=_QUESTION_S, **values)
+        except TimeoutError:
+            host.retired = True
+            await self._end_retired()
+            raise RemoteError(
+                f"{call} was not answered within {_QUESTION_S:g} s: a plugin's code does not return"
+            ) from None
+
+    async def _order(self, host: _Host, call: str, **values: Any) -> None:
+        """An order that runs no plugin's code, so that a host which does not take it is given up. Raises HostDied."""
+        try:
+            await host.process.call(call, within_s=_ORDER_S, **values)
+        except TimeoutError:
+            said = f"task host {host.process.number} did not take {call} within {_ORDER_S:g} s"
+            self._replace_soon(host, said)
+            raise HostDied(said) from None
+
+    async def start_connector(self, name: str, properties: Mapping[str, str]) -> None:
+        """Start a connector. What becomes of it is heard by the listener."""
+        self._current_connectors[name] = attempt = next(self._attempts)
+        self.connector_startups.attempts += 1
+        self._beginning_connectors[name] = attempt
         try:
             host = await self._shared_host()
-            started: dict[str, Any] = await host.process.call("start_connector", name=name, properties=dict(properties))
+            host.connectors.add(name)
+            try:
+                await self._order(host, "start_connector", name=name, attempt=attempt, properties=dict(properties))
+            except BaseException:
+                host.connectors.discard(name)
+                raise
         except BaseException:
-            startups.failed += 1
+            self._connector_started(name, attempt, well=False)
             raise
-        startups.succeeded += 1
-        host.connectors.add(name)
-        return started
 
-    async def plan(self, name: str) -> list[dict[str, str]]:
-        """The properties of a connector's tasks. Raises HostDied where it does not run."""
-        planned: list[dict[str, str]] = await self._host_of_connector(name).process.call("plan", name=name)
-        return planned
+    async def plan(self, name: str) -> None:
+        """Have a connector planned; the listener hears the plan. Raises HostDied where it does not run."""
+        await self._order(self._host_of_connector(name), "plan", name=name)
 
     async def stop_connector(self, name: str) -> None:
-        for host in self._hosts:
-            if name in host.connectors:
-                host.connectors.discard(name)
-                async with asyncio.timeout(self._stop_timeout_s + _STOP_MARGIN_S):
-                    await host.process.call("stop_connector", name=name)
-                await self._end_retired()
+        """Stop a connector. Where it does not stop in time, its host is replaced."""
+        self._current_connectors.pop(name, None)
+        host = next((host for host in self._hosts if name in host.connectors), None)
+        if host is None:
+            return
+        host.connectors.discard(name)
+        within_s = self._stop_timeout_s + _STOP_MARGIN_S
+        try:
+            stopped = await host.process.call(
+                "stop_connector", within_s=within_s, name=name, timeout_s=self._stop_timeout_s
+            )
+        except TimeoutError:
+            stopped = False
+        except HostDied:
+            return
+        if not stopped:
+            log.warning("connector did not stop in time; its host is replaced", connector=name)
+            self._replace_soon(host, f"moved: connector {name} did not stop and took its host along")
+        await self._end_retired()
 
     async def start_task(
         self,
@@ -190,15 +251,16 @@ class Worker:
         properties: Mapping[str, str],
         paused: bool,
         offsets: Sequence[Mapping[str, Any]],
-    ) -> dict[str, Any]:
-        """Start a task; returns its ``version``. Its states are heard by the listener."""
+    ) -> None:
+        """Start a task. Its states are heard by the listener, also that it cannot be started."""
         host = await (self._own_host() if config.get("task.isolation") == "process" else self._shared_host())
         self._current[task] = attempt = next(self._attempts)
         self.task_startups.attempts += 1
         self._beginning[task] = attempt
         host.tasks.add(task)
         try:
-            started: dict[str, Any] = await host.process.call(
+            await self._order(
+                host,
                 "start_task",
                 connector=task[0],
                 task=task[1],
@@ -212,7 +274,6 @@ class Worker:
             host.tasks.discard(task)
             self._started(task, attempt, well=False)
             raise
-        return started
 
     def _started(self, task: TaskId, attempt: int, *, well: bool) -> None:
         """Count how a start went, once."""
@@ -224,16 +285,30 @@ class Worker:
         else:
             self.task_startups.failed += 1
 
+    def _connector_started(self, name: str, attempt: int, *, well: bool) -> None:
+        """Likewise of a connector."""
+        if self._beginning_connectors.get(name) != attempt:
+            return
+        del self._beginning_connectors[name]
+        if well:
+            self.connector_startups.succeeded += 1
+        else:
+            self.connector_startups.failed += 1
+
     async def set_paused(self, task: TaskId, paused: bool) -> None:
-        for host in self._hosts:
+        for host in list(self._hosts):
             if task in host.tasks:
-                await host.process.call("pause_task" if paused else "resume_task", connector=task[0], task=task[1])
+                call = "pause_task" if paused else "resume_task"
+                with contextlib.suppress(HostDied):  # it is told of, and what it ran is started as it should be now
+                    await self._order(host, call, connector=task[0], task=task[1])
 
     async def stop_task(self, task: TaskId) -> None:
         """Stop a task. Where it does not stop in time, its host is drained and killed; the listener hears of the others."""
         self._current.pop(task, None)
         self.statistics.pop(task, None)
         self.progress.pop(task, None)
+        for leaving in [host for host in self._leaving if task in host.tasks]:
+            await leaving.gone.wait()
         host = next((host for host in self._hosts if task in host.tasks), None)
         if host is None:
             return
@@ -259,10 +334,10 @@ class Worker:
             await host.process.stop(self._stop_timeout_s)
 
     async def _stopped_in(self, host: _Host, task: TaskId) -> bool:
+        within_s = self._stop_timeout_s + _STOP_MARGIN_S
         try:
-            async with asyncio.timeout(self._stop_timeout_s + _STOP_MARGIN_S):
-                values = {"connector": task[0], "task": task[1], "timeout_s": self._stop_timeout_s}
-                return bool(await host.process.call("stop_task", **values))
+            values = {"connector": task[0], "task": task[1], "timeout_s": self._stop_timeout_s}
+            return bool(await host.process.call("stop_task", within_s=within_s, **values))
         except TimeoutError:
             return False
         except HostDied:
@@ -273,9 +348,14 @@ class Worker:
         if host not in self._hosts:
             return
         self._hosts.remove(host)
+        self._leaving.add(host)
         tasks, connectors = list(host.tasks), list(host.connectors)
-        await asyncio.gather(*(self._stopped_in(host, task) for task in tasks))
-        await host.process.kill()
+        try:
+            await asyncio.gather(*(self._stopped_in(host, task) for task in tasks))
+        finally:
+            await host.process.kill()
+            self._leaving.discard(host)
+            host.gone.set()
         if self.listener is not None and (tasks or connectors):
             self.listener.on_host_death(connectors, tasks, reason)
 
@@ -390,8 +470,8 @@ class Worker:
     def _hear(self, name: str, values: dict[str, Any]) -> None:
         if self.listener is None:
             return
-        if name == "reconfigure":
-            self.listener.on_reconfigure(values["connector"])
+        if "task" not in values:
+            self._hear_of_connector(name, **values)
             return
         task: TaskId = (values["connector"], values["task"])
         if name == "statistics" and task in self._current:
@@ -404,8 +484,26 @@ class Worker:
             for host in [host for host in self._hosts if task in host.tasks]:
                 self._replace_soon(host, f"moved: task {task[1]} of {task[0]} hangs; {values['trace']}")
         elif name == "task_state" and self._current.get(task) == values["attempt"]:
-            self._started(task, values["attempt"], well=values["state"] != "FAILED")
+            if values["state"] != "RESTARTING":
+                self._started(task, values["attempt"], well=values["state"] != "FAILED")
             self.listener.on_task_state(task, values["state"], values["trace"])
+
+    def _hear_of_connector(self, name: str, *, connector: str, attempt: int, **values: Any) -> None:
+        if self.listener is None or self._current_connectors.get(connector) != attempt:
+            return
+        if name == "reconfigure":
+            self.listener.on_reconfigure(connector)
+        elif name == "connector_started":
+            self._connector_started(connector, attempt, well=True)
+            self.listener.on_connector_started(connector, values["type"], values["version"])
+        elif name == "connector_planned":
+            self.listener.on_planned(connector, values["tasks"])
+        elif name == "connector_trouble":
+            if values["failed"]:
+                self._connector_started(connector, attempt, well=False)
+            self.listener.on_connector_trouble(connector, values["trace"], failed=values["failed"])
+        elif name == "connector_fine":
+            self.listener.on_connector_trouble(connector, None, failed=False)
 
     def _notice_death(self, process: HostProcess, reason: str) -> None:
         log.error("a task host died", reason=reason)

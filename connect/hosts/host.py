@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final
 
-from connect.api import Connector, PluginType
-from connect.cloud_keys import with_cloud_keys
 from connect.config import WorkerConfig
 from connect.errors import NotFound
-from connect.hosts.connectors import HostedConnector
+from connect.hosts.connectors import ConnectorSetup, HostedConnector
 from connect.hosts.link import ThreadedLink
 from connect.hosts.memory import resident_bytes
 from connect.hosts.tasks import HostedTask, TaskSetup
@@ -111,29 +109,22 @@ class TaskHost:
             raise NotFound(f"Unknown plugin {name}.")
         return key_infos(plugin.load().config_class)
 
-    def start_connector(self, name: str, properties: dict[str, str]) -> dict[str, Any]:
-        """Start a connector; returns its type and version."""
-        given = resolved(self._worker, properties)
-        plugin = self._plugins.connector(given.get("connector.class", ""))
-        cls: type[Connector[Any]] = plugin.load()
-        hosted = HostedConnector(cls, name, given, properties, self._link)
+    def start_connector(self, name: str, attempt: int, properties: dict[str, str]) -> None:
+        """Start a connector in a thread of its own; what becomes of it comes as events."""
+        setup = ConnectorSetup(name, attempt, properties, self._worker)
+        hosted = self._connectors[name] = HostedConnector(setup, self._plugins, self._link)
         hosted.start()
-        self._connectors[name] = hosted
-        return {"type": plugin.type.value, "version": plugin.version}
 
-    def plan(self, name: str) -> list[dict[str, str]]:
-        """The properties of a connector's tasks."""
-        return self._connector(name).plan()
-
-    def stop_connector(self, name: str) -> None:
-        hosted = self._connectors.pop(name, None)
-        if hosted is not None:
-            hosted.stop()
-
-    def _connector(self, name: str) -> HostedConnector:
+    def plan(self, name: str) -> None:
+        """Have a connector planned; the tasks come as an event."""
         if name not in self._connectors:
             raise NotFound(f"connector {name} does not run in this task host")
-        return self._connectors[name]
+        self._connectors[name].plan()
+
+    def stop_connector(self, name: str, timeout_s: float) -> bool:
+        """Ask a connector to stop; whether it did in time."""
+        hosted = self._connectors.pop(name, None)
+        return hosted is None or hosted.stop(timeout_s)
 
     def start_task(
         self,
@@ -145,23 +136,20 @@ class TaskHost:
         properties: dict[str, str],
         paused: bool,
         offsets: list[dict[str, Any]],
-    ) -> dict[str, Any]:
-        """Start a task in a thread of its own; its states come as events."""
-        plugin = self._plugins.connector(config.get("connector.class", ""))
+    ) -> None:
+        """Start a task in a thread of its own; its states come as events, also that it cannot be started."""
         setup = TaskSetup(
             connector=connector,
             task=task,
             attempt=attempt,
-            plugin=plugin,
-            config=with_cloud_keys(resolved(self._worker, config), plugin.type),
-            properties=resolved(self._worker, properties),
-            offsets=offsets if plugin.type is PluginType.SOURCE else [],
+            config=config,
+            properties=properties,
+            offsets=offsets,
             worker=self._worker,
         )
         hosted = HostedTask(setup, self._plugins, self._link, paused=paused)
         self._tasks[connector, task] = hosted
         hosted.start()
-        return {"version": plugin.version}
 
     def stop_task(self, connector: str, task: int, timeout_s: float) -> bool:
         """Ask a task to stop; whether it did in time."""
@@ -193,6 +181,8 @@ class TaskHost:
             pause.wait(1)
             clients = {"clients": clients_of_process()} if second % _CLIENTS_EVERY == 0 else {}
             self._link.event("alive", memory_bytes=resident_bytes(), **clients)
+            for connector in list(self._connectors.values()):
+                connector.watch()
             for key, hosted in list(self._tasks.items()):
                 hosted.watch()
                 now = hosted.statistics()

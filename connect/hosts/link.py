@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final
 
 from connect.errors import RemoteError
-from tidegate.kit.errors import TidegateError
+from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import logger
 
 __all__ = ["MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised"]
@@ -26,6 +26,8 @@ __all__ = ["MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised
 log = logger(__name__)
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+_ANSWER_S: Final = 60.0
+"""How long a host waits for the worker's answer; who asks asks again."""
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:
@@ -60,11 +62,16 @@ class ThreadedLink:
         self._write({"event": name, "with": values})
 
     def call(self, name: str, /, **values: Any) -> Any:
-        """Ask the worker and wait for its answer."""
+        """Ask the worker and wait for its answer. Raises RetriableError where none comes in time."""
         number, future = next(self._numbers), Future[Any]()
         self._waiting[number] = future
-        self._write({"call": name, "id": number, "with": values})
-        return future.result()
+        try:
+            self._write({"call": name, "id": number, "with": values})
+            return future.result(_ANSWER_S)
+        except TimeoutError:
+            raise RetriableError(f"the worker did not answer {name} within {_ANSWER_S:g} s") from None
+        finally:
+            self._waiting.pop(number, None)
 
     def serve(self) -> None:
         with suppress(ConnectionError), self._sock.makefile("rb") as lines:
@@ -76,7 +83,9 @@ class ThreadedLink:
                     self._take_answer(message)
 
     def _take_answer(self, message: Mapping[str, Any]) -> None:
-        future = self._waiting.pop(message["id"])
+        future = self._waiting.pop(message["id"], None)
+        if future is None:
+            return  # it came too late
         if "error" in message:
             future.set_exception(raised(message))
         else:
@@ -88,7 +97,7 @@ class ThreadedLink:
             answer["result"] = self._handlers[message["call"]](**message["with"])
         except TidegateError as error:
             answer |= error_message(error)
-        except Exception as error:  # a plugin's own code: the worker tells whoever asked
+        except BaseException as error:  # a plugin's own code, SystemExit too: the worker tells whoever asked
             log.exception("a request to the task host failed", call=message["call"])
             answer |= error_message(error)
         self._write(answer)

@@ -25,6 +25,7 @@ log = logger(__name__)
 
 _STACKS_S: Final = 0.3
 """How long a process may take to write down its stacks."""
+_SETUP_S: Final = 60.0
 _MAX_STACKS_BYTES: Final = 64 * 1024
 
 
@@ -96,19 +97,25 @@ class HostProcess:
             )
         reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
         self._listening = asyncio.create_task(self._listen(reader), name=f"task host {self.number}")
-        await self.call("setup", **setup)
+        try:
+            await self.call("setup", within_s=_SETUP_S, **setup)
+        except TimeoutError:
+            await self.kill()
+            raise HostDied(f"task host {self.number} was not ready within {_SETUP_S:g} s") from None
 
-    async def call(self, name: str, /, **values: Any) -> Any:
-        """Ask and wait for the answer. Raises RemoteError for what went wrong there, HostDied when it ended."""
+    async def call(self, name: str, /, *, within_s: float, **values: Any) -> Any:
+        """Ask and wait for the answer. Raises RemoteError for what went wrong there, HostDied when it ended, and TimeoutError
+        where there is no answer in time."""
         if self._writer is None or self._writer.is_closing() or (self._listening and self._listening.done()):
             raise HostDied(f"task host {self.number} has ended")
         number = next(self._numbers)
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._writer.write(line_of({"call": name, "id": number, "with": values}))
-        with contextlib.suppress(ConnectionError):
-            await self._writer.drain()
         try:
-            return await future
+            async with asyncio.timeout(within_s):
+                self._writer.write(line_of({"call": name, "id": number, "with": values}))
+                with contextlib.suppress(ConnectionError):
+                    await self._writer.drain()
+                return await future
         finally:
             self._waiting.pop(number, None)
 
@@ -117,7 +124,7 @@ class HostProcess:
         self._ending = True
         try:
             async with asyncio.timeout(timeout_s):
-                await self.call("shutdown")
+                await self.call("shutdown", within_s=timeout_s)
                 if self._process is not None:
                     await self._process.wait()
         except (TimeoutError, HostDied):

@@ -6,20 +6,21 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connect.api import JobTask, SourceTask
 from connect.api.plugins import Plugin, PluginType
-from connect.assembly import TaskParts, job_runner, sink_runner, source_runner
+from connect.assembly import TaskParts, assembled
 from connect.clients import patiently
+from connect.cloud_keys import with_cloud_keys
 from connect.connector_config import CommonConfig
-from connect.control import Runner, Stopped, TaskControl
+from connect.control import CANCEL_S, Stopped, TaskControl
 from connect.errors import RemoteError
 from connect.hosts.memory import give_back
 from connect.hosts.restarts import Restarts
+from connect.lifecycle import Lifecycle, TaskState
 from connect.plugins import PluginRegistry
+from connect.providers import resolved as with_placeholders_replaced
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import about, logger
@@ -31,22 +32,28 @@ __all__ = ["HostedTask", "TaskSetup", "trace_of"]
 
 log = logger(__name__)
 
-_PATIENCE_S: Final = 1.0
-"""How long a call of the task may go on after it was told to stop, before ``stop`` is called from another thread."""
-
 
 @dataclass(frozen=True, slots=True)
 class TaskSetup:
-    """What the worker says of a task. ``attempt`` tells its starts apart, for states that arrive late."""
+    """What the worker says of a task: the connector's configuration and the task's own, placeholders not yet replaced.
+    ``attempt`` tells its starts apart, for states that arrive late."""
 
     connector: str
     task: int
     attempt: int
-    plugin: Plugin
     config: Mapping[str, str]
     properties: Mapping[str, str]
     offsets: Sequence[Mapping[str, Any]]
     worker: Mapping[str, str]
+
+
+class _Resolved(NamedTuple):
+    """What the task's own thread makes of its setup: to load a plugin or to read a secret runs foreign code."""
+
+    plugin: Plugin
+    config: Mapping[str, str]
+    properties: Mapping[str, str]
+    common: CommonConfig
 
 
 def trace_of(error: BaseException) -> str:
@@ -54,7 +61,7 @@ def trace_of(error: BaseException) -> str:
     lines: list[str] = []
     current: BaseException | None = error
     while current is not None and len(lines) < 10:
-        text = f"{type(current).__name__}: {current}"
+        text = "\n".join([f"{type(current).__name__}: {current}", *getattr(current, "__notes__", ())])
         if not lines or text not in lines[-1]:
             lines.append(text)
         current = current.__cause__
@@ -75,14 +82,12 @@ class HostedTask:
     def __init__(self, setup: TaskSetup, plugins: PluginRegistry, link: ThreadedLink, *, paused: bool) -> None:
         self._setup, self._plugins, self._link = setup, plugins, link
         self._control = TaskControl(paused=paused)
-        common = parse(CommonConfig, setup.config)
-        self._hang_s = common.task_hang_timeout_ms / 1000
-        self._restarts_on_hang = common.task_hang_action == "restart"
+        self._hang_s, self._restarts_on_hang = 0.0, False
         self._told_hang = False
-        self._restarts = Restarts(common)
-        self._runner: Runner | None = None
+        self._lifecycle: Lifecycle | None = None
+        self._name = f"{setup.connector}-{setup.task}"
         self._about = {"connector": setup.connector, "task": setup.task}
-        self._thread = threading.Thread(target=self._run_named, name=f"{setup.connector}-{setup.task}", daemon=True)
+        self._thread = threading.Thread(target=self._run_named, name=self._name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -94,17 +99,25 @@ class HostedTask:
         self._control.set_paused(False)
 
     def stop(self, timeout_s: float) -> bool:
-        """Ask it to stop and wait; whether it has. A call that does not return gets ``stop`` from this thread."""
-        self._control.stop()
-        self._thread.join(min(_PATIENCE_S, timeout_s))
-        if self._thread.is_alive() and self._runner is not None:
-            with suppress(Exception), about(**self._about):
-                self._runner.interrupt()
-            self._thread.join(max(0.0, timeout_s - _PATIENCE_S))
+        """Have it end in order within the time, and cancel it where it does not; whether it has ended."""
+        self._control.stop(timeout_s)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive() and (lifecycle := self._lifecycle) is not None:
+            # A plugin's own code, which may itself not return.
+            threading.Thread(target=self._cancel, args=(lifecycle,), name=f"cancel {self._name}", daemon=True).start()
+            self._thread.join(CANCEL_S)
         return not self._thread.is_alive()
 
+    def _cancel(self, lifecycle: Lifecycle) -> None:
+        with about(**self._about):
+            log.warning("task did not stop in time and is cancelled", call=self._control.running_call)
+            try:
+                lifecycle.cancel(CANCEL_S)
+            except BaseException as error:
+                log.exception("a task could not be cancelled", error=str(error))
+
     def statistics(self) -> dict[str, Any]:
-        return self._runner.statistics() if self._runner is not None else {}
+        return self._lifecycle.statistics() if self._lifecycle is not None else {}
 
     def _run_named(self) -> None:
         with about(**self._about):
@@ -113,33 +126,50 @@ class HostedTask:
 
     def _run(self) -> None:
         """The task from its first start to its last stop: started again after failures as ``task.restart.*`` says."""
-        setup, offsets = self._setup, self._setup.offsets
-        restarts = self._restarts
+        try:
+            resolved = self._resolved()
+        except BaseException as error:  # noqa: BLE001 - a plugin's own code, which may even raise SystemExit
+            self._fail(error, None)
+            return
+        restarts, offsets = Restarts(resolved.common), self._setup.offsets
         while True:
             try:
-                self._runner = None
-                self._runner = self._assembled(offsets)
-                self._runner.run()
+                self._lifecycle = None
+                self._lifecycle = self._assembled(resolved, offsets)
+                self._lifecycle.run()
                 self._tell("STOPPED")
                 return
             except Stopped:
                 self._tell("STOPPED")
                 return
-            except Exception as error:  # whatever the plugins raise: the task has failed and says why
+            except BaseException as error:  # noqa: BLE001 - whatever plugins raise, the task has failed and says why
                 delay_s = restarts.after_failure()
-                facts = {"connector": setup.connector, "task": setup.task, "again_in_s": delay_s}
-                if isinstance(error, TidegateError):
-                    log.error("task failed", **facts, error=str(error))  # noqa: TRY400
-                else:
-                    log.exception("task failed", **facts)
-                self._tell("FAILED", trace_of(error))
+                self._fail(error, delay_s)
             if delay_s is None or self._control.stopping.wait(delay_s):
                 return
             try:
-                offsets = self._ask("offsets") if setup.plugin.type is PluginType.SOURCE else []
+                offsets = self._ask("offsets") if resolved.plugin.type is PluginType.SOURCE else []
             except (Stopped, TidegateError):
                 return
             restarts.started()
+
+    def _resolved(self) -> _Resolved:
+        setup = self._setup
+        config = with_placeholders_replaced(setup.worker, setup.config)
+        plugin = self._plugins.connector(config.get("connector.class", ""))
+        config = with_cloud_keys(config, plugin.type)
+        common = parse(CommonConfig, config)
+        self._hang_s = common.task_hang_timeout_ms / 1000
+        self._restarts_on_hang = common.task_hang_action == "restart"
+        return _Resolved(plugin, config, with_placeholders_replaced(setup.worker, setup.properties), common)
+
+    def _fail(self, error: BaseException, again_in_s: float | None) -> None:
+        facts = {"connector": self._setup.connector, "task": self._setup.task, "again_in_s": again_in_s}
+        if isinstance(error, TidegateError):
+            log.error("task failed", **facts, error=str(error))
+        else:
+            log.error("task failed", **facts, exc_info=error)
+        self._tell("FAILED", trace_of(error))
 
     @property
     def hanging(self) -> Hang | None:
@@ -166,29 +196,34 @@ class HostedTask:
             self._tell("RUNNING")
         self._told_hang = hang is not None
 
-    def _assembled(self, offsets: Sequence[Mapping[str, Any]]) -> Runner:
+    def _assembled(self, resolved: _Resolved, offsets: Sequence[Mapping[str, Any]]) -> Lifecycle:
         setup = self._setup
-        cls = setup.plugin.load()
+        cls = resolved.plugin.load()
         parts = TaskParts(
             connector=setup.connector,
             task=setup.task,
             task_class=cls.task_class,
-            task_config=parse(cls.task_config_class or cls.config_class, setup.properties),
-            properties=setup.properties,
-            config=setup.config,
+            task_config=parse(cls.task_config_class or cls.config_class, resolved.properties),
+            properties=resolved.properties,
+            config=resolved.config,
             worker=setup.worker,
             plugins=self._plugins,
             control=self._control,
-            offsets=offsets,
-            on_paused=lambda paused: self._tell("PAUSED" if paused else "RUNNING"),
+            offsets=offsets if resolved.plugin.type is PluginType.SOURCE else [],
+            on_state=self._tell_state,
             on_topic=lambda topic: self._event("topic", topic=topic),
             on_progress=lambda progress: self._event("progress", progress=progress),
             ask_worker=self._ask,
             keep_offsets=self._keep_offsets,
         )
-        if issubclass(cls.task_class, SourceTask):
-            return source_runner(parts)
-        return job_runner(parts) if issubclass(cls.task_class, JobTask) else sink_runner(parts)
+        return assembled(parts)
+
+    def _tell_state(self, state: TaskState, error: BaseException | None) -> None:
+        """The end of a task is told by ``_run``, once the task has let go of everything."""
+        if state in (TaskState.RUNNING, TaskState.PAUSED):
+            self._tell(state.name)
+        elif error is not None:
+            self._tell("RESTARTING", f"start will be repeated; {trace_of(error)}")
 
     def _ask(self, question: str) -> Any:
         """Put a question about this task to the worker; asked again while the answer says that this can help."""

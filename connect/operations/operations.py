@@ -166,8 +166,8 @@ class Operations:
         if not include_tasks and not only_failed:
             self._stored(name)
             await self._herder.restart_connector(name)
-            await self._herder.settle(name)
-            self._raise_failure(name)
+            if (trace := await self._herder.settle_start(name)) is not None:
+                raise Conflict(f"Failed to start connector: {name}: {trace}")
             return None
         await self._herder.require_leader()
         self._require_known(name)
@@ -179,11 +179,6 @@ class Operations:
                 part["state"] = State.RESTARTING.value
                 part.pop("trace", None)
         return shown
-
-    def _raise_failure(self, name: str) -> None:
-        found = self._herder.statuses.connectors.get(name)
-        if found is not None and found.state is State.FAILED:
-            raise Conflict(f"Failed to start connector: {name}: {found.trace}")
 
     async def restart_task(self, name: str, number: int) -> None:
         self._require_known(name)

@@ -289,11 +289,11 @@ def _check_outside(connector: Any, given: Mapping[str, str]) -> list[Problem]:
             found.extend(connector.check(parse(connector.config_class, given)))
         except TidegateError as error:
             found.append(Problem("", str(error)))
-        except Exception as error:  # noqa: BLE001 - a connector's own code: whatever it raises is told to its user
+        except BaseException as error:  # noqa: BLE001 - a connector's own code: whatever it raises is told to its user
             found.append(Problem("", f"the connector's check failed: {type(error).__name__}: {error}"))
 
     _run_for(run, CHECK_TIMEOUT_S, lambda: found.append(Problem("", f"no answer within {CHECK_TIMEOUT_S:g} s")))
-    return found
+    return list(found)
 
 
 def _run_for(work: Callable[[], None], timeout_s: float, on_timeout: Callable[[], None]) -> None:

@@ -62,11 +62,6 @@ class KafkaSinkConsumer:
 
         self._loop.run(self._consumer.commit({ClientPartition(*partition): at for partition, at in offsets.items()}))
 
-    def committed(self, partition: TopicPartition) -> int | None:
-        return self._loop.patiently(
-            lambda: self._consumer.committed(partition), f"committed offset of {partition.topic}-{partition.partition}"
-        )
-
     def stop(self) -> None:
         """Leave the group. What it still wants to tell about revoked partitions is waved through."""
         stopping = self._loop.submit(self._consumer.stop())

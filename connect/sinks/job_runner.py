@@ -1,4 +1,4 @@
-"""Drives a job task: plans ranges of the log, runs the job over them, commits their ends, and waits for the next time."""
+"""The work of a job task: plans ranges of the log, runs the job over them, commits their ends, and waits for the next time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class JobLog(Protocol):
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
-    def close(self) -> None: ...
 
 
 def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records: int) -> list[OffsetRange]:
@@ -49,7 +48,7 @@ def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records
 
 
 class JobRunner:
-    """One task from ``start`` to ``stop``."""
+    """The Runner of a job's task (``connect.lifecycle``)."""
 
     def __init__(
         self,
@@ -60,40 +59,37 @@ class JobRunner:
         sink: SinkConfig,
         job: JobConfig,
         offsets: JobLog,
-        on_paused: Callable[[bool], None],
         on_topic: Callable[[str], None],
+        close: Callable[[], None],
     ) -> None:
         self._task, self._control, self._connector = task, control, connector
         self._sink, self._job, self._log = sink, job, offsets
-        self._on_paused, self._on_topic = on_paused, on_topic
+        self._on_topic, self.close = on_topic, close
         self._runs = self._records = 0
         self._topics: set[str] = set()
+        self._due: float | None = None
 
-    def run(self) -> None:
-        try:
-            self._task.start()
-            try:
-                self._loop()
-            finally:
-                self._task.stop()
-        finally:
-            self._log.close()
+    def begin(self) -> None:
+        if self._due is None:
+            self._due = self._first_due()
 
-    def interrupt(self) -> None:
-        self._task.stop()
+    def pause(self) -> None:
+        """Nothing is under way between two steps."""
 
-    def _loop(self) -> None:
-        stopping = self._control.stopping
-        self._on_paused(self._control.paused)
-        due = self._first_due()
-        while not stopping.wait(max(0.0, min(due - time.time(), 0.5))):
-            if self._control.paused:
-                self._on_paused(True)
-                while self._control.paused and not stopping.is_set():
-                    self._control.wait_while_paused(1)
-                self._on_paused(False)
-            elif time.time() >= due:
-                due = self._run_once()
+    def rest(self) -> None:
+        self._control.wait_while_paused(1)
+
+    def finish(self) -> None:
+        """A run is whole or does not count; its commit is part of it."""
+
+    def abandon(self) -> None:
+        """Likewise."""
+
+    def step(self) -> None:
+        assert self._due is not None
+        self._control.stopping.wait(max(0.0, min(self._due - time.time(), 0.5)))
+        if time.time() >= self._due and not self._control.stopping.is_set():
+            self._due = self._run_once()
 
     def _first_due(self) -> float:
         return self._next_due() if self._job.schedule is not None else time.time()
@@ -122,7 +118,8 @@ class JobRunner:
         except RetriableConnectError as error:
             log.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
-        self._log.commit({one.partition: one.stop for one in ranges})
+        with self._control.gate.passing():
+            self._log.commit({one.partition: one.stop for one in ranges})
         self._runs += 1
         self._records += count
         log.info("job done", connector=self._connector, records=count, partitions=len(ranges))

@@ -1,10 +1,10 @@
-"""Drives a sink task: fetch, convert, put, commit; and hands partitions over when the group rebalances."""
+"""The work of a sink task: fetch, convert, put, commit; and hand partitions over when the group rebalances."""
 
 from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -30,6 +30,7 @@ _WAIT_MS: Final = 500
 _POLL_MS: Final = 1
 _MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
 _RETRY_S: Final = 0.5
+_REOPEN_S: Final = 1.0
 
 
 class SinkConsumer(Protocol):
@@ -44,11 +45,10 @@ class SinkConsumer(Protocol):
     def pause(self, *partitions: TopicPartition) -> None: ...
     def resume(self, *partitions: TopicPartition) -> None: ...
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
-    def committed(self, partition: TopicPartition) -> int | None: ...
 
 
 class SinkRunner:
-    """One task from ``start`` to ``stop``. All calls of the task come from the thread that calls ``run``."""
+    """The Runner of a sink's task (``connect.lifecycle``)."""
 
     def __init__(
         self,
@@ -61,15 +61,16 @@ class SinkRunner:
         consumer: SinkConsumer,
         dead_letters: DeadLetters | None,
         flush_interval_ms: int,
-        on_paused: Callable[[bool], None],
         on_topic: Callable[[str], None],
         close: Callable[[], None],
     ) -> None:
         self._task, self._context, self._control = task, context, control
         self._pipeline, self._policy, self._consumer = pipeline, policy, consumer
         self._dead_letters, self._flush_interval_s = dead_letters, flush_interval_ms / 1000
-        self._on_paused, self._on_topic, self._close = on_paused, on_topic, close
+        self._on_topic, self.close = on_topic, close
         self._delivered: dict[TopicPartition, int] = {}
+        self._first: dict[TopicPartition, int] = {}
+        """Where the deliveries of a partition began: what is gone back to before the first commit."""
         self._committed: dict[TopicPartition, int] = {}
         self._held: list[RecordBatch] | None = None
         self._arrived: list[FetchedBatches] = []
@@ -77,34 +78,39 @@ class SinkRunner:
         self._fetching: Future[list[FetchedBatches]] | None = None
         self._next_commit = time.monotonic() + self._flush_interval_s
         self._is_paused = False
+        self._unopened: set[TopicPartition] = set()
+        """Partitions that are assigned and whose ``open`` has not succeeded yet."""
+        self._next_open = 0.0
         self._topics: set[str] = set()
         self._measures, self._sink = TaskMeasures(), SinkMeasures()
 
-    def run(self) -> None:
-        try:
-            with self._control.calling("start"):
-                self._task.start()
-            try:
-                self._tell_paused(self._control.paused)
-                while not self._control.stopping.is_set():
-                    self._step()
-                self._close_partitions(frozenset(self._context.assigned))
-            finally:
-                with self._control.calling("stop"):
-                    self._task.stop()
-        finally:
-            self._close()
+    def begin(self) -> None:
+        self._is_paused = False
+        if self._held is None:
+            self._resume_assigned()
+        self._measures.state(paused=False)
 
-    def interrupt(self) -> None:
-        self._task.stop()
+    def pause(self) -> None:
+        self._is_paused = True
+        self.commit()
+        self._consumer.pause(*self._context.assigned)
+        self._measures.state(paused=True)
 
-    def _tell_paused(self, paused: bool) -> None:
-        self._measures.state(paused=paused)
-        self._on_paused(paused)
+    def rest(self) -> None:
+        """Rebalances go on in a pause, and the task is told that time passes."""
+        self.step()
 
-    def _step(self) -> None:
-        self._follow_pauses()
+    def finish(self) -> None:
+        self._close_partitions(frozenset(self._context.assigned))
+
+    def abandon(self) -> None:
+        """What was not committed is delivered again to whoever gets the partitions next."""
+
+    def step(self) -> None:
+        self._follow_task_pauses()
         self._follow_rewinds()
+        if self._unopened and time.monotonic() >= self._next_open:
+            self._open_unopened()
         if self._held is not None:
             self._redeliver()
         else:
@@ -132,7 +138,7 @@ class SinkRunner:
                     return []
                 # What was fetched of a partition that has been taken away since belongs to its new owner, and what was
                 # fetched before the task asked for other positions (it may have on opening) is not what it wants.
-                wanted = self._context.assigned - self._context.rewinds.keys()
+                wanted = self._context.assigned - self._context.rewinds.keys() - self._unopened
                 return [part for part in fetched if TopicPartition(part.topic, part.partition) in wanted]
             assert done is not None
             try:
@@ -144,27 +150,43 @@ class SinkRunner:
                 done.set_result(None)
 
     def _open_partitions(self, partitions: frozenset[TopicPartition]) -> None:
-        fresh = partitions - self._context.assigned
+        self._unopened |= partitions - self._context.assigned
         self._context.assigned = frozenset(partitions)
         if self._is_paused:
             self._consumer.pause(*partitions)
-        if fresh:
+        if self._unopened:
+            self._open_unopened()
+
+    def _open_unopened(self) -> None:
+        """Nothing of a partition is fetched before the task has opened it; the others go on meanwhile."""
+        try:
             with self._control.calling("open"):
-                self._task.open(sorted(fresh))
+                self._task.open(sorted(self._unopened))
+        except RetriableConnectError as error:
+            log.warning("open will be repeated", connector=self._context.connector, error=str(error))
+            self._consumer.pause(*self._unopened)
+            self._next_open = time.monotonic() + _REOPEN_S
+            return
+        self._unopened.clear()
+        if self._next_open:
+            self._next_open = 0.0
+            self._resume_assigned()
 
     def _close_partitions(self, partitions: frozenset[TopicPartition]) -> None:
         leaving = sorted(partition for partition in partitions if partition in self._context.assigned)
         if not leaving:
             return
-        self.commit(final=True)
-        with self._control.calling("close"):
-            self._task.close(leaving)
+        self.commit(leaving=leaving)
+        if opened := [partition for partition in leaving if partition not in self._unopened]:
+            with self._control.calling("close"):
+                self._task.close(opened)
         for partition in leaving:
             self._sink.forget(partition)
-            self._delivered.pop(partition, None)
-            self._committed.pop(partition, None)
+            for known in (self._first, self._delivered, self._committed):
+                known.pop(partition, None)
             self._context.rewinds.pop(partition, None)
             self._context.paused.discard(partition)
+            self._unopened.discard(partition)
             self._forget(partition)
         self._context.assigned = self._context.assigned.difference(leaving)
         if not self._context.assigned:
@@ -172,6 +194,8 @@ class SinkRunner:
 
     def _deliver(self, fetched: list[FetchedBatches]) -> None:
         positions = {TopicPartition(part.topic, part.partition): part.next_offset for part in fetched}
+        for part in fetched:
+            self._first.setdefault(TopicPartition(part.topic, part.partition), part.offset)
         for topic in {partition.topic for partition in positions} - self._topics:
             self._topics.add(topic)
             self._on_topic(topic)
@@ -209,31 +233,24 @@ class SinkRunner:
         if self._held is not None and not self._control.stopping.is_set():
             self._put(self._held, self._held_positions)
 
-    def _follow_pauses(self) -> None:
-        if self._control.paused != self._is_paused:
-            self._is_paused = self._control.paused
-            if self._is_paused:
-                self.commit()
-                self._consumer.pause(*self._context.assigned)
-            elif self._held is None:
-                self._resume_assigned()
-            self._tell_paused(self._is_paused)
+    def _follow_task_pauses(self) -> None:
         if self._context.pauses_changed:
             self._context.pauses_changed = False
             self._consumer.pause(*self._context.paused)
-            if not self._is_paused and self._held is None:
+            if self._held is None:
                 self._resume_assigned()
 
     def _resume_assigned(self) -> None:
         if not self._is_paused:
-            self._consumer.resume(*(self._context.assigned - self._context.paused))
+            self._consumer.resume(*(self._context.assigned - self._context.paused - self._unopened))
 
     def _follow_rewinds(self) -> None:
         rewinds = {p: offset for p, offset in self._context.rewinds.items() if p in self._context.assigned}
         self._context.rewinds.clear()
         for partition, offset in rewinds.items():
             self._consumer.seek(partition, offset)
-            self._delivered[partition] = offset
+            self._first[partition] = self._delivered[partition] = offset
+            self._committed.pop(partition, None)
             self._sink.rewound(partition, offset)
             self._forget(partition)
 
@@ -244,8 +261,9 @@ class SinkRunner:
             self._held = [batch for batch in self._held if batch.origin != Origin(*partition)]
             self._held_positions.pop(partition, None)
 
-    def commit(self, *, final: bool = False) -> None:
-        """Commit what the task says is safe. Where it cannot say, go back to what was committed last."""
+    def commit(self, *, leaving: Collection[TopicPartition] = ()) -> None:
+        """Commit what the task says is safe. Where it cannot say, go back to what was committed last, but not for the
+        partitions that are ``leaving``."""
         self._next_commit = time.monotonic() + self._flush_interval_s
         self._context.commit_requested = False
         if not self._delivered:
@@ -255,8 +273,7 @@ class SinkRunner:
                 safe = dict(self._task.pre_commit(dict(self._delivered)))
         except RetriableConnectError as error:
             log.warning("offsets not committed; going back", connector=self._context.connector, error=str(error))
-            if not final:
-                self._go_back()
+            self._go_back(leaving)
             return
         if self._dead_letters is not None:
             try:
@@ -281,7 +298,8 @@ class SinkRunner:
 
         with self._measures.committing() as outcome:
             try:
-                self._consumer.commit(offsets)
+                with self._control.gate.passing():
+                    self._consumer.commit(offsets)
             except TidegateError as error:
                 if not error.retriable and not isinstance(
                     error, IllegalGeneration | UnknownMemberId | FencedInstanceId
@@ -293,13 +311,9 @@ class SinkRunner:
                 outcome.failed = False
         return not outcome.failed
 
-    def _go_back(self) -> None:
-        for partition in list(self._delivered):
-            committed = self._committed.get(partition)
-            if committed is None:
-                committed = self._consumer.committed(partition)
-            # Where nothing was committed yet, 0 is the beginning, or out of range and then reset to it.
-            self._context.rewinds[partition] = committed or 0
+    def _go_back(self, leaving: Collection[TopicPartition]) -> None:
+        for partition in self._delivered.keys() - set(leaving):
+            self._context.rewinds[partition] = self._committed.get(partition, self._first[partition])
 
     def statistics(self) -> dict[str, Any]:
         letters = self._dead_letters.attributes() if self._dead_letters is not None else {}

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from connect.api import RecordBatch
+from connect.control import Stopped, TaskControl
 from connect.metrics.measures import TaskMeasures
 from connect.sources.exactly_once import TransactionBoundary
 from connect.sources.offsets import OffsetKeys, SourcePosition, SubmittedBatches, checked
@@ -76,13 +77,14 @@ class AtLeastOnce:
         submitted: SubmittedBatches,
         offsets: OffsetWriter,
         on_committed: OnCommitted,
+        control: TaskControl,
         *,
         interval_ms: int,
         timeout_ms: int,
         measures: TaskMeasures | None = None,
     ) -> None:
         self._connector, self._submitted, self._offsets = connector, submitted, offsets
-        self._on_committed = on_committed
+        self._on_committed, self._control = on_committed, control
         self._interval_s, self._timeout_s = interval_ms / 1000, timeout_ms / 1000
         self._uncommitted: dict[str, SourcePosition] = {}
         self._next_commit = time.monotonic() + self._interval_s
@@ -119,7 +121,8 @@ class AtLeastOnce:
         safe = list(self._uncommitted.values())
         with self._measures.committing() as outcome:
             try:
-                self._offsets.write({self._submitted.keys.key(partition): offset for partition, offset in safe})
+                with self._control.gate.passing():
+                    self._offsets.write({self._submitted.keys.key(partition): offset for partition, offset in safe})
             except TidegateError as error:
                 if not error.retriable:
                     raise
@@ -131,13 +134,15 @@ class AtLeastOnce:
 
     def finish(self) -> None:
         """Wait for what was sent, within the time, and commit it."""
-        wait(self._submitted.pending, timeout=self._timeout_s)
+        # Of the time that a task has to stop, a half is left for the commit.
+        wait(self._submitted.pending, timeout=min(self._timeout_s, self._control.time_left_s(2 * self._timeout_s) / 2))
         self.commit()
 
     def abandon(self) -> None:
-        # What was sent before counts all the same; but the first failure is the one to show.
-        with suppress(TidegateError):
-            self.finish()
+        # What was sent before counts all the same, unless the task was cancelled; but the first failure is the one to show.
+        if not self._control.cancelled:
+            with suppress(TidegateError, Stopped):
+                self.finish()
 
 
 class Transactions(Protocol):
@@ -162,9 +167,10 @@ class ExactlyOnce:
         transactions: Transactions,
         boundary: TransactionBoundary,
         on_committed: OnCommitted,
+        control: TaskControl,
         measures: TaskMeasures | None = None,
     ) -> None:
-        self._measures = measures or TaskMeasures()
+        self._measures, self._control = measures or TaskMeasures(), control
         self._sizes, self._rows = Windowed(), 0
         self._keys, self._transactions, self._boundary = keys, transactions, boundary
         self._on_committed = on_committed
@@ -208,7 +214,7 @@ class ExactlyOnce:
     def abandon(self) -> None:
         self._positions.clear()
         if self._transactions.is_open:
-            with suppress(TidegateError):
+            with suppress(TidegateError, Stopped):
                 self._transactions.abort()
 
     def _end(self, how: str | None) -> None:
@@ -219,7 +225,7 @@ class ExactlyOnce:
             if self._transactions.is_open:
                 self._transactions.abort()
         positions = list(self._positions.values())
-        with self._measures.committing() as outcome:
+        with self._measures.committing() as outcome, self._control.gate.passing():
             self._transactions.commit({self._keys.key(partition): offset for partition, offset in positions})
             outcome.failed = False
         self._positions.clear()

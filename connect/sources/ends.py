@@ -28,7 +28,7 @@ class SourceEnds:
 
     def __init__(self, parts: TaskParts, worker: WorkerConfig, config: SourceConfig, made: ExitStack) -> None:
         self._parts, self._worker, self._config = parts, worker, config
-        self._loop = loop = ClientLoop(parts.control.stopping)
+        self._loop = loop = ClientLoop(parts.control)
         groups = topic_groups(parts.config, config.topic_creation_groups)
         rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
         clients, topic = parts.clients, config.offsets_topic or worker.offset_topic
@@ -103,6 +103,7 @@ class SourceEnds:
                 SubmittedBatches(keys),
                 self._offsets,
                 on_committed,
+                self._parts.control,
                 interval_ms=flush_interval_ms,
                 timeout_ms=self._worker.offset_flush_timeout_ms,
                 measures=measures,
@@ -111,4 +112,4 @@ class SourceEnds:
         if self._config.transaction_boundary.lower() == "connector":
             context.transaction = requests
         boundary = boundary_of(self._config, requests, flush_interval_ms)
-        return ExactlyOnce(keys, self._transactional, boundary, on_committed, measures)
+        return ExactlyOnce(keys, self._transactional, boundary, on_committed, self._parts.control, measures)

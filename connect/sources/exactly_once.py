@@ -74,7 +74,7 @@ def _asked(question: Callable[[], bool | None], key: str, what: str) -> bool | P
         return question()
     except TidegateError as error:
         return Problem(key, str(error))
-    except Exception as error:  # noqa: BLE001 - a connector's own code: whatever it raises is told to its user
+    except BaseException as error:  # noqa: BLE001 - a connector's own code: whatever it raises is told to its user
         return Problem(
             key, f"An unexpected error occurred: Failed while validating connector support for {what}: {error}"
         )

@@ -1,4 +1,4 @@
-"""Drives a source task: poll, send, commit what is safe."""
+"""The work of a source task: poll, send, commit what is safe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RETRY_S: Final = 1.0
 
 
 class SourceRunner:
-    """One task from ``start`` to ``stop``. ``on_paused`` hears True when it is paused and False when it runs."""
+    """The Runner of a source's task (``connect.lifecycle``)."""
 
     def __init__(
         self,
@@ -42,62 +42,43 @@ class SourceRunner:
         acknowledgements: Acknowledgements | None = None,
         measures: TaskMeasures,
         merge: bool = True,
-        on_paused: Callable[[bool], None],
         close: Callable[[], None],
     ) -> None:
         """``merge`` says whether small batches of a poll may travel as one."""
         self._task, self._context, self._control = task, context, control
         self._pipeline, self._policy = pipeline, policy
         self._delivery, self._merge, self._acknowledgements = delivery, merge, acknowledgements
-        self._on_paused, self._close = on_paused, close
         self._measures, self._rows, self._poll_ms = measures, SentRows(), Windowed()
+        self.close = close
 
-    def run(self) -> None:
-        try:
-            with self._control.calling("start"):
-                self._task.start()
-            try:
-                self._loop()
-            except BaseException:
-                self._delivery.abandon()
-                raise
-            self._delivery.finish()
-        finally:
-            try:
-                with self._control.calling("stop"):
-                    self._task.stop()
-            finally:
-                self._close()
-
-    def interrupt(self) -> None:
-        self._task.stop()
-
-    def _tell_paused(self, paused: bool) -> None:
-        self._measures.state(paused=paused)
-        self._on_paused(paused)
-
-    def _loop(self) -> None:
-        self._tell_paused(self._control.paused)
+    def begin(self) -> None:
+        self._measures.state(paused=False)
         self._delivery.begin()
-        while not self._control.stopping.is_set():
-            if self._control.paused:
-                self._delivery.finish()
-                self._tell_paused(True)
-                while self._control.paused and not self._control.stopping.is_set():
-                    self._control.wait_while_paused(1)
-                self._tell_paused(False)
-                self._delivery.begin()
-                continue
-            try:
-                self._step()
-            except Stopped:
-                self._delivery.torn()
-                return
-            self._delivery.polled()
-            if self._acknowledgements is not None and self._delivery.settled:
-                self._acknowledgements.tell()
 
-    def _step(self) -> None:
+    def pause(self) -> None:
+        self._delivery.finish()
+        self._measures.state(paused=True)
+
+    def rest(self) -> None:
+        self._control.wait_while_paused(1)
+
+    def finish(self) -> None:
+        self._delivery.finish()
+
+    def abandon(self) -> None:
+        self._delivery.abandon()
+
+    def step(self) -> None:
+        try:
+            self._deliver_polled()
+        except Stopped:
+            self._delivery.torn()
+            return
+        self._delivery.polled()
+        if self._acknowledgements is not None and self._delivery.settled:
+            self._acknowledgements.tell()
+
+    def _deliver_polled(self) -> None:
         began = time.monotonic()
         try:
             batches = self._policy.retried(self._poll)

@@ -58,13 +58,11 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
                 raise ConnectError(f"Stopping connector: generated the configured {self._made} number of messages")
             count = min(count, self.config.iterations - self._made)
         numbers = range(self._made, self._made + count)
-        self._made += count
         records = [self._record(number) for number in numbers]
-        return [
-            RecordBatch.from_records(
-                records, source_partition=self._partition, source_offset=self._offset(numbers.stop)
-            )
-        ]
+        offset = self._offset(numbers.stop)
+        batch = RecordBatch.from_records(records, source_partition=self._partition, source_offset=offset)
+        self._made = numbers.stop
+        return [batch]
 
     def _record(self, number: int) -> Record:
         self._random.seed(f"{self._seed}/{self.config.task_id}/{number}")

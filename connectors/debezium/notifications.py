@@ -49,6 +49,14 @@ class Notifications:
             value["timestamp"] = time.time_ns() // 1_000_000
             self._records.append(Record(self._topic, value, _VALUE, {"id": told}, _KEY))
 
+    def mark(self) -> int:
+        """How many records wait, for ``forget_since``."""
+        return len(self._records)
+
+    def forget_since(self, mark: int) -> None:
+        """Leave out what was told since: what it tells of will be done again."""
+        del self._records[mark:]
+
     def taken(self) -> list[RecordBatch]:
         records, self._records = self._records, []
         return [RecordBatch.from_records(records)] if records else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from connect.api import at_least, config, key
+from connectors.debezium.accepted import without_effect
 from tidegate.kit.config import KeyType
 
 __all__ = ["ReadingConfig"]
@@ -56,11 +57,9 @@ class ReadingConfig:
         importance="low",
         check=at_least(0),
     )
-    stop_timeout_ms: int = key(
+    stop_timeout_ms: int = without_effect(
         "executor.shutdown.timeout.ms",
-        default=10_000,
-        doc="How long a task that is stopped waits for a statement that still runs.",
-        group="Reading",
-        importance="low",
+        10_000,
+        "a task that is stopped has the time that the worker's task.shutdown.graceful.timeout.ms gives.",
         check=at_least(1),
     )

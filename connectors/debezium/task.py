@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from connect.api import ConnectError, RecordBatch, RetriableConnectError, SourceTask
 from connectors.debezium.accepted import given_without_effect
@@ -19,7 +19,7 @@ from connectors.debezium.notifications import Notifications, SnapshotReport
 from connectors.debezium.signals.channels import channels_of
 from tidegate.kit.logs import logger
 
-__all__ = ["CaptureTask", "snapshot_pending"]
+__all__ = ["CaptureTask", "Changes", "snapshot_pending"]
 
 log = logger(__name__)
 CaptureConfigT = TypeVar("CaptureConfigT", bound=CaptureConfig)
@@ -32,11 +32,23 @@ def snapshot_pending(offset: Mapping[str, Any]) -> bool:
     return bool(offset.get("snapshot")) and str(offset["snapshot"]).upper() != "BLOCKING" and not done
 
 
+class Changes(NamedTuple):
+    """What the log had next, and the state after it, which is the task's once the rows are handed over."""
+
+    batches: Sequence[RecordBatch]
+    offset: dict[str, Any]
+    """The position after the rows, or the one before where there are none."""
+    here: dict[str, Any]
+    """The position up to where the log was read: it moves where nothing is captured too."""
+    reached: int
+    """That position as a number that grows with the log."""
+
+
 class CaptureTask(SourceTask[CaptureConfigT]):
     """Reads one database's log.
 
-    A database's own task gives the abstract methods. All are called from ``poll`` or ``stop`` while ``_busy`` is held. What fails ends
-    in ``_let_go``; the next poll begins anew at ``_offset``.
+    A database's own task gives the abstract methods, which ``poll`` and ``stop`` call. What fails ends in ``_let_go``, and the next poll
+    begins anew at ``_offset``: so nothing that a poll does may move it before its rows are handed over.
     """
 
     connector: ClassVar[str]
@@ -56,8 +68,8 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._next_heartbeat = 0.0
         self._failures = 0
         """Polls in a row that the database did not answer."""
-        self._busy = threading.Lock()
-        """Held while the database is used: ``stop`` comes from another thread."""
+        self._letting_go = threading.Lock()
+        """Held while connections are closed, and while ``cancel`` looks at them."""
 
     # what a database gives
 
@@ -82,16 +94,16 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         """All of the snapshot was handed out: set ``_offset`` to the position after it."""
 
     @abstractmethod
-    def _changes(self) -> Sequence[RecordBatch]:
-        """What the log has next. Waits up to ``poll.interval.ms``."""
+    def _changes(self) -> Changes:
+        """What the log has next. Waits up to ``poll.interval.ms``. Moves nothing that outlives ``_let_go``."""
 
     @abstractmethod
     def _here(self) -> dict[str, Any]:
-        """The position after what ``_changes`` delivered."""
+        """The position up to where the log was read."""
 
-    @abstractmethod
-    def _reached(self) -> int:
-        """That position as a number that grows with the log."""
+    def _handed_over(self, changes: Changes) -> None:
+        """The rows of these leave with this poll, in which nothing can fail any more."""
+        self._offset = changes.offset
 
     @abstractmethod
     def _run(self, statement: str) -> None:
@@ -100,6 +112,10 @@ class CaptureTask(SourceTask[CaptureConfigT]):
     @abstractmethod
     def _let_go(self) -> None:
         """Close what is open but the snapshot; raises nothing."""
+
+    @abstractmethod
+    def _abort(self) -> None:
+        """From another thread: have a call that waits for the database end with an error. Raises nothing."""
 
     # what is alike
 
@@ -117,6 +133,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
             chunk_size=config.chunk_size,
             channel_interval_s=config.signal_interval_ms / 1000,
         )
+        self.resources.callback(self._signals.close_channels)
         self._offset = self._signals.resume(self.context.offset(self._partition) or {})
         self._next_heartbeat = time.monotonic() + config.heartbeat_interval_ms / 1000
 
@@ -124,12 +141,13 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         if self._finished:
             self.context.stopping.wait(self.config.poll_interval_ms / 1000)
             return []
+        told = self._notifications.mark()
         try:
-            with self._busy, self._errors():
+            with self._errors():
                 found = self._next()
         except BaseException as error:
-            with self._busy:
-                self._disconnect()
+            self._notifications.forget_since(told)
+            self._disconnect()
             if isinstance(error, RetriableConnectError):
                 self._tried(error)
             raise
@@ -170,8 +188,9 @@ class CaptureTask(SourceTask[CaptureConfigT]):
             return [*begun, *self._notifications.taken()]
         if (blocked := signals.blocked(self._here())) is not None:
             return blocked
-        found = [*self._changes(), *self._heartbeat()]
-        made = signals.streamed(found, self._here(), self._reached(), time.monotonic())
+        changes = self._with_heartbeat(self._changes())
+        made = signals.streamed(changes.batches, changes.here, changes.reached, time.monotonic())
+        self._handed_over(changes)
         return [*made, *self._notifications.taken()]
 
     def _take_tables(self, pieces: Iterator[list[RecordBatch]], tables: Mapping[str, str], *, in_order: bool) -> None:
@@ -199,25 +218,27 @@ class CaptureTask(SourceTask[CaptureConfigT]):
             self.context.stopping.wait(self.config.streaming_delay_ms / 1000)
         return self._notifications.taken()
 
-    def _heartbeat(self) -> list[RecordBatch]:
+    def _with_heartbeat(self, changes: Changes) -> Changes:
         config = self.config
         interval = config.heartbeat_interval_ms / 1000
         if not interval or time.monotonic() < self._next_heartbeat:
-            return []
+            return changes
         self._next_heartbeat = time.monotonic() + interval
         if config.heartbeat_query:
             self._run(config.heartbeat_query)
-        self._offset = self._here()
         topic = f"{config.heartbeat_prefix}{config.delimiter}{config.prefix}"
-        return [heartbeat(topic, config.prefix, self._partition, self._offset)]
+        beat = heartbeat(topic, config.prefix, self._partition, changes.here)
+        return changes._replace(batches=[*changes.batches, beat], offset=changes.here)
 
     def _disconnect(self) -> None:
-        if self._snapshot is not None:
-            self._snapshot.close()
+        with self._letting_go:
+            snapshot, self._snapshot = self._snapshot, None
+            self._let_go()
+        if snapshot is not None:
+            snapshot.close()
         if self._pieces is not None and self._report is not None:
             self._report.aborted()
-        self._snapshot = self._pieces = None
-        self._let_go()
+        self._pieces = None
         if self._signals is not None:
             self._signals.close()
 
@@ -225,18 +246,14 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         if self._signals is not None:
             self._signals.committed([offset for _, offset in offsets])
 
+    def cancel(self) -> None:
+        with self._letting_go:
+            self._abort()
+
     def stop(self) -> None:
-        """The poll that may run ends by itself: it looks at ``stopping`` ten times a second."""
-        if not self._busy.acquire(timeout=self.config.stop_timeout_ms / 1000):
-            log.warning("a statement did not end in time", connector=self.context.connector)
-            return
-        try:
-            self._disconnect()
-            if self._signals is not None:
-                self._signals.close_channels()
-            self._clean_up()
-        finally:
-            self._busy.release()
+        self._disconnect()
+        super().stop()
+        self._clean_up()
 
     def _clean_up(self) -> None:
         """Remove from the database what is not to stay when the task has stopped."""

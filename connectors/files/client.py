@@ -17,12 +17,16 @@ _BLOCK_BYTES: Final = 4 * 1024 * 1024
 
 
 class Tail(Protocol):
-    """Hands out blocks of whole lines. ``position`` is that of the next byte, None where there is no such thing."""
+    """Reads blocks of whole lines. ``position`` is that of the next byte, None where there is no such thing."""
 
     position: int | None
 
     def read(self) -> bytes:
-        """The next whole lines, empty when there is none now."""
+        """The next whole lines, empty when there is none now; the same again until they are taken."""
+        ...
+
+    def take(self, count: int) -> None:
+        """Go on behind so many bytes of what was read."""
         ...
 
     def close(self) -> None: ...
@@ -58,13 +62,15 @@ class FileTail:
         while size > self._at:
             block = os.pread(self._file, wanted, self._at)
             if end := whole_lines(block):
-                self._at += end
-                self.position = self._at
                 return block[:end]
             if len(block) < wanted:
                 return b""
             wanted *= 2
         return b""
+
+    def take(self, count: int) -> None:
+        self._at += count
+        self.position = self._at
 
     def close(self) -> None:
         file, self._file = self._file, None
@@ -84,12 +90,12 @@ class InputTail:
         self._rest = b""
 
     def read(self) -> bytes:
-        if not self._selector.select(timeout=0):
-            return b""
-        block = self._rest + os.read(self._input, _BLOCK_BYTES)
-        end = whole_lines(block)
-        self._rest = block[end:]
-        return block[:end]
+        if not whole_lines(self._rest) and self._selector.select(timeout=0):
+            self._rest += os.read(self._input, _BLOCK_BYTES)
+        return self._rest[: whole_lines(self._rest)]
+
+    def take(self, count: int) -> None:
+        self._rest = self._rest[count:]
 
     def close(self) -> None:
         self._selector.close()

@@ -20,10 +20,13 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
 
     def start(self) -> None:
         path = self.config.file
-        try:
-            self._output: BinaryIO = Path(path).open("ab") if path is not None else sys.stdout.buffer  # noqa: SIM115
-        except OSError as error:
-            raise ConnectError(f"cannot write to file {path}: {error.strerror}") from error
+        self._output: BinaryIO = sys.stdout.buffer
+        if path is not None:
+            try:
+                self._output = Path(path).open("ab")  # noqa: SIM115 - closed with the task
+            except OSError as error:
+                raise ConnectError(f"cannot write to file {path}: {error.strerror}") from error
+            self.resources.callback(self._output.close)
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         from connectors.files.lines import join_lines
@@ -39,10 +42,6 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         where = self.config.file or "standard output"
         return [f"line to {where}: {text}" for batch in batches for text in java_texts(batch).to_pylist()]
-
-    def stop(self) -> None:
-        if self.config.file is not None:
-            self._output.close()
 
 
 class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):

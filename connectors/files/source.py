@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,11 +21,11 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
     without its end waits for it."""
 
     def start(self) -> None:
-        self._busy = threading.Lock()
         self._partition = {"filename": self.config.file} if self.config.file is not None else None
         self._tail: Tail = (
             InputTail() if self._partition is None else FileTail(Path(str(self.config.file)), self._begin())
         )
+        self.resources.callback(self._tail.close)
 
     def _begin(self) -> int:
         offset = self.context.offset({"filename": self.config.file}) or {}
@@ -36,13 +35,14 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         return position
 
     def poll(self) -> Sequence[RecordBatch]:
-        with self._busy:
-            start = self._tail.position
-            block = b"" if self.context.stopping.is_set() else self._tail.read()
+        start = self._tail.position
+        block = self._tail.read()
         if not block:
             self.context.stopping.wait(_IDLE_S)
             return []
-        return self._batches(block, start)
+        batches = self._batches(block, start)
+        self._tail.take(len(block))
+        return batches
 
     def _batches(self, block: bytes, start: int | None) -> list[RecordBatch]:
         from connectors.files.lines import split_lines
@@ -62,10 +62,6 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
                 )
             )
         return batches
-
-    def stop(self) -> None:
-        with self._busy:
-            self._tail.close()
 
 
 class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):

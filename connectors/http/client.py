@@ -11,7 +11,7 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.http.requests_of import HttpRequest
 from connectors.http.settings import HttpSettings, OAuth
 from tidegate.kit.logs import logger
-from tidegate.kit.requests_tls import TlsAdapter
+from tidegate.kit.requests_abort import abort, abortable_session
 
 __all__ = ["HttpClient", "Refused"]
 
@@ -27,17 +27,19 @@ class Refused(ConnectError):
 
 
 class HttpClient:
-    """From one thread; ``stopping`` cuts pauses short."""
+    """From one thread, but for ``abort``; ``stopping`` cuts pauses short."""
 
     def __init__(self, settings: HttpSettings, stopping: threading.Event) -> None:
         self._settings, self._stopping = settings, stopping
-        self._session = requests.Session()
+        self._session = abortable_session(settings.tls)
         self._session.trust_env = False
-        if settings.tls is not None:
-            self._session.mount("https://", TlsAdapter(settings.tls))
         if settings.proxy is not None:
             self._session.proxies = {"http": settings.proxy, "https": settings.proxy}
         self._token: str | None = None
+
+    def abort(self) -> None:
+        """From any thread: have the request that runs end with an error."""
+        abort(self._session)
 
     def close(self) -> None:
         self._session.close()

@@ -24,7 +24,8 @@ log = logger(__name__)
 class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Config]):
     """Requests go one after the other in the records' order, and are answered before ``put`` returns: at least once."""
 
-    def start(self) -> None:
+    def __init__(self, config: Any, context: Any) -> None:
+        super().__init__(config, context)
         self._clients: dict[int, HttpClient] = {}
 
     def _client(self, settings: HttpSettings) -> HttpClient:
@@ -32,7 +33,8 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Con
         from connectors.http.client import HttpClient
 
         if id(settings) not in self._clients:
-            self._clients[id(settings)] = HttpClient(settings, self.context.stopping)
+            client = self._clients[id(settings)] = HttpClient(settings, self.context.stopping)
+            self.resources.callback(client.close)
         return self._clients[id(settings)]
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
@@ -72,9 +74,9 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Con
                 else:
                     yield f"{made.method} {made.url} {(made.body or b'').decode()}".rstrip()
 
-    def stop(self) -> None:
-        for client in self._clients.values():
-            client.close()
+    def cancel(self) -> None:
+        for client in list(self._clients.values()):
+            client.abort()
 
 
 class HttpSinkConnector(SinkConnector[HttpSinkConfig]):

@@ -55,16 +55,11 @@ class SourceReader:
             self._finish()
             connection.rest()
             return []
-        made = []
-        for batch, after in cut(self._plan, chunk, self._position, following):
-            made.append(batch)
-            self._position = after
+        made = list(cut(self._plan, chunk, self._position, following))
+        if made:
+            self._position = made[-1][1]
         self._found = True
-        return made
-
-    def quiet(self, timeout_s: float) -> bool:
-        """Whether no rows are being read in the background, after waiting for so long."""
-        return self._rows is None or self._rows.quiet(timeout_s)
+        return [batch for batch, _ in made]
 
     def abandon(self) -> None:
         """Forget the open statement, as after an error; the next one starts behind the last batch delivered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -12,6 +13,7 @@ from connect.api import (
     MAX_BATCH_BYTES,
     ConnectError,
     OffsetChanges,
+    Origin,
     Problem,
     RecordBatch,
     RetriableConnectError,
@@ -50,16 +52,21 @@ _LINGER_S: Final = 0.2
 class JdbcSinkTask(SinkTask[Any]):
     """Writes what came since the last transaction in one, once it is ``MAX_BATCH_BYTES``, or nothing more comes at once."""
 
+    def __init__(self, config: Any, context: Any) -> None:
+        super().__init__(config, context)
+        self._writer: Writer | None = None
+        self._letting_go = threading.Lock()
+        """Held while a statement is cancelled: a connection must not be closed just then."""
+        self._held: list[RecordBatch] = []
+        """Batches that were put and are not written yet."""
+        self._wrote = 0.0
+        self._offsets: StoredOffsets | None = None
+
     def start(self) -> None:
         from connectors.jdbc.sink_rows import RowShaper
 
         self._settings = self.config.settings
         self._shaper = RowShaper(self._settings)
-        self._writer: Writer | None = None
-        self._held: list[RecordBatch] = []
-        self._held_bytes = 0
-        self._wrote = 0.0
-        self._offsets: StoredOffsets | None = None
         if self._settings.offsets_table:
             from connectors.jdbc.sink_offsets import StoredOffsets
 
@@ -73,23 +80,28 @@ class JdbcSinkTask(SinkTask[Any]):
             self.context.rewind({place: offsets.next[place] for place in partitions if offsets.next[place] >= 0})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        self.flush()
+        gone = {Origin(*partition) for partition in partitions}
+        self._held = [batch for batch in self._held if batch.origin not in gone]
         if self._offsets is not None:
             self._offsets.release(partitions)
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         given = [batch for batch in batches if len(batch)]
-        self._held += given
-        self._held_bytes += sum(batch.nbytes for batch in given)
+        held = [*self._held, *given]
         waited = time.monotonic() - self._wrote >= _LINGER_S
-        if not given or waited or self._held_bytes >= MAX_BATCH_BYTES:
-            self.flush()
+        if not given or waited or sum(batch.nbytes for batch in held) >= MAX_BATCH_BYTES:
+            self._write_all(held)  # what is given comes again where this fails, so it is not held before
+        else:
+            self._held = held
 
     def flush(self) -> None:
-        if self._held:
-            held, self._held, self._held_bytes = self._held, [], 0
-            self._patiently(lambda writer: self._write(writer, held))
-            self._wrote = time.monotonic()
+        held, self._held = self._held, []  # it comes again where this fails, from the last commit on
+        self._write_all(held)
+
+    def _write_all(self, batches: Sequence[RecordBatch]) -> None:
+        if batches:
+            self._patiently(lambda writer: self._write(writer, batches))
+            self._held, self._wrote = [], time.monotonic()
 
     def _write(self, writer: Writer, batches: Sequence[RecordBatch]) -> None:
         from connectors.jdbc.sink_writing import write
@@ -144,8 +156,13 @@ class JdbcSinkTask(SinkTask[Any]):
                 return
         except TidegateError:
             pass
-        self._writer.close()
-        self._writer = None
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        with self._letting_go:
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         from connectors.jdbc.sink_rows import RowShaper
@@ -155,9 +172,14 @@ class JdbcSinkTask(SinkTask[Any]):
             settings = self.config.settings
             return described(writer, RowShaper(settings), settings, [batch for batch in batches if len(batch)])
 
+    def cancel(self) -> None:
+        with self._letting_go:
+            if self._writer is not None:
+                self._writer.cancel()
+
     def stop(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        self._disconnect()
+        super().stop()
 
 
 class _SinkConnector(SinkConnector[Any]):

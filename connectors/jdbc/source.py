@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect.api import (
     ConnectError,
@@ -32,12 +32,23 @@ __all__ = ["JdbcSourceConnector", "JdbcSourceTask", "MySqlSourceConnector", "cho
 
 log = logger(__name__)
 
+_LOOK_S, _LAST_LOOK_S = 0.5, 2.0
 _CHUNK_ROWS = 10_000
 """How many rows a driver that counts rows reads ahead."""
 
 
 class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
     """Reads its tables in turn, one chunk each, resting where nothing is new."""
+
+    def __init__(self, config: JdbcSourceTaskConfig, context: Any) -> None:
+        super().__init__(config, context)
+        self._readers: list[SourceReader] = []
+        self._connection: RowReader | None = None
+        self._letting_go = threading.Lock()
+        """Held while a statement is cancelled: a connection must not be closed just then."""
+        self._turn = 0
+        self._failures = 0
+        self._ending = False
 
     def start(self) -> None:
         from connectors.jdbc.reader import SourceReader
@@ -47,14 +58,11 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         self._database = config.database
         dialect = dialect_for(config)
         tables: list[TableId | None] = [None] if config.sql_query else [*parse_table_ids(config.tables)]
-        self._readers: list[SourceReader] = []
+        self._readers = []
         for table in tables:
             source = Source.of(config, table)
             self._readers.append(SourceReader(config, self._database, dialect, source, self._committed(source)))
-        self._connection: RowReader | None = None
-        self._turn = 0
-        self._failures = 0
-        self._busy = threading.Lock()
+        self._cut_off_at_stop()
         self._connect()
 
     def _committed(self, source: Source) -> Position:
@@ -78,11 +86,23 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
                     raise ConnectError(str(error)) from error
                 log.warning("connecting again", connector=self.context.connector, problem=str(error))
 
-    def poll(self) -> Sequence[RecordBatch]:
-        with self._busy:
-            return self._poll()
+    def _cut_off_at_stop(self) -> None:
+        """Have a thread cancel the statement that runs when the task is to stop: it may run for hours, and its rows are read
+        again from the position after the last batch that was handed over."""
+        stopping, over = self.context.stopping, threading.Event()
 
-    def _poll(self) -> Sequence[RecordBatch]:
+        def watch() -> None:
+            while not over.is_set():
+                if stopping.wait(_LOOK_S) or self._ending:
+                    self.cancel()  # again and again: another statement may begin just after it
+                    over.wait(_LOOK_S)
+
+        watcher = threading.Thread(target=watch, name=f"statements of {self.context.connector}", daemon=True)
+        watcher.start()
+        self.resources.callback(watcher.join)
+        self.resources.callback(over.set)
+
+    def poll(self) -> Sequence[RecordBatch]:
         deadline = time.monotonic() + self.config.poll_linger_ms / 1000
         while not self.context.stopping.is_set():
             reader = self._next_reader()
@@ -94,8 +114,11 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
                 continue
             try:
                 batches = self._read(reader)
-            except RetriableConnectError as error:
-                self._after_failure(error)
+            except TidegateError as error:
+                if self.context.stopping.is_set():
+                    return []
+                if isinstance(error, RetriableConnectError):
+                    self._after_failure(error)
                 raise
             if batches or time.monotonic() >= deadline:
                 return batches
@@ -134,28 +157,22 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
     def _disconnect(self) -> None:
         for reader in self._readers:
             reader.abandon()
-        connection, self._connection = self._connection, None
+        with self._letting_go:
+            connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
+    def cancel(self) -> None:
+        with self._letting_go:
+            if self._connection is not None:
+                self._connection.cancel()
+
     def stop(self) -> None:
-        """Cancel a statement that runs, wait for who reads from it, and disconnect."""
-        for _ in range(_STOP_ATTEMPTS):
-            connection = self._connection
-            if connection is not None:
-                connection.cancel()
-            if self._busy.acquire(timeout=_STOP_PAUSE_S):
-                try:
-                    if all(reader.quiet(_STOP_PAUSE_S) for reader in self._readers):
-                        self._disconnect()
-                        return
-                finally:
-                    self._busy.release()
-        log.warning("a statement could not be cancelled", connector=self.context.connector, task=self.context.task)
-
-
-_STOP_ATTEMPTS, _STOP_PAUSE_S = 20, 0.5
-"""A statement may begin just after a cancellation: cancel until the poll ends."""
+        """After a failure rows may be read ahead still: that is cut off too."""
+        self._ending = True
+        self.cancel()
+        self._disconnect()
+        super().stop()
 
 
 class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
@@ -208,7 +225,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
     def stop(self) -> None:
         self._stopping.set()
         if self._monitor is not None:
-            self._monitor.join(_STOP_ATTEMPTS * _STOP_PAUSE_S)
+            self._monitor.join(_LAST_LOOK_S)
 
 
 class MySqlSourceConnector(JdbcSourceConnector):

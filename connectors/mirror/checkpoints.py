@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connect.api import (
+    ConnectorContext,
     OffsetChanges,
     RecordBatch,
     RetriableConnectError,
@@ -49,6 +50,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
             client_config(config, side, "admin", f"{label}|offset-syncs-{side}-admin"),
             config.syncs_topic,
         )
+        self.resources.callback(self._syncs_topic.close)
         self._written: dict[str, dict[TopicPartition, Checkpoint]] | None = None
         self._syncs = OffsetSyncStore(only_latest=True)
         now = time.monotonic()
@@ -66,8 +68,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                 self._sync_due = max(self._sync_due + config.sync_s, time.monotonic())
                 self._sync_group_offsets(written)
             if time.monotonic() >= self._emit_due:
+                batches = self._checkpoints(written)
                 self._emit_due = max(self._emit_due + config.emit_s, time.monotonic())
-                return self._checkpoints(written)
+                return batches
         except TidegateError as error:
             if self.context.stopping.is_set():
                 return []
@@ -108,15 +111,17 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
         """The newer ones of all groups, written or to be."""
         self._syncs.read(self._syncs_topic.new_records())
         now_ms = time.time_ns() // 1_000_000
-        batches = []
+        newer: list[Checkpoint] = []
         with admin_of(self._calls, self._source) as source:
             for group in self._groups:
-                known = written.setdefault(group, {})
+                known = written.get(group, {})
                 for place, (offset, metadata) in self._calls.run(source.group_offsets_with_notes(group)).items():
                     made = self._checkpoint(group, TopicPartition(*place), offset, metadata)
                     if made is not None and _is_newer(made, known.get(made.place)):
-                        known[made.place] = made
-                        batches.append(batch_of(made, self.config.checkpoints_topic, now_ms))
+                        newer.append(made)
+        batches = [batch_of(made, self.config.checkpoints_topic, now_ms) for made in newer]
+        for made in newer:  # they are as good as written once they are handed over
+            written.setdefault(made.group, {})[made.place] = made
         return batches
 
     def _checkpoint(self, group: str, place: TopicPartition, offset: int, metadata: str) -> Checkpoint | None:
@@ -162,9 +167,6 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
             notes = {place: one.metadata for place, one in further.items()}
             self._calls.run(target.alter_group_offsets(group, offsets, notes))
 
-    def stop(self) -> None:
-        self._syncs_topic.close()
-
 
 def _is_newer(made: Checkpoint, known: Checkpoint | None) -> bool:
     """A group may be taken back as it went back in the source, and for no other reason."""
@@ -182,13 +184,18 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
         check_positions(offsets, texts=("group", "topic"), only_zero=True)
         return True
 
-    def start(self) -> None:
-        config = self.config
+    def __init__(
+        self, config: MirrorCheckpointConfig, properties: Mapping[str, str], context: ConnectorContext
+    ) -> None:
+        super().__init__(config, properties, context)
         self._stopping = threading.Event()
         self._calls = Calls(self._stopping)
         self._known: list[str] = []
         self._planned_too_early = False
         self._schedule: Schedule | None = None
+
+    def start(self) -> None:
+        config = self.config
         if not config.enabled:
             return
         label = config.label(self.context.name)

@@ -71,8 +71,8 @@ def admin_of(calls: Calls, config: ClientConfig) -> Iterator[Admin]:
     from broker.client import Admin
 
     admin = Admin(config)
-    calls.run(admin.start())
     try:
+        calls.run(admin.start())
         yield admin
     finally:
         close(admin.stop())
@@ -122,9 +122,8 @@ class TopicReader:
     def _opened(self, place: TopicPartition) -> BatchConsumer:
         from broker.client import BatchConsumer
 
-        consumer = BatchConsumer(self._consumer_config)
+        consumer = self._consumer = BatchConsumer(self._consumer_config)
         self._calls.run(consumer.start())
-        self._consumer = consumer
         self._calls.run(consumer.assign([place]))
         self._calls.run(consumer.seek(place, self._position))
         return consumer

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from connect.api import OffsetChanges, RecordBatch, SourceConnector, SourceTask
+from connect.api import ConnectorContext, OffsetChanges, RecordBatch, SourceConnector, SourceTask
 from connectors.mirror.batches import batch_of
 from connectors.mirror.client import Calls, client_config, create_compacted
 from connectors.mirror.config import MirrorHeartbeatConfig
@@ -42,9 +42,13 @@ class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
         check_positions(offsets, texts=texts, only_zero=True, partition=False)
         return True
 
+    def __init__(self, config: MirrorHeartbeatConfig, properties: Mapping[str, str], context: ConnectorContext) -> None:
+        super().__init__(config, properties, context)
+        self._stopping = threading.Event()
+        self._schedule: Schedule | None = None
+
     def start(self) -> None:
         config = self.config
-        self._stopping = threading.Event()
         label = config.label(self.context.name)
         target = client_config(config, "target", "admin", f"{label}|heartbeats-target-admin")
 
@@ -52,13 +56,14 @@ class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
             topic = config.policy.heartbeats_topic
             create_compacted(Calls(self._stopping), target, topic, config.replication_factor)
 
-        self._schedule = Schedule(self._stopping, create, label)
-        self._schedule.start()
-        self._schedule.began.wait(config.admin_timeout_ms / 1000)
+        schedule = self._schedule = Schedule(self._stopping, create, label)
+        schedule.start()
+        schedule.began.wait(config.admin_timeout_ms / 1000)
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [self.properties] if self.config.emits and self.config.emit_s >= 0 else []
 
     def stop(self) -> None:
         self._stopping.set()
-        self._schedule.stop()
+        if self._schedule is not None:
+            self._schedule.stop()

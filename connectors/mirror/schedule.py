@@ -40,7 +40,8 @@ class Schedule:
 
     def stop(self) -> None:
         """Wait a moment for the job that runs; ``stopping`` has been set."""
-        self._thread.join(_LAST_JOB_S)
+        if self._thread.ident is not None:
+            self._thread.join(_LAST_JOB_S)
 
     def _run(self) -> None:
         while not self._tried(self._first, "starting"):
@@ -65,7 +66,7 @@ class Schedule:
                 log.warning("not possible now; it is tried again", connector=self._about, job=about, error=str(error))
         except TidegateError as error:
             log.error("a job failed; it is tried again", connector=self._about, job=about, error=str(error))  # noqa: TRY400
-        except Exception:
+        except BaseException:
             log.exception("a job failed; it is tried again", connector=self._about, job=about)
         else:
             return True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from connect.api import (
     MAX_BATCH_BYTES,
     Acknowledged,
+    ConnectorContext,
     OffsetChanges,
     RecordBatch,
     RetriableConnectError,
@@ -47,18 +48,22 @@ _VALUE: Final = Schema(SchemaType.BYTES)
 class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
     """Reads its partitions of the source; where each record lies in the target is noted as the log tells it."""
 
+    def __init__(self, config: MirrorSourceConfig, context: Any) -> None:
+        super().__init__(config, context)
+        self._positions: dict[TopicPartition, int] = {}
+        self._consumer: BatchConsumer | None = None
+        self._syncs: OffsetSyncWriter | None = None
+
     def start(self) -> None:
         config = self.config
         self._calls = Calls(self.context.stopping)
         self._label = config.label(f"{self.context.connector}-{self.context.task}")
         self._places = [_place(text) for text in config.task_partitions or ()]
-        self._positions: dict[TopicPartition, int] = {}
-        self._consumer: BatchConsumer | None = None
-        self._syncs: OffsetSyncWriter | None = None
         if config.emits_syncs:
             side: Side = "source" if config.syncs_location == "source" else "target"
             producer = client_config(config, side, "producer", f"{self._label}|offset-syncs-{side}-producer")
             self._syncs = OffsetSyncWriter(producer, config.syncs_topic, config.max_lag)
+            self.resources.callback(self._syncs.close)
 
     def poll(self) -> Sequence[RecordBatch]:
         if self._syncs is not None:
@@ -88,9 +93,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         from broker.client import BatchConsumer
 
         config = client_config(self.config, "source", "consumer", f"{self._label}|replication-consumer")
-        consumer = BatchConsumer(config)
+        consumer = self._consumer = BatchConsumer(config)
         self._calls.run(consumer.start())
-        self._consumer = consumer
         self._calls.run(consumer.assign(self._places))
         for place in self._places:
             position = self._positions.get(place, self._committed_position(place))
@@ -144,8 +148,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
 
     def stop(self) -> None:
         self._close_consumer()
-        if self._syncs is not None:
-            self._syncs.close()
+        super().stop()
 
 
 def _place(text: str) -> TopicPartition:
@@ -176,14 +179,17 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         check_positions(offsets, texts=("cluster", "topic"), only_zero=False)
         return True
 
-    def start(self) -> None:
-        config = self.config
+    def __init__(self, config: MirrorSourceConfig, properties: Mapping[str, str], context: ConnectorContext) -> None:
+        super().__init__(config, properties, context)
         self._stopping = threading.Event()
         self._calls = Calls(self._stopping)
         self._topics = MirroredTopics(config, self._calls)
         self._known: list[TopicPartition] = []
         self._planned_too_early = False
         self._schedule: Schedule | None = None
+
+    def start(self) -> None:
+        config = self.config
         if not config.enabled:
             return
         label = config.label(self.context.name)

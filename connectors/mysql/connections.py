@@ -15,7 +15,7 @@ from pymysql.constants import COMMAND
 from connect.api import ConnectError, RetriableConnectError
 from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
 from connectors.mysql.config import MySqlConfig
-from connectors.sql.mysql import LOST_CONNECTION
+from connectors.sql.mysql import LOST_CONNECTION, abort_mysql
 from tidegate.kit.config import parse
 from tidegate.kit.tls import TlsKeys, client_context
 
@@ -263,6 +263,10 @@ class Binlog:
         if first == 0xFF:
             pymysql.err.raise_mysql_exception(packet)
         raise EOFError("the server ended the stream")
+
+    def abort(self) -> None:
+        """From another thread: have the call that runs end as when the connection is lost."""
+        abort_mysql(self._connection)
 
     def close(self) -> None:
         self._connection._force_close()

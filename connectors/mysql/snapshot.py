@@ -19,6 +19,7 @@ from connectors.mysql.changes import Origin, Place, filled, source_column
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connections import Server, connect, database_errors, message_of
 from connectors.mysql.tables import Shape
+from connectors.sql.mysql import abort_mysql
 from connectors.sql.mysql_rows import StreamedRows
 
 __all__ = ["Moment", "Readers", "Snapshot", "converted", "read_batch", "select_list"]
@@ -201,7 +202,7 @@ class Snapshot:
                     if self._closing.is_set():
                         return
             self._put(None)
-        except Exception as error:  # noqa: BLE001 - it is raised where the blocks are taken
+        except BaseException as error:  # noqa: BLE001 - it is raised where the blocks are taken
             self._put(error)
 
     def _put(self, item: tuple[Shape, list[pa.Array]] | BaseException | None) -> None:
@@ -254,6 +255,11 @@ class Snapshot:
 
     def _batches_of(self, shape: Shape, columns: list[pa.Array], mark: pa.Array) -> list[RecordBatch]:
         return bounded(read_batch(shape, columns, self._moment, mark, self._origin, self._context))
+
+    def abort(self) -> None:
+        """From another thread: have the readers' statements end with an error."""
+        for connection in self._readers.connections:
+            abort_mysql(connection)
 
     def close(self) -> None:
         self._closing.set()

@@ -18,7 +18,7 @@ from connect.api import (
     SourceConnector,
 )
 from connectors.debezium.filters import Filters
-from connectors.debezium.task import CaptureTask, snapshot_pending
+from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.mysql.binlog.gtid import MySqlGtids, gtid_set
 from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin, Place
@@ -34,6 +34,7 @@ from connectors.mysql.setup import find_problems, lost_because
 from connectors.mysql.snapshot import Moment, Readers, Snapshot
 from connectors.mysql.structure import Structure, quoted
 from connectors.mysql.tables import Shapes, source_schema
+from connectors.sql.mysql import abort_mysql
 
 __all__ = ["MariaDbSource", "MariaDbTask", "MySqlSource", "MySqlTask"]
 
@@ -209,11 +210,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
     def _here(self) -> dict[str, Any]:
         return self._offset if self._decoder is None else self._decoder.offset
 
-    def _reached(self) -> int:
-        assert self._decoder is not None
-        return self._decoder.reached
-
-    def _changes(self) -> Sequence[RecordBatch]:
+    def _changes(self) -> Changes:
         stream, decoder = self._stream, self._decoder
         assert stream is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
@@ -239,9 +236,8 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             self._explain(error)
             raise
         batches = decoder.take(self._offset)
-        if batches:
-            self._offset = decoder.offset
-        return batches
+        here = decoder.offset
+        return Changes(batches, here if batches else self._offset, here, decoder.reached)
 
     def _look_after(self, stream: Binlog) -> None:
         """Give a connection up that died without a word."""
@@ -275,6 +271,14 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             with suppress(Exception):  # one that was lost cannot say goodbye
                 self._connection._force_close()
         self._stream = self._connection = None
+
+    def _abort(self) -> None:
+        if self._stream is not None:
+            self._stream.abort()
+        if self._connection is not None:
+            abort_mysql(self._connection)
+        if self._snapshot is not None:
+            self._snapshot.abort()
 
 
 class MariaDbTask(MySqlTask):

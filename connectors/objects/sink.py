@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connect.api import ConnectError, DataError, Problem, RecordBatch, SinkTask, TopicPartition
 from connectors.objects.config import ObjectSinkConfig
@@ -28,12 +28,17 @@ class ObjectSinkTask(SinkTask[ConfigT]):
     """Gives each topic partition its writer. Files are built in a temporary folder of this machine and go to the store
     when they are whole."""
 
-    def start(self) -> None:
-        self._staging = Path(tempfile.mkdtemp(prefix="tidegate-objects-"))
-        self._store = self.make_store()
-        self._parts = self._writer_parts(self._store, self._staging)
+    def __init__(self, config: ConfigT, context: Any) -> None:
+        super().__init__(config, context)
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         self._marks: dict[TopicPartition, Mark] = {}
+
+    def start(self) -> None:
+        staging = tempfile.TemporaryDirectory(prefix="tidegate-objects-", ignore_cleanup_errors=True)
+        self.resources.enter_context(staging)
+        self._store = self.make_store()
+        self.resources.callback(self._store.close)
+        self._parts = self._writer_parts(self._store, Path(staging.name))
 
     def _writer_parts(self, store: Store, staging: Path) -> WriterParts:
         from connectors.objects.partitioners import partitioner_of
@@ -123,9 +128,8 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         """The names of the objects, as if all open files were committed after the last record."""
         from connectors.objects.writer import PartitionWriter
 
-        store = self.make_store()
-        listing = _Listing(names_end_offset=store.names_end_offset)
-        store.close()
+        with closing(self.make_store()) as store:
+            listing = _Listing(names_end_offset=store.names_end_offset)
         with tempfile.TemporaryDirectory(prefix="tidegate-preview-") as folder:
             parts = self._writer_parts(listing, Path(folder))
             writers: dict[TopicPartition, PartitionWriter] = {}
@@ -140,8 +144,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
     def stop(self) -> None:
         for writer in self._writers.values():
             writer.discard()
-        self._store.close()
-        shutil.rmtree(self._staging, ignore_errors=True)
+        super().stop()
 
 
 class _Listing(Store):

@@ -5,7 +5,9 @@ psycopg has no replication mode of its own; its ``pq`` layer has what is needed 
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ __all__ = [
     "BLOCK_BYTES",
     "ArrowConnection",
     "ReplicationStream",
+    "abort",
     "application",
     "connect",
     "database_errors",
@@ -141,6 +144,15 @@ class ArrowConnection:
             self._connection.close()
 
 
+def abort(connection: pq.abc.PGconn) -> None:
+    """From another thread: have the call that runs on a connection end as when the connection is lost."""
+    with (
+        suppress(OSError, psycopg.Error),  # it was lost or closed in the meantime
+        socket.socket(fileno=os.dup(connection.socket)) as shared,
+    ):
+        shared.shutdown(socket.SHUT_RDWR)
+
+
 def replication(config: PostgresConfig) -> pq.abc.PGconn:
     """A connection in replication mode; raises psycopg.OperationalError."""
     made = pq.PGconn.connect(_conninfo(config, replication="database").encode())
@@ -207,6 +219,10 @@ class ReplicationStream:
         self._connection.put_copy_data(_STATUS.pack(b"r", received, self._flushed, self._flushed, now, 0))
         self._connection.flush()
         self._reply_due, self._told = False, time.monotonic()
+
+    def abort(self) -> None:
+        """From another thread; see ``abort``."""
+        abort(self._connection)
 
     def close(self) -> None:
         self._connection.finish()

@@ -167,7 +167,7 @@ class Snapshot:
                     if self._closing.is_set():
                         return
             self._put(None)
-        except Exception as error:  # noqa: BLE001 - it is raised where the blocks are taken
+        except BaseException as error:  # noqa: BLE001 - it is raised where the blocks are taken
             self._put(error)
 
     def _put(self, item: tuple[Shape, pa.RecordBatch] | BaseException | None) -> None:
@@ -224,6 +224,11 @@ class Snapshot:
         shape, rows = block
         column = marks.column(shape, rows.num_rows, **ends)
         return bounded(read_batch(self._config, shape, rows, self._moment, column, self._context, **position))
+
+    def abort(self) -> None:
+        """From another thread: have the readers' statements end with an error."""
+        for connection in self._connections:
+            connection.cancel()
 
     def close(self) -> None:
         self._closing.set()

@@ -19,10 +19,10 @@ from connect.api import (
     SourceConnector,
 )
 from connectors.debezium.filters import Filters
-from connectors.debezium.task import CaptureTask, snapshot_pending
+from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.postgres.chunks import PostgresChunks
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connections import ReplicationStream, connect, database_errors
+from connectors.postgres.connections import ReplicationStream, abort, connect, database_errors
 from connectors.postgres.decoding import Decoder
 from connectors.postgres.large import WholeTransactions
 from connectors.postgres.setup import (
@@ -210,11 +210,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
     def _here(self) -> dict[str, Any]:
         return self._offset if self._decoder is None else dict(self._decoder.offset)
 
-    def _reached(self) -> int:
-        assert self._decoder is not None
-        return self._decoder.done_lsn
-
-    def _changes(self) -> Sequence[RecordBatch]:
+    def _changes(self) -> Changes:
         stream, whole, decoder = self._stream, self._whole, self._decoder
         assert stream is not None and whole is not None and decoder is not None
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
@@ -246,9 +242,8 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         if message is None and not decoder.in_transaction and self._ahead is None:
             decoder.caught_up(stream.server_lsn)
         batches = decoder.take(self._offset or {"lsn": decoder.done_lsn})
-        if batches:
-            self._offset = dict(decoder.offset)
-        return batches
+        here = dict(decoder.offset)
+        return Changes(batches, here if batches else self._offset, here, decoder.done_lsn)
 
     def _refresh_xmin(self, decoder: Decoder) -> None:
         interval = self.config.xmin_interval_ms / 1000
@@ -290,6 +285,14 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                     part.close()
         self._whole = self._stream = self._connection = None
         self._ahead = None
+
+    def _abort(self) -> None:
+        if self._stream is not None:
+            self._stream.abort()
+        if self._connection is not None:
+            abort(self._connection.pgconn)
+        if self._snapshot is not None:
+            self._snapshot.abort()
 
     def _clean_up(self) -> None:
         if not self.config.slot_drop:

@@ -58,14 +58,15 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
 
     def start(self) -> None:
         self._client = SalesforceClient(self.config)
+        self.resources.callback(self._client.close)
         self._bulk = BulkClient(self._client)
         self._rows = BulkRows(self.config, self._client.describe(self.config.object_name), self._refuse)
         self._layers = Layers()
         self._job: _Job | None = None
         self._failing_since: float | None = None
 
-    def stop(self) -> None:
-        self._client.close()
+    def cancel(self) -> None:
+        self._client.abort()
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         if self._is_full():

@@ -20,24 +20,23 @@ class BulkSourceTask(SourceTask[BulkSourceConfig]):
     """One object, read by a thread of its own: a query job takes as long as Salesforce likes."""
 
     def start(self) -> None:
-        self._client = SalesforceClient(self.config)
+        client = SalesforceClient(self.config)
+        self.resources.callback(client.close)
         partition = {"object": self.config.object_name}
         reader = ObjectReader(
-            BulkClient(self._client),
+            BulkClient(client),
             self.config.wanted(),
-            self._client.describe(self.config.object_name),
+            client.describe(self.config.object_name),
             partition=partition,
             position=self.context.offset(partition),
             stopping=self.context.stopping,
         )
-        self._feeder = Feeder(self.context)
-        self._feeder.start(self.config.object_name, lambda: reader.polling(self.config.poll_interval_ms))
+        feeder = self._feeder = Feeder(self.context)
+        self.resources.callback(feeder.end, client.abort)
+        feeder.start(self.config.object_name, lambda: reader.polling(self.config.poll_interval_ms))
 
     def poll(self) -> Sequence[RecordBatch]:
         return self._feeder.next_batches()
-
-    def stop(self) -> None:
-        self._client.close()
 
 
 class BulkSource(SourceConnector[BulkSourceConfig]):

@@ -16,7 +16,7 @@ from connect.api import (
 from connectors.salesforce.channel_task import ChannelTask
 from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
-from connectors.salesforce.following import OFFSET, START, Placed
+from connectors.salesforce.following import OFFSET, Placed, replay_id_of
 from connectors.salesforce.schemas import EVENT_TYPE, EVENT_TYPES, OBJECT_TYPE, change_schema, python_value
 from connectors.salesforce.streaming_config import ChangeSourceConfig
 
@@ -70,23 +70,19 @@ class ChangeSourceTask(ChannelTask[ChangeSourceConfig]):
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
+        self.resources.callback(client.close)
         self._changes = Changes(client)
         self._wanted = {_entity(name) for name in self.config.entities}
-        partition = {"channel": self.config.path}
-        position = self.context.offset(partition)
-        self._last = int(position[OFFSET]) if position else START["all"]
-        self.follow(client, self.config.path, partition)
+        self.follow(client, self.config.path, {"channel": self.config.path})
 
-    def read(self, event: Mapping[str, Any]) -> Iterator[Placed]:
+    def read(self, event: Mapping[str, Any], before: int) -> Iterator[Placed]:
         if self._wanted and _entity(event["payload"][_HEADER]["entityName"]) not in self._wanted:
             return
-        replay_id = int(event["event"]["replayId"])
         records = list(self._changes.records(event, self.config.topic_of))
         # Only the last record of an event of several is past it: from those before it, the whole event is read again.
         for record in records[:-1]:
-            yield Placed(record, {OFFSET: self._last})
-        self._last = replay_id
-        yield Placed(records[-1], {OFFSET: replay_id})
+            yield Placed(record, {OFFSET: before})
+        yield Placed(records[-1], {OFFSET: replay_id_of(event)})
 
 
 class ChangeSource(SourceConnector[ChangeSourceConfig]):

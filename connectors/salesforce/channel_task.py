@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from connect.api import DataError, RecordBatch, SourceTask
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.feeding import Feeder
-from connectors.salesforce.following import Follower, Placed, batches_of
+from connectors.salesforce.following import Follower, Placed, batches_of, replay_id_of
 from connectors.salesforce.streaming_config import StreamingConfig
 
 __all__ = ["ChannelTask"]
@@ -24,13 +24,13 @@ class ChannelTask(SourceTask[ConfigT]):
     """
 
     @abstractmethod
-    def read(self, event: Mapping[str, Any]) -> Iterable[Placed]:
-        """The records of one event, which may be none."""
+    def read(self, event: Mapping[str, Any], before: int) -> Iterable[Placed]:
+        """The records of one event, which may be none. ``before`` is the replay id from which the event is read again."""
 
     def follow(self, client: SalesforceClient, channel: str, partition: Mapping[str, str]) -> None:
         """Begin to receive, after the committed position."""
         self._channel, self._partition = channel, partition
-        self._follower = Follower(
+        follower = self._follower = Follower(
             client,
             self.config.api_version,
             channel,
@@ -39,21 +39,19 @@ class ChannelTask(SourceTask[ConfigT]):
             start=self.config.initial_start,
             when_gone=self.config.invalid_replay_id,
         )
-        self._feeder = Feeder(self.context)
-        self._feeder.start(channel, self._follower.feed)
+        feeder = self._feeder = Feeder(self.context)
+        self.resources.callback(feeder.end, follower.abort)
+        feeder.start(channel, follower.feed)
 
     def poll(self) -> Sequence[RecordBatch]:
         return self._feeder.next_batches()
 
-    def stop(self) -> None:
-        if hasattr(self, "_follower"):
-            self._follower.close()
-
-    def _batches(self, events: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
+    def _batches(self, events: Sequence[Mapping[str, Any]], before: int) -> Iterator[Sequence[RecordBatch]]:
         rows: list[Placed] = []
         for event in events:
             try:
-                rows += self.read(event)
+                rows += self.read(event, before)
+                before = replay_id_of(event)
             except (KeyError, TypeError, AttributeError) as error:
                 raise DataError(f"an event of {self._channel} has no form that is known: {error!r}") from error
         for batch in batches_of(self._partition, rows):

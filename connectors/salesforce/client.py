@@ -16,6 +16,7 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.config import SalesforceConfig
 from connectors.salesforce.errors import SessionExpired, border
 from connectors.salesforce.signing import signing_key
+from tidegate.kit.requests_abort import abort, abortable_session
 
 __all__ = ["SalesforceClient"]
 
@@ -24,7 +25,8 @@ _OWN_HOSTS: Final = ".salesforce.com"
 
 
 class SalesforceClient:
-    """A session of one org; logs in when it is first used and again when the session has expired. For one thread."""
+    """A session of one org; logs in when it is first used and again when the session has expired. For one thread, but for
+    ``abort``."""
 
     def __init__(self, config: SalesforceConfig) -> None:
         self._config = config
@@ -34,9 +36,13 @@ class SalesforceClient:
     def close(self) -> None:
         self._http.close()
 
+    def abort(self) -> None:
+        """From any thread: have the request that runs end with an error, and every later one too."""
+        abort(self._http)
+
     def new_session(self) -> requests.Session:
-        """An HTTP session by the connector's keys, for protocols that simple-salesforce does not speak."""
-        session = requests.Session()
+        """An HTTP session by the connector's keys, for protocols that simple-salesforce does not speak; for ``abort``."""
+        session = abortable_session()
         if self._config.http_proxy:
             session.proxies = {"https": f"http://{_proxy_login(self._config)}{self._config.http_proxy}"}
         session.request = _with_defaults(session, self._config)  # type: ignore[method-assign]

@@ -27,10 +27,22 @@ class Feeder:
 
     def __init__(self, context: SourceTaskContext) -> None:
         self._context = context
-        self._arrived: queue.Queue[Sequence[RecordBatch] | Exception] = queue.Queue(maxsize=_WAITING)
+        self._arrived: queue.Queue[Sequence[RecordBatch] | BaseException] = queue.Queue(maxsize=_WAITING)
+        self._threads: list[threading.Thread] = []
+        self._over = threading.Event()
 
     def start(self, name: str, feed: Feed) -> None:
-        threading.Thread(target=self._run, args=(name, feed), name=f"follow {name}", daemon=True).start()
+        thread = threading.Thread(target=self._run, args=(name, feed), name=f"follow {name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def end(self, *aborts: Callable[[], None]) -> None:
+        """Wait until the threads have ended; ``aborts`` end the calls that they wait in."""
+        self._over.set()
+        for abort in aborts:
+            abort()
+        for thread in self._threads:
+            thread.join()
 
     def next_batches(self) -> Sequence[RecordBatch]:
         """What has come; waits for half a second. Raises what ended a feed."""
@@ -38,33 +50,36 @@ class Feeder:
             arrived = self._arrived.get(timeout=0.5)
         except queue.Empty:
             return []
-        if isinstance(arrived, Exception):
+        if isinstance(arrived, BaseException):
             raise arrived
         return arrived
 
     def _run(self, name: str, feed: Feed) -> None:
         wait_s = 0.5
-        stopping = self._context.stopping
-        while not stopping.is_set():
+        while not self._is_over:
             try:
                 for batches in feed():
                     wait_s = 0.5
                     if batches:
                         self._hand_over(batches)
-                    if stopping.is_set():
+                    if self._is_over:
                         return
                 return
             except RetriableConnectError as error:
-                if not stopping.is_set():
+                if not self._is_over:
                     log.info("trying again", connector=self._context.connector, feed=name, error=str(error))
-                stopping.wait(wait_s)
+                self._context.stopping.wait(wait_s)
                 wait_s = min(wait_s * 2, _LONGEST_S)
-            except Exception as error:  # noqa: BLE001 - the task's thread raises it
+            except BaseException as error:  # noqa: BLE001 - the task's thread raises it
                 self._hand_over(error)
                 return
 
-    def _hand_over(self, what: Sequence[RecordBatch] | Exception) -> None:
-        while not self._context.stopping.is_set():
+    @property
+    def _is_over(self) -> bool:
+        return self._over.is_set() or self._context.stopping.is_set()
+
+    def _hand_over(self, what: Sequence[RecordBatch] | BaseException) -> None:
+        while not self._is_over:
             try:
                 self._arrived.put(what, timeout=0.5)
             except queue.Full:

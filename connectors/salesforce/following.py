@@ -12,7 +12,7 @@ from connectors.salesforce.errors import ReplayIdGone
 from connectors.salesforce.streaming import StreamingClient
 from tidegate.kit.logs import logger
 
-__all__ = ["OFFSET", "START", "Follower", "Placed", "batches_of", "within_bounds"]
+__all__ = ["OFFSET", "START", "Follower", "Placed", "batches_of", "replay_id_of", "within_bounds"]
 
 log = logger(__name__)
 
@@ -27,6 +27,11 @@ class Placed(NamedTuple):
 
     record: Record
     offset: Mapping[str, Any]
+
+
+def replay_id_of(event: Mapping[str, Any]) -> int:
+    """Raises KeyError and such for what is no event."""
+    return int(event["event"]["replayId"])
 
 
 def batches_of(partition: Mapping[str, Any], rows: Sequence[Placed]) -> Iterator[RecordBatch]:
@@ -55,7 +60,8 @@ def within_bounds(batch: RecordBatch) -> Iterator[RecordBatch]:
 class Follower:
     """Follows ``channel`` from the replay id after ``position``, else from ``start``; ``feed`` is for a ``Feeder``.
 
-    ``read`` makes batches of events. From the first ``feed`` on, its thread is the only one that uses ``client``.
+    ``read`` makes batches of events, given the replay id from which these are read again: it may be called again with the same.
+    From the first ``feed`` on, its thread is the only one that uses ``client``.
     """
 
     def __init__(
@@ -63,7 +69,7 @@ class Follower:
         client: SalesforceClient,
         version: str,
         channel: str,
-        read: Callable[[Sequence[Mapping[str, Any]]], Iterable[Sequence[RecordBatch]]],
+        read: Callable[[Sequence[Mapping[str, Any]], int], Iterable[Sequence[RecordBatch]]],
         *,
         position: Mapping[str, Any] | None,
         start: str,
@@ -85,8 +91,9 @@ class Follower:
                 events = self._stream.events()
                 yield []
                 if events:
-                    yield from self._read(events)
-                    self._replay_id = int(events[-1]["event"]["replayId"])
+                    # Without a position yet, all that is kept is read again rather than only what is new.
+                    yield from self._read(events, self._replay_id if self._replay_id >= 0 else START["all"])
+                    self._replay_id = replay_id_of(events[-1])
         finally:
             self._stream.close()
 
@@ -94,11 +101,11 @@ class Follower:
         """Let the next ``feed`` begin with ``all`` or the ``latest``."""
         self._replay_id = START[start]
 
-    def close(self) -> None:
-        """From any thread: ends a call that waits."""
-        if self._stream is not None:
-            self._stream.close()
-        self._client.close()
+    def abort(self) -> None:
+        """From any thread: have a call that waits end with an error."""
+        if (stream := self._stream) is not None:
+            stream.abort()
+        self._client.abort()
 
     def _subscribe(self, stream: StreamingClient) -> None:
         try:

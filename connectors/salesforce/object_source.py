@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from threading import Event
 from typing import Any, Final
@@ -48,12 +49,17 @@ class _Object:
     """
 
     def __init__(
-        self, config: ObjectSourceConfig, name: str, position: Mapping[str, Any] | None, stopping: Event
+        self,
+        config: ObjectSourceConfig,
+        name: str,
+        position: Mapping[str, Any] | None,
+        stopping: Event,
+        client: SalesforceClient,
     ) -> None:
         """Raises ConnectError where the object cannot be read as wanted."""
         self._config, self._name = config, name
         self.partition = {"object": name}
-        self._client = SalesforceClient(config)
+        self._client = client
         self._position = dict(position or {})
         given = {
             key: value for key, value in self._position.items() if key in ("time", "until", "jobId", "locator", "rows")
@@ -88,8 +94,9 @@ class _Object:
         if self._config.streams:
             self._client.event_schema_of(change_channel(self._name).removeprefix("/data/"))
 
-    def close(self) -> None:
-        self._follower.close()
+    def abort(self) -> None:
+        """From any thread: have a call that waits end with an error."""
+        self._follower.abort()
 
     def feed(self) -> Iterator[Sequence[RecordBatch]]:
         if not self._config.streams:
@@ -110,7 +117,15 @@ class _Object:
     def _is_snapshot_done(self) -> bool:
         return "time" in self._reader.position and "jobId" not in self._reader.position
 
-    def _read(self, events: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
+    def _read(self, events: Sequence[Mapping[str, Any]], _: int) -> Iterator[Sequence[RecordBatch]]:
+        last, position = self._last, dict(self._position)
+        try:
+            yield from self._batches(events)
+        except BaseException:  # these events are read again, so positions begin before them
+            self._last, self._position = last, position
+            raise
+
+    def _batches(self, events: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
         rows: list[Placed] = []
         for event in events:
             try:
@@ -200,20 +215,19 @@ class ObjectSourceTask(SourceTask[ObjectSourceConfig]):
     """Some of the objects, each with a thread of its own, so that none waits for another."""
 
     def start(self) -> None:
-        self._objects: list[_Object] = []
-        self._feeder = Feeder(self.context)
+        objects: list[_Object] = []
         for name in self.config.names:
-            made = _Object(self.config, name, self.context.offset({"object": name}), self.context.stopping)
-            self._objects.append(made)
-        for name, made in zip(self.config.names, self._objects, strict=True):
-            self._feeder.start(name, made.feed)
+            client = SalesforceClient(self.config)
+            self.resources.callback(client.close)
+            position = self.context.offset({"object": name})
+            objects.append(_Object(self.config, name, position, self.context.stopping, client))
+        feeder = self._feeder = Feeder(self.context)
+        self.resources.callback(feeder.end, *(made.abort for made in objects))
+        for name, made in zip(self.config.names, objects, strict=True):
+            feeder.start(name, made.feed)
 
     def poll(self) -> Sequence[RecordBatch]:
         return self._feeder.next_batches()
-
-    def stop(self) -> None:
-        for made in self._objects:
-            made.close()
 
 
 class ObjectSource(SourceConnector[ObjectSourceConfig]):
@@ -231,20 +245,19 @@ class ObjectSource(SourceConnector[ObjectSourceConfig]):
     def check(cls, config: ObjectSourceConfig) -> Iterable[Problem]:
         """Log in, and look for each object and its channel."""
         for name in config.names:
-            try:
-                made = _Object(config, name, None, Event())
-            except ConnectError as error:
-                login = "logging in" in error.message
-                yield Problem("salesforce.instance" if login else "sobject.names", error.message)
-                if login:
+            with closing(SalesforceClient(config)) as client:
+                try:
+                    made = _Object(config, name, None, Event(), client)
+                except ConnectError as error:
+                    login = "logging in" in error.message
+                    yield Problem("salesforce.instance" if login else "sobject.names", error.message)
+                    if login:
+                        return
+                    continue
+                except RetriableConnectError as error:
+                    yield Problem("salesforce.instance", error.message)
                     return
-                continue
-            except RetriableConnectError as error:
-                yield Problem("salesforce.instance", error.message)
-                return
-            try:
-                made.check()
-            except (ConnectError, RetriableConnectError) as error:
-                yield Problem("sobject.names", error.message)
-            finally:
-                made.close()
+                try:
+                    made.check()
+                except (ConnectError, RetriableConnectError) as error:
+                    yield Problem("sobject.names", error.message)

@@ -78,13 +78,14 @@ class PushTopicSourceTask(ChannelTask[PushTopicSourceConfig]):
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
+        self.resources.callback(client.close)
         description = client.describe(self.config.object_name)
         if not find(self.config, client):
             create(self.config, client, description)
         self._schema = object_schema(self.config.object_name, description["fields"])
         self.follow(client, f"/topic/{self.config.push_topic}", {"pushTopic": self.config.push_topic})
 
-    def read(self, event: Mapping[str, Any]) -> Iterable[Placed]:
+    def read(self, event: Mapping[str, Any], before: int) -> Iterable[Placed]:
         about, given = event["event"], event["sobject"]
         value = {field.name: python_value(given.get(field.name), field.schema) for field in self._schema.fields}
         value |= {OBJECT_TYPE: self.config.object_name, EVENT_TYPE: about["type"]}

@@ -53,9 +53,10 @@ class _SalesforceSinkTask(SinkTask[Any]):
 
     def start(self) -> None:
         self.client = SalesforceClient(self.config)
+        self.resources.callback(self.client.close)
 
-    def stop(self) -> None:
-        self.client.close()
+    def cancel(self) -> None:
+        self.client.abort()
 
     def _write(self, records: Sequence[tuple[Record, Mapping[str, Any]]], writer: Writer) -> None:
         """Send records; those that Salesforce refuses for good go to ``errors.*``, one by one.

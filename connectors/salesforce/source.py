@@ -22,10 +22,11 @@ class EventSourceTask(ChannelTask[EventSourceConfig]):
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
+        self.resources.callback(client.close)
         self._schema = event_schema(client.describe(self.config.event))
         self.follow(client, f"/event/{self.config.event}", {"event": self.config.event})
 
-    def read(self, event: Mapping[str, Any]) -> Iterable[Placed]:
+    def read(self, event: Mapping[str, Any], before: int) -> Iterable[Placed]:
         yield Placed(self._record(event), {OFFSET: int(event["event"]["replayId"])})
 
     def _record(self, event: Mapping[str, Any]) -> Record:

@@ -10,6 +10,7 @@ import requests
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.errors import ReplayIdGone, border
+from tidegate.kit.requests_abort import abort
 
 __all__ = ["StreamingClient"]
 
@@ -18,7 +19,7 @@ _GRACE_S: Final = 30
 
 
 class StreamingClient:
-    """One subscription to one channel. For one thread; ``close`` may come from another and ends a waiting call."""
+    """One subscription to one channel. For one thread, but for ``abort``."""
 
     def __init__(self, client: SalesforceClient, version: str, channel: str) -> None:
         self._client, self._channel = client, channel
@@ -53,6 +54,10 @@ class StreamingClient:
             if message.get("channel") == "/meta/connect":
                 self._note_advice(message)
         return found
+
+    def abort(self) -> None:
+        """From any thread: have a call that waits end with an error."""
+        abort(self._http)
 
     def close(self) -> None:
         self._http.close()

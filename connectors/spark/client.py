@@ -30,7 +30,7 @@ class Cancelled(ConnectError):
 class SparkDriver:
     """A driver that is started with the first job and stays for the next ones until ``close`` or ``idle_s`` without one.
 
-    ``run`` is called by one thread at a time; ``close`` may come from another.
+    ``run`` is called by one thread at a time; ``close`` waits for it, and ``kill`` ends it from another thread.
     """
 
     def __init__(self, *, stopping: threading.Event, idle_s: float) -> None:
@@ -64,7 +64,15 @@ class SparkDriver:
     def close(self) -> None:
         """Let the driver end, when no job is running."""
         with self._lock:
+            if self._idle is not None:
+                self._idle.cancel()
             self._end()
+
+    def kill(self) -> None:
+        """Have the job that runs end at once; ``run`` raises."""
+        if (process := self._process) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
 
     def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         process, scratch = self._started(on_progress)

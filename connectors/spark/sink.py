@@ -19,9 +19,10 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
 
     def start(self) -> None:
         self._driver = SparkDriver(stopping=self.context.stopping, idle_s=self.config.idle_timeout_ms / 1000)
+        self.resources.callback(self._driver.close)
 
-    def stop(self) -> None:
-        self._driver.close()
+    def cancel(self) -> None:
+        self._driver.kill()
 
     def run(self, ranges: Sequence[OffsetRange]) -> None:
         inputs = [self._input(topic, of_topic) for topic, of_topic in _by_topic(ranges).items()]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from typing import Any, Final
 
 from connectors.sql.urls import Database
 
-__all__ = ["LOST_CONNECTION", "connect_mysql"]
+__all__ = ["LOST_CONNECTION", "abort_mysql", "connect_mysql"]
 
 LOST_CONNECTION: Final = frozenset(
     {1040, 1053, 1079, 1152, 1159, 1160, 1161, 1205, 1213, 1927, 2002, 2003, 2006, 2013, 2055}
@@ -55,3 +57,11 @@ def connect_mysql(database: Database, **options: Any) -> Any:
                 raise
     host, port = database.hosts[-1]
     return pymysql.connect(host=host, port=port, **given | tls | options)
+
+
+def abort_mysql(connection: Any) -> None:
+    """From another thread: have the call that runs on a connection end as when the connection is lost."""
+    sock: socket.socket | None = getattr(connection, "_sock", None)
+    if sock is not None:
+        with suppress(OSError):  # it was closed in the meantime
+            sock.shutdown(socket.SHUT_RDWR)

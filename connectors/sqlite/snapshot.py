@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from connect.api import RecordBatch
@@ -62,7 +61,9 @@ class Snapshot:
             done = ends if ends is not None else {**offset, "last_snapshot_record": True, "snapshot_completed": True}
             yield [made(held, ends_table=True, ends_all=True).replace(source_offset=done)]
 
+    def interrupt(self) -> None:
+        """From another thread: have the statement that runs end with an error."""
+        self._connection.interrupt()
+
     def close(self) -> None:
-        with suppress(sqlite3.Error):
-            self._connection.interrupt()
         self._connection.close()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector
 from connectors.debezium.filters import Filters, compiled
-from connectors.debezium.task import CaptureTask, snapshot_pending
+from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.sqlite.batches import Events
 from connectors.sqlite.changelog import ChangeLog
 from connectors.sqlite.chunks import SqliteChunks
@@ -139,26 +139,32 @@ class SqliteTask(CaptureTask[SqliteConfig]):
     def _here(self) -> dict[str, Any]:
         return self._offset
 
-    def _reached(self) -> int:
-        return self._seq
-
-    def _changes(self) -> Sequence[RecordBatch]:
+    def _changes(self) -> Changes:
         deadline = time.monotonic() + self.config.poll_interval_ms / 1000
+        changes = self._at(self._seq)
         while True:
             self._prune()
             version = self._pragma("data_version")
             if version != self._data_version:
-                batches, more = self._read()
+                changes, more = self._read()
                 if not more:
                     self._data_version = version
-                if batches or more:
-                    return batches
+                if changes.batches or more:
+                    return changes
             left = deadline - time.monotonic()
             busy = self._signals is not None and self._signals.running
             if busy or left <= 0 or self.context.stopping.wait(min(left, _LOOK_S)):
-                return []
+                return changes
 
-    def _read(self) -> tuple[list[RecordBatch], bool]:
+    def _at(self, seq: int, batches: Sequence[RecordBatch] = ()) -> Changes:
+        offset = self._offset if seq == self._seq else self._position(seq)
+        return Changes(batches, offset, offset, seq)
+
+    def _handed_over(self, changes: Changes) -> None:
+        super()._handed_over(changes)
+        self._seq = changes.reached
+
+    def _read(self) -> tuple[Changes, bool]:
         """The next changes, and whether to look again at once."""
         assert self._connection is not None and self._log is not None
         connection, config = self._connection, self.config
@@ -170,18 +176,14 @@ class SqliteTask(CaptureTask[SqliteConfig]):
             connection.execute("COMMIT")
         if schema != self._schema_version:
             self._follow_tables(copy=True)
-            return [], True
+            return self._at(self._seq), True
         if until == self._seq:  # numbers up to the last one may have gone to rows that are no changes
-            self._seq = last
-            self._offset = self._position(last)
-            return [], False
+            return self._at(last), False
         still = {"source_partition": self._partition, "source_offset": self._offset}
         batches = [batch for shape, rows in found if (batch := self._events.of_changes(shape, rows, still)) is not None]
-        self._seq = until
-        self._offset = self._position(until)
         if batches:
-            batches[-1] = batches[-1].replace(source_offset=self._offset)
-        return batches, True
+            batches[-1] = batches[-1].replace(source_offset=self._position(until))
+        return self._at(until, batches), True
 
     def _run(self, statement: str) -> None:
         assert self._connection is not None
@@ -212,6 +214,12 @@ class SqliteTask(CaptureTask[SqliteConfig]):
             with suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = self._log = None
+
+    def _abort(self) -> None:
+        for part in (self._connection, self._snapshot):
+            if part is not None:
+                with suppress(sqlite3.Error):  # it may have been closed
+                    part.interrupt()
 
     def _clean_up(self) -> None:
         if self.config.log_drop:

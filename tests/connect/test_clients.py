@@ -15,7 +15,7 @@ from connect import clients
 from connect.api import RecordBatch, Schema, SchemaType
 from connect.clients import ClientLoop
 from connect.connector_config import CommonConfig
-from connect.control import Stopped
+from connect.control import Stopped, TaskControl
 from connect.error_policy import ErrorPolicy, ToleranceExceeded
 from connect.sources.refusals import Refusals
 from tidegate.kit.config import parse
@@ -23,8 +23,13 @@ from tidegate.kit.errors import RetriableError
 
 
 @pytest.fixture
-def stopping():
-    return threading.Event()
+def control():
+    return TaskControl()
+
+
+@pytest.fixture
+def stopping(control):
+    return control.stopping
 
 
 def failing(*errors, result="there"):
@@ -38,36 +43,44 @@ def failing(*errors, result="there"):
     return attempt
 
 
-def test_a_cluster_that_is_away_is_waited_for(stopping, monkeypatch):
+def test_a_cluster_that_is_away_is_waited_for(control, monkeypatch):
     monkeypatch.setattr(clients, "_FIRST_PAUSE_S", 0.001)
     attempt = failing(*[NotReachable("no broker can be reached")] * 3)
-    assert ClientLoop(stopping).patiently(attempt, "a test") == "there"
+    assert ClientLoop(control).patiently(attempt, "a test") == "there"
 
 
-def test_what_no_waiting_helps_is_raised(stopping):
+def test_what_no_waiting_helps_is_raised(control):
     with pytest.raises(TopicAuthorizationFailed):
-        ClientLoop(stopping).patiently(failing(TopicAuthorizationFailed("no")), "a test")
+        ClientLoop(control).patiently(failing(TopicAuthorizationFailed("no")), "a test")
 
 
-def test_the_word_to_stop_ends_the_waiting(stopping):
-    threading.Timer(0.05, stopping.set).start()
+def test_the_word_to_stop_ends_the_waiting(control):
+    threading.Timer(0.05, control.stop).start()
     with pytest.raises(Stopped):
-        ClientLoop(stopping).patiently(failing(*[NotReachable("away")] * 1000), "a test")
+        ClientLoop(control).patiently(failing(*[NotReachable("away")] * 1000), "a test")
 
 
-def test_a_call_that_gets_no_answer_is_given_up_after_the_word_to_stop(stopping, monkeypatch):
+def test_a_call_that_gets_no_answer_is_given_up_after_the_word_to_stop(control, monkeypatch):
     monkeypatch.setattr(clients, "_LAST_CALL_S", 0.1)
     monkeypatch.setattr(clients, "_LOOK_S", 0.01)
-    stopping.set()
+    control.stop()
     began = time.monotonic()
     with pytest.raises(RetriableError, match="before the task had to stop"):
-        ClientLoop(stopping).run(asyncio.sleep(3600))
+        ClientLoop(control).run(asyncio.sleep(3600))
     assert time.monotonic() - began < 60
 
 
-def test_a_call_may_fail_with_a_timeout_of_its_own(stopping):
+def test_a_call_that_gets_no_answer_is_given_up_at_the_end_of_the_time_to_stop(control, monkeypatch):
+    monkeypatch.setattr(clients, "_LAST_CALL_S", 3600)
+    monkeypatch.setattr(clients, "_LOOK_S", 0.01)
+    control.stop(0.05)
+    with pytest.raises(RetriableError, match="before the task had to stop"):
+        ClientLoop(control).run(asyncio.sleep(3600))
+
+
+def test_a_call_may_fail_with_a_timeout_of_its_own(control):
     with pytest.raises(TimeoutError):
-        ClientLoop(stopping).run(failing(TimeoutError())())
+        ClientLoop(control).run(failing(TimeoutError())())
 
 
 def rows(*sizes):

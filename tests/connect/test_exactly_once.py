@@ -15,6 +15,7 @@ from broker.client import ClientConfig
 from broker.client.blocking import Admin, BatchConsumer
 from connect.api import ConnectError, RecordBatch, Schema, SchemaType
 from connect.connector_config import SourceConfig
+from connect.control import TaskControl
 from connect.sources.deliveries import ExactlyOnce
 from connect.sources.exactly_once import (
     BoundaryRequests,
@@ -64,7 +65,7 @@ def log():
 
 def delivery(log, boundary):
     committed = []
-    return ExactlyOnce(OffsetKeys("c", {}), log, boundary, committed.extend), committed
+    return ExactlyOnce(OffsetKeys("c", {}), log, boundary, committed.extend, TaskControl()), committed
 
 
 def position(n):

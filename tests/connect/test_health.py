@@ -25,7 +25,8 @@ class Store:
     ("membership", "stores", "code", "status", "words"),
     [
         (None, [], 200, "healthy", "ready to handle requests."),
-        (Membership(rounds=3), [], 200, "healthy", "ready to handle requests."),
+        (Membership(rounds=3, settles=True), [], 200, "healthy", "ready to handle requests."),
+        (Membership(rounds=3), [], 500, "unhealthy", "A rebalance of its group has not ended for 10 s."),
         (Membership(settles=True), [], 200, "healthy", "ready to handle requests."),
         (Membership(), [], 503, "starting", "Worker is still starting up."),
         (
@@ -35,7 +36,7 @@ class Store:
             "unhealthy",
             "may be unable to handle other requests.",
         ),
-        (Membership(rounds=1), [Store()], 500, "unhealthy", "topic gone"),
+        (Membership(rounds=1, settles=True), [Store()], 500, "unhealthy", "topic gone"),
     ],
 )
 def test_health_is_kafka_connect_s(membership, stores, code, status, words):

@@ -17,6 +17,7 @@ from connect.context import RunningSinkContext
 from connect.control import TaskControl
 from connect.converters.string import StringConfig, StringConverter
 from connect.error_policy import ErrorPolicy
+from connect.lifecycle import Lifecycle
 from connect.sinks.pipeline import SinkPipeline
 from connect.sinks.runner import SinkRunner
 from connect.transforms.chain import TransformChain
@@ -71,9 +72,6 @@ class Script:
     def commit(self, offsets):
         self.committed_offsets.append(dict(offsets))
 
-    def committed(self, partition):
-        return None
-
     def stop(self):
         pass
 
@@ -112,11 +110,12 @@ def run():
         context = RunningSinkContext("c", 0, {}, stopping=control.stopping, kafka=None, errant_records=None)
         consumer = Script(control, *events)
         task = Task(context, do)
-        SinkRunner(
+        runner = SinkRunner(
             task, context, control, pipeline=SinkPipeline(TransformChain(), string, string, policy), policy=policy,
-            consumer=consumer, dead_letters=None, flush_interval_ms=10**9, on_paused=lambda paused: None,
+            consumer=consumer, dead_letters=None, flush_interval_ms=10**9,
             on_topic=lambda topic: None, close=lambda: None,
-        ).run()  # fmt: skip
+        )  # fmt: skip
+        Lifecycle(task, runner, control, lambda state, error: None).run()
         return task, consumer
 
     return play

@@ -13,6 +13,8 @@ def register_plugins() -> list[Plugin]:
         Plugin(PluginType.SINK, f"{here}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
         Plugin(PluginType.SINK, f"{here}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
         Plugin(PluginType.SOURCE, "tests.support.crowd:CrowdConnector", ("org.toys.CrowdConnector",), "1.2"),
+        Plugin(PluginType.SOURCE, "tests.support.troubled:TroubledSource", ("org.toys.TroubledSource",), "1.2"),
+        Plugin(PluginType.SINK, "tests.support.troubled:TroubledSink", ("org.toys.TroubledSink",), "1.2"),
         Plugin(
             PluginType.SINK, "no.such.module:Absent", ("org.toys.AbsentConnector",), "1", ("no_such_package",), "toys"
         ),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -63,8 +64,19 @@ class Chunks(Protocol):
     def close(self) -> None: ...
 
 
+class _State(NamedTuple):
+    """What a poll moves, as it was before it."""
+
+    progress: Progress
+    rows: int
+    paused: bool
+    blocking: list[tuple[SnapshotRequest, list[str]]]
+    handed: list[Mapping[str, Any]] | None
+    safe: list[Mapping[str, Any]] | None
+
+
 class IncrementalSnapshots:
-    """What signals ask for, done between the polls of one task."""
+    """What signals ask for, done between the polls of one task. A call that raises has done nothing: it is as before."""
 
     def __init__(
         self,
@@ -91,7 +103,10 @@ class IncrementalSnapshots:
         self._window: Window | None = None
         self._paused = False
         self._blocking: list[tuple[SnapshotRequest, list[str]]] = []
+        """What is asked for and not done; the first is being read while there are ``_pieces``."""
         self._pieces: Iterator[list[RecordBatch]] | None = None
+        self._looked_at: list[Signal] = []
+        """Signals that channels gave and that a poll which failed did not act upon for good."""
 
     def resume(self, offset: Mapping[str, Any]) -> dict[str, Any]:
         """Go on where a position says; returns it without what is said of this. Raises DataError."""
@@ -108,11 +123,12 @@ class IncrementalSnapshots:
         if self._pieces is None:
             if not self._blocking:
                 return None
-            request, tables = self._blocking.pop(0)
+            request, tables = self._blocking[0]
             self._pieces = self._chunks.whole(tables, request, {**offset, **self._progress.members()})
         found = next(self._pieces, None)
         if found is None:
             self._pieces = None
+            del self._blocking[0]
             log.info("the blocking snapshot is complete")
             return []
         return found
@@ -122,10 +138,32 @@ class IncrementalSnapshots:
     ) -> list[RecordBatch]:
         """What a poll of the stream brought, with what comes in between; ``offset`` and ``position`` are the stream's after it,
         ``now`` the monotonic clock."""
-        if self._handed is None or self._safe is self._handed:
+        if not self._looked_at and (self._handed is None or self._safe is self._handed):
             self._handed = self._safe = None
             for channel in self._channels:
                 channel.done()
+        before = self._state()
+        try:
+            made = self._streamed(batches, offset, position, now)
+        except BaseException:
+            self._go_back(before)
+            raise
+        self._looked_at = []
+        if self._handed is not None:
+            self._handed += [batch.source_offset for batch in made if batch.source_offset is not None]
+        return made
+
+    def _state(self) -> _State:
+        progress = replace(self._progress, parts=list(self._progress.parts))
+        return _State(progress, self._rows, self._paused, list(self._blocking), self._handed, self._safe)
+
+    def _go_back(self, state: _State) -> None:
+        self._progress, self._rows, self._paused, self._blocking, self._handed, self._safe = state
+        self._window = None  # its chunk is read again, from what was delivered last
+
+    def _streamed(
+        self, batches: Sequence[RecordBatch], offset: Mapping[str, Any], position: int, now: float
+    ) -> list[RecordBatch]:
         told = self._progress.members()
         closed = False
         for batch in batches:
@@ -149,8 +187,6 @@ class IncrementalSnapshots:
             self._next_chunk()
             if not self.running:
                 made.append(self._nothing(offset))
-        if self._handed is not None:
-            self._handed += [batch.source_offset for batch in made if batch.source_offset is not None]
         return made
 
     def committed(self, offsets: Sequence[Mapping[str, Any]]) -> None:
@@ -199,10 +235,11 @@ class IncrementalSnapshots:
 
     def _look(self, now: float) -> bool:
         """At the other channels, when it is time; whether anything came."""
-        if not self._channels or now < self._next_look:
+        if not self._looked_at and (not self._channels or now < self._next_look):
             return False
         self._next_look = now + self._interval_s
-        found = [signal for channel in self._channels for signal in channel.read()]
+        self._looked_at += [signal for channel in self._channels for signal in channel.read()]
+        found = self._looked_at
         for signal in found:
             try:
                 self._act(signal)

@@ -72,10 +72,6 @@ class Rows:
             except BaseException as error:  # noqa: BLE001 - it is raised where the chunk is asked for
                 future.set_exception(error)
 
-    def quiet(self, timeout_s: float) -> bool:
-        """Whether nothing is being read ahead, after waiting for so long."""
-        return self._following is None or not wait([self._following], timeout_s).not_done
-
     def close(self) -> None:
         """Let go of the statement, once nothing is being read ahead."""
         if self._following is not None:

@@ -48,6 +48,10 @@ class AdbcWriter(Writer):
     def rollback(self) -> None:
         self._end("ROLLBACK")
 
+    def cancel(self) -> None:
+        with suppress(Exception):  # it may have ended in the meantime
+            self._connection.adbc_cancel()
+
     def close(self) -> None:
         with suppress(Exception):  # one that was lost cannot say goodbye
             self._connection.close()

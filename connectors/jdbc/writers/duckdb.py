@@ -86,6 +86,10 @@ class DuckDbWriter(Writer):
             with self.errors("writing to"):
                 self._connection.execute("ROLLBACK")
 
+    def cancel(self) -> None:
+        with suppress(Exception):  # it may have ended in the meantime
+            self._connection.interrupt()
+
     def close(self) -> None:
         with suppress(Exception):
             self._connection.close()

@@ -10,7 +10,7 @@ import pyarrow as pa
 from connect.api import RetriableConnectError
 from connectors.jdbc.writers.columns import wall_clock
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer, fits
-from connectors.sql.mysql import LOST_CONNECTION, connect_mysql
+from connectors.sql.mysql import LOST_CONNECTION, abort_mysql, connect_mysql
 from connectors.sql.tables import TableId
 from connectors.sql.urls import Database
 from connectors.sql.write_dialects import WriteDialect
@@ -97,6 +97,9 @@ class MySqlWriter(Writer):
     def rollback(self) -> None:
         with self.errors("writing to"):
             self._connection.rollback()
+
+    def cancel(self) -> None:
+        abort_mysql(self._connection)
 
     def close(self) -> None:
         with suppress(Exception):  # one that was lost cannot say goodbye

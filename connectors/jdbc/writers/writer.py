@@ -63,7 +63,7 @@ class Writer(ABC):
     """A connection in a transaction, which begins by itself and ends with ``commit`` or ``rollback``.
 
     Every call may raise RowsRefused, Conflict, RetriableConnectError (the connection is lost: make another) or
-    ConnectError, with the database's own words. From one thread.
+    ConnectError, with the database's own words. From one thread, but for ``cancel``.
     """
 
     def __init__(self, database: Database, dialect: WriteDialect, timezone: str) -> None:
@@ -94,6 +94,10 @@ class Writer(ABC):
 
     @abstractmethod
     def rollback(self) -> None: ...
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """From another thread: have a statement that runs end with an error. Raises nothing."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -62,6 +65,29 @@ def test_upserts_and_deletes_leave_the_last_of_each_key(place: SinkPlace) -> Non
         put(running, [batch(3, [row(1, None), row(3), row(3, None), row(4), row(2, None), row(2, "back")])])
         assert names(place) == [(2, "back"), (4, "name 4")]
         assert running.context.errant == []
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """A SQLite file that another process writes to: locks hold between processes."""
+    program = f"import sqlite3; o = sqlite3.connect({str(path)!r}, isolation_level=None); o.execute('BEGIN EXCLUSIVE'); print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None and other.stdout is not None
+        other.stdout.readline()
+        yield
+        other.stdin.write(b"\n")
+
+
+def test_rows_that_were_put_before_a_failed_write_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.jdbc.sink._LINGER_S", 3600)
+    place = SqlitePlace(tmp_path)
+    with place.bench(**BY_KEY, max_retries="0", connection_attempts="1").sink(PLACE) as running:
+        put(running, [batch(0, [row(1)])])
+        running.task.put([batch(1, [row(2)])])
+        with locked(place.path), pytest.raises(ConnectError):
+            running.task.put([])
+        running.task.put([])
+        assert [number for number, _ in names(place)] == [1, 2]
 
 
 def test_update_changes_only_rows_that_are_there(place: SinkPlace) -> None:

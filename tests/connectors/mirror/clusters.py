@@ -10,7 +10,7 @@ from typing import Any
 
 from broker.client import ClientConfig, KafkaRecord, NewTopic, TopicPartition
 from broker.client.blocking import Admin, BatchConsumer, BatchProducer
-from connect.assembly import TaskParts, source_runner
+from connect.assembly import TaskParts, assembled
 from connect.control import TaskControl
 from connect.plugins import PluginRegistry, load_plugins
 from connect.stores.offsets import canonical
@@ -161,14 +161,14 @@ class Mirrored:
             plugins=self._plugins,
             control=control,
             offsets=entries,
-            on_paused=lambda _: None,
+            on_state=lambda state, error: None,
             on_topic=lambda _: None,
             on_progress=lambda _: None,
             ask_worker=lambda question: entries if question == "offsets" else None,
             keep_offsets=self.positions.update,
         )
         try:
-            source_runner(parts).run()
+            assembled(parts).run()
         except Exception as error:  # noqa: BLE001 - shown by the test
             self.failures.append(error)
 

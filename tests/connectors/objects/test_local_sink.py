@@ -34,7 +34,11 @@ def properties(root: Path, **more: str) -> dict[str, str]:
 
 def started(root: Path, context: FakeContext | None = None, **more: str) -> Any:
     task = sink_task(LocalSinkConnector, properties(root, **more), context)
-    task.open([P0])
+    try:
+        task.open([P0])
+    except ConnectError:
+        task.stop()
+        raise
     return task
 
 

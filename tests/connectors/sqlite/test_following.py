@@ -310,7 +310,6 @@ def test_stop_ends_a_poll_that_waits(place: Place) -> None:
         waiting = threading.Thread(target=running.task.poll)
         waiting.start()
         running.context.stopping.set()
-        running.task.stop()
         waiting.join(60)
         assert not waiting.is_alive()
 
