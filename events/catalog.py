@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, TypeVar
 
 from events.changes.schemas import ChangeEventSchema
 from events.definition_errors import DuplicateEvent
@@ -18,7 +18,10 @@ __all__ = ["Catalog", "SchemaStore", "TopicStore"]
 
 log = logger(__name__)
 
+T = TypeVar("T")
 _SUFFIX: Final = "__e-value"
+_PATIENCE_S: Final = 0.5
+"""Who wants what is known already, and may be stale, waits so long for what is new."""
 
 
 class SchemaStore(Protocol):
@@ -80,6 +83,8 @@ class Catalog:
         self._current: dict[str, tuple[float, EventSchema | None]] = {}
         self._names: tuple[float, tuple[str, ...]] = (float("-inf"), ())
         self._fit: dict[str, float] = {}
+        self._refreshing: dict[tuple[str, str], tuple[asyncio.Task[Any], float]] = {}
+        """What is being asked for now, and since when (the event loop's time)."""
 
     async def names(self) -> tuple[str, ...]:
         """The names of all events, sorted."""
@@ -111,14 +116,39 @@ class Catalog:
         if held is not None and now - held[0] < self._refresh_s:
             found = held[1]
         else:
-            found = await self._load_or_keep(name, held[1] if held is not None else None)
-            if len(self._current) > 10_000:
-                self._current.clear()
-            self._current[name] = (now, found)
+            kept = held[1] if held is not None else None
+            found = await self._refreshed(("definition", name), lambda: self._refresh(name, kept), kept)
         if found is None:
             raise UnknownEvent(name)
         await self._check_topic(found.definition.name)
         return found
+
+    async def _refresh(self, name: str, held: EventSchema | None) -> EventSchema | None:
+        now = self._clock()
+        found = await self._load_or_keep(name, held)
+        if len(self._current) > 10_000:
+            self._current.clear()
+        self._current[name] = (now, found)
+        return found
+
+    async def _refreshed(self, key: tuple[str, str], ask: Callable[[], Coroutine[Any, Any, T]], known: T | None) -> T:
+        """What ``ask`` gives, asked once for all who want it at the same time. What is known already does, where that takes long."""
+        loop = asyncio.get_running_loop()
+        if key not in self._refreshing:
+            task = loop.create_task(ask(), name=f"refresh {key[0]} of {key[1]}")
+            self._refreshing[key] = (task, loop.time())
+            task.add_done_callback(lambda done: self._end_refresh(key, done))
+        task, began = self._refreshing[key]
+        if known is not None:
+            done, _ = await asyncio.wait({task}, timeout=max(0.0, began + _PATIENCE_S - loop.time()))
+            if not done:
+                return known
+        return await asyncio.shield(task)
+
+    def _end_refresh(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:
+        del self._refreshing[key]
+        if not task.cancelled():
+            task.exception()  # those who waited have it; there may be none left
 
     async def schema(self, schema_id: int) -> EventSchema:
         """The event schema with this registry id, whichever version; raises UnknownSchema, also for a schema of no event."""
@@ -243,9 +273,13 @@ class Catalog:
 
     async def _check_topic(self, name: str) -> None:
         """Raise TopicUnfit unless the topic has one partition; one that had is taken to have while the log is away."""
-        now, checked = self._clock(), self._fit.get(name)
-        if checked is not None and now - checked < self._refresh_s:
-            return
+        checked = self._fit.get(name)
+        if checked is None or self._clock() - checked >= self._refresh_s:
+            known = None if checked is None else True
+            await self._refreshed(("topic", name), lambda: self._refresh_topic(name, checked), known)
+
+    async def _refresh_topic(self, name: str, checked: float | None) -> bool:
+        now = self._clock()
         try:
             count = await self._topics.partitions(name)
         except BusUnavailable:
@@ -257,6 +291,7 @@ class Catalog:
         if count != 1:
             raise _unfit(name, count)
         self._fit[name] = now
+        return True
 
 
 def _unfit(name: str, count: int) -> TopicUnfit:

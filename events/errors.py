@@ -10,7 +10,7 @@ EventsError
 │   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion
 ├── BadEvent                   this event is refused; others in the same request are not
 │   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
-│   │   WrongTypeInRecord, UndecodablePayload, EventTooLarge
+│   │   WrongTypeInRecord, UndecodablePayload, EventTooLarge, IdempotencyKeyReused
 ├── BadRequest                 the request as a whole is refused
 │   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
 ├── DefinitionError            an event definition is refused
@@ -35,6 +35,7 @@ __all__ = [
     "EventTooLarge",
     "EventsError",
     "FieldNotWritable",
+    "IdempotencyKeyReused",
     "InvalidDefinition",
     "InvalidField",
     "InvalidLogin",
@@ -139,6 +140,16 @@ class UnknownVersion(NotThere):
 class BadEvent(EventsError):
     http_status = 400
     code = "INVALID_FIELD"
+
+
+class IdempotencyKeyReused(BadEvent):
+    """Something else was sent with this Idempotency-Key before (draft-ietf-httpapi-idempotency-key-header, section 2.7)."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+    http_status = 422
+
+    def __init__(self) -> None:
+        super().__init__("This Idempotency-Key was sent with another body before: give each event a key of its own")
 
 
 class InvalidField(BadEvent):

@@ -12,13 +12,13 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from events.errors import BusUnavailable
 from events.log import EventLog
 from tidegate.kit.logs import logger
 
-__all__ = ["KEPT_MS", "PublishedIds"]
+__all__ = ["KEPT_MS", "PublishedId", "PublishedIds"]
 
 log = logger(__name__)
 
@@ -28,12 +28,21 @@ _MARGIN_MS: Final = 120_000
 _READ_BYTES: Final = 1024 * 1024
 _CHECK_MS: Final = 5000
 _ASKED_AT_ONCE: Final = 500
+_ROUNDS: Final = 3
 _TABLES: Final = """
-CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, identity TEXT NOT NULL, seen_ms INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS ids (topic TEXT, id BLOB, replay_id INTEGER NOT NULL, ms INTEGER NOT NULL, PRIMARY KEY (topic, id))
-  WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS ids_by_age ON ids (ms);
+CREATE TABLE IF NOT EXISTS seen (topic TEXT PRIMARY KEY, identity TEXT NOT NULL, seen_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS published (topic TEXT, id BLOB, replay_id INTEGER NOT NULL, ms INTEGER NOT NULL, digest BLOB,
+  PRIMARY KEY (topic, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS published_by_age ON published (ms);
 """
+
+
+class PublishedId(NamedTuple):
+    """An event that is in the log."""
+
+    replay_id: int
+    digest: bytes = b""
+    """Of what its publisher sent with an Idempotency-Key; empty where that is not known."""
 
 
 class PublishedIds:
@@ -46,15 +55,16 @@ class PublishedIds:
         self._made = 0
         """How often the index was made anew."""
         self._checked_ms: dict[str, int] = {}
-        self._doubted: set[str] = set()
+        self._doubts: dict[str, int] = {}
+        """By topic, how often it was doubted since its last doubt was cleared."""
         self._turns: dict[str, asyncio.Lock] = {}
         self._swept_ms = 0
 
     def close(self) -> None:
         self._database.close()
 
-    async def find(self, topic: str, ids: Collection[str]) -> dict[str, int]:
-        """The replay ids of those events that are in the log. Raises BusUnavailable when that cannot be known now."""
+    async def find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
+        """Those events that are in the log. Raises BusUnavailable when that cannot be known now."""
         for _ in range(2):
             try:
                 async with self._turns.setdefault(topic, asyncio.Lock()):
@@ -66,21 +76,22 @@ class PublishedIds:
                 self._make_anew(error)
         raise BusUnavailable(f"The index of published ids in {self._path} is damaged again and again")
 
-    def _known(self, topic: str, ids: Collection[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+    def _known(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
+        found: dict[str, PublishedId] = {}
         asked = [id_.encode() for id_ in ids]
         since = self._clock_ms() - KEPT_MS
         for first in range(0, len(asked), _ASKED_AT_ONCE):
             some = asked[first : first + _ASKED_AT_ONCE]
             marks = ",".join("?" * len(some))
             rows = self._database.execute(
-                f"SELECT id, replay_id FROM ids WHERE topic = ? AND ms >= ? AND id IN ({marks})", (topic, since, *some)
+                f"SELECT id, replay_id, digest FROM published WHERE topic = ? AND ms >= ? AND id IN ({marks})",
+                (topic, since, *some),
             )
-            found.update({id_.decode(): replay_id for id_, replay_id in rows})
+            found.update({id_.decode(): PublishedId(replay_id, digest or b"") for id_, replay_id, digest in rows})
         return found
 
-    def put(self, topic: str, published: Mapping[str, int]) -> None:
-        """Remember acknowledged events: replay ids by id. What cannot be written down now is looked for in the log later."""
+    def put(self, topic: str, published: Mapping[str, PublishedId]) -> None:
+        """Remember acknowledged events by id. What cannot be written down now is looked for in the log later."""
         try:
             self._remember(topic, published)
         except sqlite3.OperationalError as error:
@@ -97,37 +108,49 @@ class PublishedIds:
         self._checked_ms.clear()
         self._made += 1
 
-    def _remember(self, topic: str, published: Mapping[str, int]) -> None:
+    def _remember(self, topic: str, published: Mapping[str, PublishedId]) -> None:
         now = self._clock_ms()
         with self._database:
-            self._insert(topic, [(id_.encode(), replay_id, now) for id_, replay_id in published.items()])
-            self._database.execute("UPDATE topics SET seen_ms = max(seen_ms, ?) WHERE name = ?", (now, topic))
+            rows = [(id_.encode(), one.replay_id, now, one.digest or None) for id_, one in published.items()]
+            self._insert(topic, rows)
+            self._database.execute("UPDATE seen SET seen_ms = max(seen_ms, ?) WHERE topic = ?", (now, topic))
             if now - self._swept_ms > 60_000:
                 self._swept_ms = now
-                self._database.execute("DELETE FROM ids WHERE ms < ?", (now - KEPT_MS,))
+                self._database.execute("DELETE FROM published WHERE ms < ?", (now - KEPT_MS,))
 
     def doubt(self, topic: str) -> None:
         """Some event of the topic may be in the log without our knowing: look there before the next answer."""
-        self._doubted.add(topic)
+        self._doubts[topic] = self._doubts.get(topic, 0) + 1
 
-    def _insert(self, topic: str, rows: list[tuple[bytes, int, int]]) -> None:
+    def _insert(self, topic: str, rows: list[tuple[bytes, int, int, bytes | None]]) -> None:
+        """The first event of an id counts, for as long as ids are kept."""
         self._database.executemany(
-            "INSERT OR IGNORE INTO ids VALUES (?, ?, ?, ?)",
-            [(topic, id_, replay_id, ms) for id_, replay_id, ms in rows],
+            "INSERT INTO published VALUES (?, ?, ?, ?, ?) ON CONFLICT (topic, id) DO UPDATE "
+            "SET replay_id = excluded.replay_id, ms = excluded.ms, digest = excluded.digest WHERE ms < excluded.ms - ?",
+            [(topic, *row, KEPT_MS) for row in rows],
         )
 
     async def _catch_up(self, topic: str) -> None:
+        for _ in range(_ROUNDS):
+            await self._catch_up_once(topic)
+            if topic not in self._doubts:
+                return
+        # Each time another event became doubtful meanwhile: the log fails now and again.
+        raise BusUnavailable(f"Whether earlier events of {topic} were published is not known yet; send the event again")
+
+    async def _catch_up_once(self, topic: str) -> None:
         now = self._clock_ms()
         checked, made = self._checked_ms.get(topic), self._made
-        doubted = topic in self._doubted
+        doubts = self._doubts.get(topic, 0)
+        doubted = doubts > 0
         if checked is not None and not doubted and now - checked < _CHECK_MS:
             return
         identity = (await self._log.bounds(topic)).identity
-        known = self._database.execute("SELECT identity, seen_ms FROM topics WHERE name = ?", (topic,)).fetchone()
+        known = self._database.execute("SELECT identity, seen_ms FROM seen WHERE topic = ?", (topic,)).fetchone()
         if known is not None and known[0] != identity:
             with self._database:
-                self._database.execute("DELETE FROM ids WHERE topic = ?", (topic,))
-                self._database.execute("DELETE FROM topics WHERE name = ?", (topic,))
+                self._database.execute("DELETE FROM published WHERE topic = ?", (topic,))
+                self._database.execute("DELETE FROM seen WHERE topic = ?", (topic,))
             known = None
         if doubted:
             await self._log.settled(topic)
@@ -137,8 +160,9 @@ class PublishedIds:
             if made != self._made:
                 raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
             with self._database:
-                self._database.execute("INSERT OR REPLACE INTO topics VALUES (?, ?, ?)", (topic, identity, now))
-        self._doubted.discard(topic)
+                self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, identity, now))
+        if self._doubts.get(topic, 0) == doubts:  # else another one came while the log was read
+            self._doubts.pop(topic, None)
         self._checked_ms[topic] = now
 
     async def _read(self, topic: str, since_ms: int) -> None:
@@ -154,7 +178,9 @@ class PublishedIds:
                     f"The log of {topic} cannot be read to its end yet; send the event again in a moment"
                 )
             with self._database:
-                self._insert(topic, [(r.key, r.offset, r.timestamp_ms) for r in piece.records if r.key is not None])
+                self._insert(
+                    topic, [(r.key, r.offset, r.timestamp_ms, None) for r in piece.records if r.key is not None]
+                )
             offset = piece.next_offset
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +14,20 @@ from typing import Any
 from events.access import User
 from events.bus import EventBus, Outgoing
 from events.catalog import Catalog
-from events.errors import BusUnavailable, EventsError, EventTooLarge, UndecodablePayload, UnknownEvent, UnknownSchema
+from events.errors import (
+    BusUnavailable,
+    EventsError,
+    EventTooLarge,
+    IdempotencyKeyReused,
+    UndecodablePayload,
+    UnknownEvent,
+    UnknownSchema,
+)
 from events.limits.errors import PublishLimitExceeded
 from events.limits.limits import Limits
 from events.metrics import EventMetrics
 from events.payloads import EventSchema
-from events.published_ids import PublishedIds
+from events.published_ids import PublishedId, PublishedIds
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["AvroEvent", "JsonEvent", "Published", "Publisher", "Together"]
@@ -53,6 +63,15 @@ class JsonEvent:
     name: str
     body: Mapping[str, Any]
     id: str = ""
+    is_keyed: bool = False
+    """Whether the id is from an Idempotency-Key, with which nothing else may be sent."""
+
+    @property
+    def digest(self) -> bytes:
+        """Of name and body, whatever the order of its members; empty where anything may come under the id."""
+        if not self.is_keyed:
+            return b""
+        return hashlib.sha256(json.dumps([self.name.lower(), self.body], sort_keys=True).encode()).digest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +79,12 @@ class _Ready:
     topic: str
     outgoing: Outgoing
     once: bool
+    digest: bytes = b""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Topic and id."""
+        return self.topic, self.outgoing.uuid
 
 
 class Publisher:
@@ -77,6 +102,8 @@ class Publisher:
         self._catalog, self._bus, self._metrics, self._clock_ms, self._ids = catalog, bus, metrics, clock_ms, ids
         self._limits = limits
         self._under_way: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
+        self._digests: dict[tuple[str, str], bytes] = {}
+        """Of events under way."""
 
     async def publish_json(
         self, events: Sequence[JsonEvent], *, user: User, all_or_none: bool = False, face: str = "rest"
@@ -143,16 +170,20 @@ class Publisher:
         own: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
 
         async def write(event: _Ready) -> int:
-            place = event.topic, event.outgoing.uuid
+            place = event.place
             if event.once:
                 if place in own:
-                    return next(replay_id for before, replay_id in written if before.outgoing.uuid == place[1])
-                known = await self._ids.find(event.topic, [event.outgoing.uuid])
-                if known:
-                    return known[event.outgoing.uuid]
+                    before, replay_id = next(pair for pair in written if pair[0].place == place)
+                    _refuse_another(event, before.digest)
+                    return replay_id
+                known = (await self._ids.find(event.topic, [event.outgoing.uuid])).get(event.outgoing.uuid)
+                if known is not None:
+                    _refuse_another(event, known.digest)
+                    return known.replay_id
                 if place in self._under_way:
                     raise BusUnavailable(f"Event {place[1]} is being published just now; send it again in a moment")
                 own[place] = self._under_way[place] = asyncio.get_running_loop().create_future()
+                self._digests[place] = event.digest
             if self._limits.published.left <= len(written):
                 raise PublishLimitExceeded(self._limits.published.most)
             (replay_id,) = await transaction(event.topic, [event.outgoing])
@@ -169,7 +200,7 @@ class Publisher:
             for event, replay_id in written:
                 self._metrics.published.labels(event.topic, face).inc()
                 if event.once:
-                    self._ids.put(event.topic, {event.outgoing.uuid: replay_id})
+                    self._ids.put(event.topic, {event.outgoing.uuid: PublishedId(replay_id, event.digest)})
                     own[event.topic, event.outgoing.uuid].set_result(replay_id)
         finally:
             for place, future in own.items():
@@ -183,7 +214,7 @@ class Publisher:
         payload = schema.encode_json(event.body, created_ms=self._clock_ms(), created_by=user.id)
         self._check_size(payload)
         id_ = event.id or _new_uuid()
-        return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id))
+        return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id), event.digest)
 
     async def _schema_of(self, topic: str, schema_id: str) -> EventSchema:
         if not schema_id.strip():
@@ -231,6 +262,7 @@ class Publisher:
         fresh: list[_Ready] = []
         own: dict[str, asyncio.Future[int | TidegateError]] = {}
         waiting: dict[str, asyncio.Future[int | TidegateError]] = {}
+        digests = {id_: one.digest for id_, one in known.items()}
         for event in ready:
             id_ = event.outgoing.uuid
             if not event.once:
@@ -239,8 +271,10 @@ class Publisher:
                 first = self._under_way.get((topic, id_))
                 if first is None:
                     first = own[id_] = self._under_way[topic, id_] = loop.create_future()
+                    self._digests[topic, id_] = event.digest
                     fresh.append(event)
                 waiting[id_] = first
+                digests[id_] = self._digests[topic, id_]
         unnamed = iter(await self._write(topic, fresh, own, face))
         answers: list[Published | TidegateError] = []
         for event in ready:
@@ -248,7 +282,11 @@ class Publisher:
             if not event.once:
                 answer: int | TidegateError = next(unnamed)
             else:
-                answer = known[id_] if id_ in known else await asyncio.shield(waiting[id_])
+                try:
+                    _refuse_another(event, digests[id_])
+                    answer = known[id_].replay_id if id_ in known else await asyncio.shield(waiting[id_])
+                except IdempotencyKeyReused as error:
+                    answer = error
             answers.append(Published(id_, answer) if isinstance(answer, int) else answer)
         return answers
 
@@ -259,7 +297,7 @@ class Publisher:
         try:
             appended = await self._bus.publish(topic, [event.outgoing for event in fresh]) if fresh else []
             accepted = {
-                event.outgoing.uuid: answer
+                event.outgoing.uuid: PublishedId(answer, event.digest)
                 for event, answer in zip(fresh, appended, strict=True)
                 if event.once and isinstance(answer, int)
             }
@@ -279,9 +317,16 @@ class Publisher:
     def _end(self, place: tuple[str, str], future: asyncio.Future[int | TidegateError]) -> None:
         """An event is no longer under way. Who waits without an answer is told to send again; then the log says what became of it."""
         del self._under_way[place]
+        self._digests.pop(place, None)
         if not future.done():
             self._ids.doubt(place[0])
             future.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
+
+
+def _refuse_another(event: _Ready, digest: bytes) -> None:
+    """Raise IdempotencyKeyReused where what was sent under the id before is known to be something else."""
+    if event.digest and digest and event.digest != digest:
+        raise IdempotencyKeyReused
 
 
 class Together:

@@ -180,7 +180,7 @@ def _user(item: dict[str, Any]) -> User:
     return User(
         name,
         _secret(item, "password", f"user {name}"),
-        _secret(item, "securityToken", f"user {name}"),
+        _token(item, f"user {name}"),
         create=_texts(item, "create", ()),
         read=_texts(item, "read", ()),
         permissions=frozenset(map(_permission, _texts(item, "permissions", ()))),
@@ -240,6 +240,13 @@ def _secret(item: dict[str, Any], name: str, whose: str) -> Secret | None:
         return read_secret(_text(item, name))
     except ValueError as error:
         raise ValueError(f"{name} of {whose}: {error}") from None
+
+
+def _token(item: dict[str, Any], whose: str) -> Secret | None:
+    token = _secret(item, "securityToken", whose)
+    if token is not None and token.slow:
+        raise ValueError(f"securityToken of {whose} must be a sha256 hash: `tidegate events users token` makes it")
+    return token
 
 
 def _text(item: dict[str, Any], name: str) -> str:

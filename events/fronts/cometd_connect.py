@@ -77,6 +77,10 @@ class Connect:
         except DeliveryLimitExceeded as refusal:
             self.end(refusal=refusal)
             return
+        except Exception as error:
+            log.exception("cannot show events to a subscriber", error=str(error))
+            self.end()
+            return
         if need is not None:
             self._fetching = asyncio.create_task(self._fetch(need))
         elif found or self._timed_out or self._client.gone:
@@ -89,6 +93,9 @@ class Connect:
         except BusUnavailable as error:
             failed = True
             log.warning("cannot read events for a subscriber", error=str(error))
+        except Exception as error:
+            failed = True  # it is tried again, and the client is answered in any case
+            log.exception("cannot read events for a subscriber", error=str(error))
         self._fetching = None
         if self._ended:
             return

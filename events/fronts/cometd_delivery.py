@@ -32,8 +32,8 @@ MAX_SHOWN: Final = 1000
 
 Need = Callable[[], Awaitable[None]]
 """What has to be waited for; raises BusUnavailable."""
-_Place = tuple[str, int, str]
-"""Channel, replay id and uuid of an event."""
+_Place = tuple[str, str, int, str]
+"""Channel, identity of the topic, replay id and uuid of an event: a topic that is made anew gives replay ids again."""
 
 
 class Deliveries:
@@ -84,7 +84,7 @@ class Deliveries:
         need: Need | None = None
         before = len(found)
         for event in taken:
-            place = (channel, event.replay_id, event.uuid)
+            place = (channel, subscription.identity, event.replay_id, event.uuid)
             shown = self._shown.get(place)
             if shown is None:
                 schema = self._catalog.known_schema(event.schema_id)

@@ -182,7 +182,7 @@ class CompositeFront:
             raise BadRequest("The tree has no records; send at least one")
         key = idempotency_key(request, session.user_id)
         events = [
-            JsonEvent(name, record, id_of(key, reference))
+            JsonEvent(name, record, id_of(key, reference), is_keyed=bool(key))
             for record, reference in zip(body["records"], references, strict=True)
         ]
         answers = await self._publisher.publish_json(events, user=session.user, all_or_none=True)

@@ -65,7 +65,8 @@ def events_of(body: Mapping[str, Any], key: str, place: object = "") -> list[Jso
             f"record limit reached. cannot submit more than {MAX_RECORDS} records into this call, and {len(records)} came"
         )
     events = [
-        JsonEvent(_type_of(record), record, id_of(key, f"{place}{index}")) for index, record in enumerate(records)
+        JsonEvent(_type_of(record), record, id_of(key, f"{place}{index}"), is_keyed=bool(key))
+        for index, record in enumerate(records)
     ]
     chunks = sum(index == 0 or event.name != events[index - 1].name for index, event in enumerate(events))
     if chunks > _MAX_TYPE_CHUNKS:

@@ -133,7 +133,8 @@ class RestFront:
         session, _ = self._enter(request)
         name = request.path_params["event"]
         await self._event(session, name)
-        event = JsonEvent(name, await json_object(request), id_of(idempotency_key(request, session.user_id)))
+        key = idempotency_key(request, session.user_id)
+        event = JsonEvent(name, await json_object(request), id_of(key), is_keyed=bool(key))
         together: Together | None = request.scope.get(TOGETHER)
         if together is not None:
             return json_response(save_result(await together.publish(event)), 201)

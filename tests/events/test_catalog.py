@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import threading
 
 import pytest
 
@@ -22,7 +24,15 @@ class Clock:
 class Flaky(MemorySchemas):
     away = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.hanging = threading.Event()
+        self.hanging.set()
+
     def latest(self, subject: str) -> tuple[int, str] | None:
+        self.asked += 1
+        self.hanging.wait(60)
         if self.away:
             raise BusUnavailable("The registry is away")
         return super().latest(subject)
@@ -84,6 +94,31 @@ async def test_a_known_definition_outlives_an_absence_of_the_registry(
     assert (await catalog.find("Order_Shipped__e")).definition == ORDER_SHIPPED
     with pytest.raises(BusUnavailable):
         await catalog.find("Other__e")
+
+
+async def test_many_who_want_a_definition_ask_the_registry_once(schemas: Flaky, clock: Clock, catalog: Catalog) -> None:
+    await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    await catalog.find(ORDER_SHIPPED.name)
+    for _ in range(2):
+        schemas.asked = 0
+        clock.now += 10
+        await asyncio.gather(*(catalog.find(ORDER_SHIPPED.name) for _ in range(50)))
+        assert schemas.asked == 1
+
+
+async def test_a_registry_that_hangs_keeps_nobody_from_what_is_known(
+    schemas: Flaky, clock: Clock, catalog: Catalog
+) -> None:
+    await catalog.define(ORDER_SHIPPED, retention_ms=-1)
+    await catalog.find(ORDER_SHIPPED.name)
+    clock.now += 10
+    schemas.hanging.clear()
+    try:
+        for _ in range(3):
+            async with asyncio.timeout(30):
+                assert (await catalog.find(ORDER_SHIPPED.name)).definition == ORDER_SHIPPED
+    finally:
+        schemas.hanging.set()
 
 
 async def test_a_schema_that_is_no_events_is_unknown(catalog: Catalog, schemas: Flaky) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import uuid
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -10,8 +12,9 @@ from events.access import User
 from events.bus import EventBus, Outgoing
 from events.catalog import Catalog
 from events.definitions import to_avro_text
-from events.errors import BusUnavailable
+from events.errors import BusUnavailable, IdempotencyKeyReused
 from events.limits.limits import Limits
+from events.log import LogBounds
 from events.metrics import EventMetrics
 from events.payloads import EventSchema
 from events.published_ids import KEPT_MS, PublishedIds
@@ -116,6 +119,46 @@ async def test_an_id_is_forgotten_after_a_day(service: Service) -> None:
     assert await service.publish("a") == [Published("a", 1)]
 
 
+async def test_an_id_that_is_used_again_after_a_day_is_stored_once_more_and_only_once(service: Service) -> None:
+    await service.publish("a")
+    service.now += KEPT_MS + 1
+    for _ in range(2):
+        assert await service.publish("a") == [Published("a", 1)]
+        service.now += 1000
+    service.now += KEPT_MS
+    assert await service.publish("a") == [Published("a", 2)]
+
+
+async def test_a_doubt_that_is_raised_while_another_is_cleared_is_cleared_too(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.publish("a")
+    assert service.ids is not None
+    service.ids.doubt(TOPIC)
+    settled = service.log.bounds
+
+    async def bounds(topic: str) -> LogBounds:
+        found = await settled(topic)
+        if len(service.stored) == 1:  # what is read of the log ends before this event
+            await service.bus.publish(TOPIC, [Outgoing("late", 1, b"x")])
+            service.ids.doubt(TOPIC)
+        return found
+
+    monkeypatch.setattr(service.log, "bounds", bounds)
+    await service.publish("b")
+    assert await service.publish("late") == [Published("late", 1)]
+    assert service.stored == ["a", "late", "b"]
+
+
+async def test_doubts_without_end_are_told(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    await service.publish("a")
+    assert service.ids is not None
+    service.ids.doubt(TOPIC)
+    monkeypatch.setattr(service.log, "settled", AsyncMock(side_effect=service.ids.doubt))
+    with pytest.raises(BusUnavailable, match="not known yet"):
+        await service.publish("b")
+
+
 async def test_what_was_published_without_our_knowing_is_found_when_it_comes_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +196,37 @@ async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
             await together.publish(JsonEvent(TOPIC, BODY, "undone"))
             raise RuntimeError
     assert await service.publish("undone") == [Published("undone", 1)]
+
+
+async def test_one_id_in_two_events_of_a_block_has_two_replay_ids(service: Service) -> None:
+    other = dataclasses.replace(ORDER_SHIPPED, name="Order_Packed__e")
+    service.schemas.register(other.subject, to_avro_text(other))
+    service.log.topics[other.name] = [None] * 5
+    events = [JsonEvent(name, BODY, "t") for name in (TOPIC, other.name, TOPIC, other.name)]
+    answers = await service.publisher.publish_json(events, user=USER, all_or_none=True)
+    assert answers == [Published("t", 0), Published("t", 5), Published("t", 0), Published("t", 5)]
+
+
+@pytest.mark.parametrize("all_or_none", [False, True])
+async def test_a_key_with_another_body_is_refused(service: Service, all_or_none: bool) -> None:
+    def event(**fields: object) -> JsonEvent:
+        return JsonEvent(TOPIC, {**BODY, **fields}, "t", is_keyed=True)
+
+    async def publish(*events: JsonEvent) -> list[object]:
+        try:
+            return list(await service.publisher.publish_json(events, user=USER, all_or_none=all_or_none))
+        except IdempotencyKeyReused as error:
+            return [error]
+
+    assert await publish(event(Note__c="x", Amount__c=1)) == [Published("t", 0)]
+    assert await publish(event(Amount__c=1, Note__c="x")) == [Published("t", 0)]
+    (refused,) = await publish(event(Note__c="y", Amount__c=1))
+    assert isinstance(refused, IdempotencyKeyReused)
+    at_once = await asyncio.gather(
+        *(publish(JsonEvent(TOPIC, BODY | {"Note__c": n}, "u", is_keyed=True)) for n in "xy")
+    )
+    assert [type(answer) for (answer,) in at_once].count(Published) <= 1
+    assert service.stored.count("u") == 1
 
 
 async def test_an_event_without_an_id_gets_a_random_uuid(service: Service) -> None:

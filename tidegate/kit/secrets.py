@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hashlib
 import hmac
 import secrets
@@ -11,7 +12,16 @@ import string
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["TOKEN_LENGTH", "PlainSecret", "Secret", "hashed_secret", "hashed_token", "new_token", "read_secret"]
+__all__ = [
+    "TOKEN_LENGTH",
+    "PlainSecret",
+    "Secret",
+    "hashed_secret",
+    "hashed_token",
+    "new_token",
+    "nobody",
+    "read_secret",
+]
 
 TOKEN_LENGTH: Final = 24
 """Of a security token, as Salesforce's are."""
@@ -28,9 +38,8 @@ class Secret(Protocol):
         """Whether ``matches`` takes so long that a thread should do it."""
         ...
 
-    @property
-    def length(self) -> int | None:
-        """In characters, where it is known: what follows a password can be told from it by that only."""
+    def cut_off(self, text: str) -> str | None:
+        """The text without this secret at its end; None where it does not end with it. Only for one that is not ``slow``."""
         ...
 
     @property
@@ -46,9 +55,9 @@ class PlainSecret:
     text: str
     slow = False
 
-    @property
-    def length(self) -> int:
-        return len(self.text)
+    def cut_off(self, text: str) -> str | None:
+        end = max(0, len(text) - len(self.text))
+        return text[:end] if self.matches(text[end:]) else None
 
     @property
     def fingerprint(self) -> bytes:
@@ -71,7 +80,9 @@ class _Scrypt:
     salt: bytes
     digest: bytes
     slow = True
-    length = None
+
+    def cut_off(self, text: str) -> str | None:
+        raise NotImplementedError("what follows a password is kept as a SHA-256 hash")
 
     @property
     def fingerprint(self) -> bytes:
@@ -88,7 +99,11 @@ class _Sha256:
 
     digest: bytes
     slow = False
-    length = TOKEN_LENGTH
+
+    def cut_off(self, text: str) -> str | None:
+        # Its length is not known: another program may have made it. Each end is tried, whether one has fitted or not.
+        fitting = [end for end in range(len(text) + 1) if self.matches(text[end:])]
+        return text[: fitting[0]] if fitting else None
 
     @property
     def fingerprint(self) -> bytes:
@@ -103,6 +118,12 @@ def hashed_secret(secret: str) -> str:
     salt = secrets.token_bytes(16)
     digest = _scrypt(secret, salt, _COST, _BLOCK, _LANES, 32)
     return f"scrypt:{_COST}:{_BLOCK}:{_LANES}:{base64.b64encode(salt).decode()}:{base64.b64encode(digest).decode()}"
+
+
+@functools.cache
+def nobody() -> Secret:
+    """A secret that nobody knows: to compare with it takes as long as with that of somebody there is."""
+    return read_secret(hashed_secret(secrets.token_urlsafe()))
 
 
 def new_token() -> str:

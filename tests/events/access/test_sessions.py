@@ -20,7 +20,8 @@ from tests.support.events import PASSWORD, USER, events_config
 from tidegate.kit.addresses import host_port
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError, UsageError
-from tidegate.kit.secrets import hashed_secret, hashed_token, read_secret
+from tidegate.kit import secrets as secrets_module
+from tidegate.kit.secrets import hashed_secret, hashed_token, nobody, read_secret
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +80,40 @@ async def test_users_of_the_file_log_in_by_their_hashed_password(tmp_path: Path,
     for name, password in (("shop@example.com", "gehe1m"), ("shop@example.com", token), ("gone", "x")):
         with pytest.raises(InvalidLogin):
             await access.login(name, password)
+
+
+async def test_a_refusal_costs_the_same_whoever_is_named(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = {"name": "shop", "password": hashed_secret("1")}
+    write(tmp_path, shop, {**shop, "name": "careful", "securityToken": hashed_token("T" * 24)})
+    access = Access(events_config(tmp_path), clock)
+    nobody()
+    compared = []
+    scrypt = secrets_module._scrypt
+    monkeypatch.setattr(secrets_module, "_scrypt", lambda *given: compared.append(1) or scrypt(*given))
+    for name, password in (
+        ("shop", "2"),
+        ("nobody", "2"),
+        ("careful", "1"),
+        ("careful", "2" + "T" * 24),
+        ("careful", "1" + "x" * 24),
+        (USER, "2"),
+        ("", ""),
+        ("nobody", "x" * 5000),
+    ):
+        compared.clear()
+        with pytest.raises(InvalidLogin):
+            await access.login(name, password)
+        assert compared == [1], name
+
+
+async def test_a_security_token_that_another_program_made_locks_nobody_out(tmp_path: Path, clock: Clock) -> None:
+    write(tmp_path, {"name": "shop", "password": hashed_secret("1"), "securityToken": hashed_token("another's")})
+    await Access(events_config(tmp_path), clock).login("shop", "1another's")
+    write(tmp_path, {"name": "shop", "password": hashed_secret("1"), "securityToken": hashed_secret("slow")})
+    with pytest.raises(UsageError, match="securityToken of user shop must be a sha256 hash"):
+        Access(events_config(tmp_path), clock)
 
 
 async def test_a_changed_file_ends_the_sessions_of_users_that_are_no_more(tmp_path: Path, clock: Clock) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from events.errors import BusUnavailable
 from tests.proofs import effort
+from tests.servers.process import wait_until
 from tests.support.events import PASSWORD, USER, EventsThread
 
 CHANNEL = "/event/Order_Shipped__e"
@@ -231,6 +233,45 @@ def test_events_wait_while_the_registry_is_away(tmp_path_factory: pytest.TempPat
         assert client.connect(timeout_ms=10)[:-1] == []
         service.schemas.by_id = by_id
         assert numbers(client.connect()[:-1]) == ["a-1", "a-2"]
+
+
+@pytest.mark.parametrize("call", ["any_schema", "known_schema"])
+def test_a_connect_is_answered_whatever_goes_wrong(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    with EventsThread(tmp_path_factory.mktemp("wrong")) as service:
+        service.define()
+        client = Bayeux(service)
+        client.connect()
+        client.subscribe()
+        publish(service, "a-1")
+        service.server.catalog._by_id.clear()
+        monkeypatch.setattr(service.server.catalog, call, Mock(side_effect=RuntimeError("a fault of ours")))
+        assert client.connect(timeout_ms=10)[-1]["successful"]
+        monkeypatch.undo()
+        if call == "any_schema":
+            assert numbers(client.connect()[:-1]) == ["a-1"]
+
+
+def test_a_topic_that_was_made_anew_shows_its_new_events(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with EventsThread(tmp_path_factory.mktemp("anew")) as service:
+        service.define()
+        key = {"Authorization": f"Bearer {service.token()}", "Idempotency-Key": "k"}
+
+        def shown(number: str) -> list[str]:
+            path = f"{service.url}/services/data/v60.0/sobjects/Order_Shipped__e"
+            assert requests.post(path, json={"Order_Number__c": number}, headers=key, timeout=60).status_code == 201
+            client = Bayeux(service)
+            client.connect()
+            client.subscribe(replay=-2)
+            return numbers(client.connect()[:-1])
+
+        assert shown("old") == ["old"]
+        service.memory_log.topics["Order_Shipped__e"] = []
+        service.memory_log.identities["Order_Shipped__e"] = "another"
+        service.server._ids._checked_ms.clear()
+        wait_until(lambda: all(tail.ended for tail in service.server.bus._tails.values()), "the end of what was there")
+        assert shown("new") == ["new"]
 
 
 def test_a_session_without_a_connect_is_cleared_away(tmp_path_factory: pytest.TempPathFactory) -> None:

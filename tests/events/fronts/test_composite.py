@@ -144,6 +144,8 @@ def test_the_same_idempotency_key_is_published_once(service: EventsThread) -> No
     first = call(service, "POST", EVENT, {"Order_Number__c": "k"}, Idempotency_Key="order-1").json()
     assert call(service, "POST", EVENT, {"Order_Number__c": "k"}, Idempotency_Key="order-1").json() == first
     assert call(service, "POST", EVENT, {"Order_Number__c": "k"}, Idempotency_Key="order-2").json() != first
+    other = call(service, "POST", EVENT, {"Order_Number__c": "other"}, Idempotency_Key="order-1")
+    assert (other.status_code, other.json()[0]["errorCode"]) == (422, "IDEMPOTENCY_KEY_REUSED")
     assert stored(service) == before + 2
     record = {"attributes": {"type": "Order_Shipped__e"}, "Order_Number__c": "c"}
     for all_or_none in (True, False, True):
