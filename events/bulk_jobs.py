@@ -1,6 +1,8 @@
 """Jobs of the Bulk API 2.0: kept in files, worked off one after the other, taken up again after a restart.
 
-Each row is published with an id that follows from its job and its place, so a job that is begun again publishes nothing twice.
+Each row is published with an id that follows from its job and its place, and the job's position is written down before each block of
+rows: so a job that is taken up again goes on from there and publishes nothing twice. Ids are known for a day; where a block was begun
+longer ago, the log itself is asked.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import contextlib
 import csv
 import io
 import json
+import os
 import secrets
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -24,6 +28,7 @@ from events.catalog import Catalog
 from events.errors import BadRequest, BusUnavailable, NotThere, UnknownEvent
 from events.fronts.records import id_of, record_id, status_of
 from events.payloads import instant_text
+from events.published_ids import KEPT_MS as KEPT_IDS_MS
 from events.publishing import JsonEvent, Published, Publisher
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
@@ -37,6 +42,10 @@ KEPT_MS: Final = 7 * 24 * 3600 * 1000
 """A job and its results are deleted after a week, as with Salesforce."""
 _ROWS: Final = 200
 _RETRY_S: Final = 1.0
+_CLOCKS_MS: Final = 120_000
+"""By which the clocks of the log's writers may differ."""
+_IDS_KNOWN_MS: Final = KEPT_IDS_MS - _CLOCKS_MS
+"""So long after a block was begun, the publisher knows its ids."""
 _RESULTS: Final = {"successfulresults": "successful.csv", "failedresults": "failed.csv"}
 _NULL: Final = "#N/A"
 
@@ -90,6 +99,10 @@ class BulkJob:
     failed: int = 0
     processing_ms: int = 0
     error: str = ""
+    block_ms: int = 0
+    """When the block behind ``processed`` was begun; 0 before the first."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of the files of results up to ``processed``."""
 
 
 class BulkJobs:
@@ -250,9 +263,9 @@ class BulkJobs:
                     self._become(job, State.FAILED)
 
     async def _work(self, job: BulkJob) -> None:
-        began = self._clock_ms()
-        job.processed = job.failed = 0
-        self._become(job, State.WORKING)
+        began = self._clock_ms() - job.processing_ms
+        if job.state is not State.WORKING:
+            self._become(job, State.WORKING)
         folder = self._folder / job.id
         rows = _rows(folder / "data.csv", job)
         header = next(rows, None)
@@ -264,13 +277,21 @@ class BulkJobs:
             raise _BadFile(f"InvalidBatch : Field name not found : {unknown[0][:100]}")
         if len({name.lower() for name in header}) < len(header):
             raise _BadFile("InvalidBatch : a field is named twice in the first line")
-        (folder / "successful.csv").write_text(_lines(job, [["sf__Id", "sf__Created", *header]]), newline="")
-        (folder / "failed.csv").write_text(_lines(job, [["sf__Id", "sf__Error", *header]]), newline="")
+        if not job.sizes:
+            (folder / "successful.csv").write_text(_lines(job, [["sf__Id", "sf__Created", *header]]), newline="")
+            (folder / "failed.csv").write_text(_lines(job, [["sf__Id", "sf__Error", *header]]), newline="")
+            self._note_sizes(job)
+        for name, size in job.sizes.items():
+            os.truncate(folder / name, size)
+        deque(islice(rows, job.processed), maxlen=0)
         ended = False
         while not ended and job.state is State.WORKING:
             some = list(islice(rows, _ROWS))
             ended = len(some) < _ROWS
+            job.block_ms = job.block_ms or self._clock_ms()
+            self._save(job)
             await self._publish(job, header, some)
+            job.block_ms = 0
             job.processing_ms = self._clock_ms() - began
         if job.state is State.WORKING:
             self._become(job, State.DONE)
@@ -293,6 +314,10 @@ class BulkJobs:
                 file.write(_lines(job, made))
         job.processed += len(rows)
         job.failed += len(bad)
+        self._note_sizes(job)
+
+    def _note_sizes(self, job: BulkJob) -> None:
+        job.sizes = {name: (self._folder / job.id / name).stat().st_size for name in _RESULTS.values()}
 
     async def _answers(self, job: BulkJob, events: list[JsonEvent]) -> list[Published | TidegateError | None]:
         """The answers, asked for until the log gives them: a job outlasts a log that is away."""
@@ -301,14 +326,31 @@ class BulkJobs:
             if user is None or not user.active:
                 raise _BadFile(f"InvalidJob : there is no active user {job.user_id}")
             try:
-                answers = await self._publisher.publish_json(events, user=user, face="bulk")
+                known = await self._published_long_ago(job, events)
+                fresh = [event for event in events if event.id not in known]
+                answers = iter(await self._publisher.publish_json(fresh, user=user, face="bulk"))
             except TidegateError as error:
                 if not error.retriable:
                     raise
             else:
-                if not any(isinstance(answer, TidegateError) and answer.retriable for answer in answers):
-                    return answers
+                together = [known[event.id] if event.id in known else next(answers) for event in events]
+                if not any(isinstance(answer, TidegateError) and answer.retriable for answer in together):
+                    return together
             await asyncio.sleep(_RETRY_S)
+
+    async def _published_long_ago(self, job: BulkJob, events: list[JsonEvent]) -> dict[str, Published]:
+        """Those of a block that was begun so long ago that their ids are not known any more."""
+        if self._clock_ms() - job.block_ms < _IDS_KNOWN_MS:
+            return {}
+        ids = [event.id for event in events]
+        found = await self._publisher.published_since(job.event, ids, job.block_ms - _CLOCKS_MS)
+        if found is None:
+            rows = f"rows {job.processed + 1} to {job.processed + len(events)}"
+            raise _BadFile(
+                f"InvalidBatch : {rows} were begun at {instant_text(job.block_ms)}, and the log of {job.event} does not reach back "
+                "to then: whether they were published cannot be known"
+            )
+        return found
 
 
 def _is_open(job: BulkJob, user: User) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from events.errors import BusUnavailable
-from events.log import EventLog
+from events.log import EventLog, LogRecord
 from tidegate.kit.logs import logger
 
 __all__ = ["KEPT_MS", "PublishedId", "PublishedIds"]
@@ -75,6 +75,23 @@ class PublishedIds:
             except sqlite3.DatabaseError as error:
                 self._make_anew(error)
         raise BusUnavailable(f"The index of published ids in {self._path} is damaged again and again")
+
+    async def search(self, topic: str, ids: Collection[str], since_ms: int) -> dict[str, int] | None:
+        """The replay ids of those that are in the log since a time, however long ago; None where the log does not reach so far
+        back. It reads all of the log since then. Raises BusUnavailable."""
+        await self._log.settled(topic)
+        bounds = await self._log.bounds(topic)
+        offset = await self._log.offset_at(topic, since_ms)
+        if bounds.start > 1 and (offset is None or offset <= bounds.start):
+            return None
+        wanted = {id_.encode(): id_ for id_ in ids}
+        found: dict[str, int] = {}
+        if offset is not None:
+            async for records in self._slices(topic, offset):
+                for record in records:
+                    if record.key is not None and record.key in wanted:
+                        found.setdefault(wanted[record.key], record.offset)
+        return found
 
     def _known(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
         found: dict[str, PublishedId] = {}
@@ -169,6 +186,12 @@ class PublishedIds:
         offset = await self._log.offset_at(topic, since_ms)
         if offset is None:
             return
+        async for records in self._slices(topic, offset):
+            with self._database:
+                self._insert(topic, [(r.key, r.offset, r.timestamp_ms, None) for r in records if r.key is not None])
+
+    async def _slices(self, topic: str, offset: int) -> AsyncIterator[Sequence[LogRecord]]:
+        """The log from an offset to its end as it is now. Raises BusUnavailable where it cannot be read so far."""
         bounds = await self._log.bounds(topic)
         while offset < bounds.end:
             piece = await self._log.read(topic, offset, _READ_BYTES)
@@ -177,10 +200,7 @@ class PublishedIds:
                 raise BusUnavailable(
                     f"The log of {topic} cannot be read to its end yet; send the event again in a moment"
                 )
-            with self._database:
-                self._insert(
-                    topic, [(r.key, r.offset, r.timestamp_ms, None) for r in piece.records if r.key is not None]
-                )
+            yield piece.records
             offset = piece.next_offset
 
 

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,12 @@ class Publisher:
             for (index, _), answer in zip(group, done, strict=True):
                 answers[index] = answer
         return answers
+
+    async def published_since(self, name: str, ids: Collection[str], since_ms: int) -> dict[str, Published] | None:
+        """Those of an event's ids that are in the log since a time, however long ago; None where it does not reach so far back."""
+        topic = (await self._catalog.find(name)).definition.name
+        found = await self._ids.search(topic, ids, since_ms)
+        return None if found is None else {id_: Published(id_, replay_id) for id_, replay_id in found.items()}
 
     async def publish_avro(
         self, name: str, events: Sequence[AvroEvent], *, user: User

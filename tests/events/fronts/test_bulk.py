@@ -180,6 +180,47 @@ def test_a_job_that_a_restart_cut_off_is_finished_and_publishes_nothing_twice(tm
         client.session.close()
 
 
+@pytest.mark.parametrize("log", ["whole", "cut off"])
+def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Path, log: str) -> None:
+    """Killed in its second block, with 400 of 500 rows in the log; a day later nobody knows their ids any more."""
+    with EventsThread(tmp_path) as service:
+        service.define()
+        client, server = Client(service), service.server
+        began = time.time_ns() // 10**6
+        job = client.run(b"Order_Number__c\n" + b"".join(b"%d\n" % n for n in range(500)))
+        folder = tmp_path / "bulk" / job["id"]
+        lines = (folder / "successful.csv").read_bytes().splitlines(keepends=True)
+        sizes = {"successful.csv": len(b"".join(lines[:201])), "failed.csv": (folder / "failed.csv").stat().st_size}
+        told = json.loads((folder / "job.json").read_text())
+        told |= {"state": "InProgress", "processed": 200, "block_ms": began, "sizes": sizes}
+        (folder / "job.json").write_text(json.dumps(told))
+        del service.memory_log.topics["Order_Shipped__e"][-100:]
+        if log == "cut off":
+            service.memory_log.starts["Order_Shipped__e"] = 300
+
+        def tomorrow() -> int:
+            return time.time_ns() // 10**6 + 25 * 3600 * 1000
+
+        async def again() -> BulkJob:
+            await server._jobs.stop()
+            server._ids._clock_ms = tomorrow
+            server._jobs = BulkJobs(tmp_path / "bulk", server.catalog, server._publisher, server.access.user, tomorrow)
+            server._jobs.start()
+            found = server._jobs.find(job["id"], service.user)
+            while found.state not in (State.DONE, State.FAILED):
+                await asyncio.sleep(0.01)
+            return found
+
+        ended = service.run(again())
+        if log == "whole":
+            assert (ended.state, ended.processed, stored(service)) == (State.DONE, 500, 500)
+            assert (folder / "successful.csv").read_bytes().splitlines(keepends=True) == lines
+        else:
+            assert (ended.state, ended.processed, stored(service)) == (State.FAILED, 200, 400)
+            assert "rows 201 to 400 were begun at" in ended.error
+        client.session.close()
+
+
 @settings(max_examples=effort(25, 750), deadline=None)
 @given(
     st.binary(max_size=60)
