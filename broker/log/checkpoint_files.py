@@ -35,7 +35,10 @@ class CheckpointFiles:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lines: dict[PartitionLog, str] = {}
+        self._of_lines = threading.Lock()
+        """Held while ``_lines`` change; never while a file is written, so that the event loop does not wait for the disk."""
         self._lock = threading.Lock()
+        """Held while a file is written."""
 
     def read(self) -> Points:
         """Raises KafkaStorageError where a file is damaged."""
@@ -45,12 +48,13 @@ class CheckpointFiles:
 
     def take(self, logs: Iterable[PartitionLog]) -> None:
         """Have these logs in the file from the next time on."""
-        for one in logs:
-            self._lines[one] = _line(one)
+        with self._of_lines:
+            self._lines.update((one, _line(one)) for one in logs)
 
     def drop(self, one: PartitionLog) -> None:
         """Have this log in the file no more."""
-        self._lines.pop(one, None)
+        with self._of_lines:
+            self._lines.pop(one, None)
 
     def write(self, upkeep: Upkeep[PartitionLog]) -> None:
         """Write the recovery points; those that ``moved`` are the ones to look at. Raises OSError."""
@@ -58,11 +62,12 @@ class CheckpointFiles:
             moved: list[PartitionLog] = []
             while upkeep.moved:
                 moved.append(upkeep.moved.pop())
-            written = {one: one.flushed_offset for one in moved if one in self._lines}
-            for one, offset in written.items():
-                self._lines[one] = _line(one, offset)
+            with self._of_lines:
+                written = {one: one.flushed_offset for one in moved if one in self._lines}
+                self._lines.update((one, _line(one, offset)) for one, offset in written.items())
+                lines = list(self._lines.values())
             try:
-                write_lines(self._directory / _RECOVERY_POINTS, list(self._lines.values()))
+                write_lines(self._directory / _RECOVERY_POINTS, lines)
             except OSError:
                 upkeep.moved.update(moved)
                 raise

@@ -17,8 +17,11 @@ from typing import Any, Final, Protocol
 
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
+from tidegate.kit.logs import logger
 
 __all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Promise", "Slot", "Wire"]
+
+log = logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
@@ -31,6 +34,8 @@ _MOST_PENDING: Final = 128
 """Requests of one connection that may be unanswered before no more are read."""
 _MOST_UNSENT_BYTES: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 64
+_MOST_QUEUED_PARTS: Final = 512
+"""Parts of answers that wait to be sent; a slice of a file is one, whatever its size."""
 _FINISH_S: Final = 5
 """How long a client may take to read the last answer."""
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
@@ -230,7 +235,7 @@ class Connection:
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
         wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
-        wanted = wanted and not self._mutes and not self._stopped
+        wanted = wanted and len(self._out) < _MOST_QUEUED_PARTS and not self._mutes and not self._stopped
         if wanted != self._reading and self.is_open:
             self._set_reading(wanted)
             if wanted and not self._handling:
@@ -306,6 +311,10 @@ class Connection:
                 slot.parts = finish(future)
             except ConnectionRefusal as refusal:
                 self.close(str(refusal))
+                return
+            except Exception as error:  # whoever waits is told by the end of the connection
+                log.exception("an answer could not be made", client=self.peer)
+                self.close(f"an answer could not be made: {error!r}")
                 return
             if self._slots[0] is not slot:
                 slot.ready_at = self._loop.time()

@@ -17,6 +17,7 @@ from broker.errors import (
     NotCoordinator,
     TransactionAbortable,
     TransactionalIdNotFound,
+    UnknownServerError,
 )
 from broker.groups.clock import Clock, LoopClock, Timer
 from broker.groups.journal import OffsetsLog, fail, partition_for, succeed, when_done
@@ -480,10 +481,10 @@ class TransactionCoordinator:
         try:
             step()
         except BrokerError as error:
-            if isinstance(answer, asyncio.Future):
-                fail(answer, error)
-            else:
-                answer(error)
+            _refuse(answer, error)
+        except Exception as error:  # noqa: BLE001 - those behind it have their turn
+            _log.exception("a step of a transaction failed", transactional_id=transactional_id)
+            _refuse(answer, UnknownServerError(f"A step of {transactional_id!r} failed: {error!r}"))
 
     def _append(self, transactional_id: str, transaction: Transaction) -> asyncio.Future[None]:
         entry = (encode_key(transactional_id), encode_value(transaction, self._version()))
@@ -505,7 +506,10 @@ class TransactionCoordinator:
                 held.transaction = following
             elif held.transaction.epoch < 0:
                 self._held.pop(transactional_id, None)
-            then(error)
+            try:
+                then(error)
+            except Exception:  # noqa: BLE001 - those behind it have their turn
+                _log.exception("an answer to a step of a transaction failed", transactional_id=transactional_id)
             if not held.ending:
                 self._go_on(held)
 
@@ -516,6 +520,13 @@ class TransactionCoordinator:
         waiting, held.waiting = held.waiting, deque()
         for step in waiting:
             step()
+
+
+def _refuse(answer: asyncio.Future[Producer] | Then, error: BrokerError) -> None:
+    if isinstance(answer, asyncio.Future):
+        fail(answer, error)
+    else:
+        answer(error)
 
 
 def _warn(transactional_id: str, error: BrokerError | None) -> None:

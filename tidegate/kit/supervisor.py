@@ -68,7 +68,7 @@ class Supervisor:
         self.states = [ChildState(spec) for spec in children]
         self._run_dir, self._log_dir, self._on_change = run_dir, log_dir, on_change
         self._keepers: list[asyncio.Task[None]] = []
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     async def start(self, timeout_s: float = 180.0) -> None:
         """Start all children; returns when each is ready. Raises ChildFailed when one ends before that."""
@@ -86,7 +86,7 @@ class Supervisor:
 
     async def stop(self) -> None:
         """Stop the children, last first: SIGTERM, then SIGKILL to one that does not end in its time."""
-        self._stopping = True
+        self._stopping.set()
         for state, keeper in reversed(list(zip(self.states, self._keepers, strict=False))):
             if state.pid is not None:
                 with contextlib.suppress(ProcessLookupError):
@@ -100,21 +100,23 @@ class Supervisor:
 
     async def _keep(self, state: ChildState, first: asyncio.Future[None]) -> None:
         backoff = _FIRST_BACKOFF_S
-        while not self._stopping:
+        while not self._stopping.is_set():
             began = time.monotonic()
-            status = await self._run_once(state, first)
-            if self._stopping:
+            try:
+                how = _ending(await self._run_once(state, first))
+            except OSError as error:  # no process, no file
+                how = f"could not be started ({error})"
+            if self._stopping.is_set():
                 return
             if not first.done():
-                first.set_exception(
-                    ChildFailed(f"{state.spec.name} {_ending(status)} at its start: {self._last_words(state)}")
-                )
+                first.set_exception(ChildFailed(f"{state.spec.name} {how} at its start: {self._last_words(state)}"))
                 return
             backoff = _FIRST_BACKOFF_S if time.monotonic() - began > _STABLE_S else min(backoff * 2, _LAST_BACKOFF_S)
             state.restarts += 1
-            log.warning("a child ended and is restarted", child=state.spec.name, how=_ending(status), in_s=backoff)
+            log.warning("a child ended and is restarted", child=state.spec.name, how=how, in_s=backoff)
             self._on_change(self.states)
-            await asyncio.sleep(backoff)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), backoff)
 
     async def _run_once(self, state: ChildState, first: asyncio.Future[None]) -> int:
         ready_file = self._run_dir / f"{state.spec.name}.ready"
@@ -130,6 +132,8 @@ class Supervisor:
                 start_new_session=True,
             )
         state.pid = process.pid
+        if self._stopping.is_set():  # the word came while the process was made
+            process.terminate()
         ended = asyncio.create_task(process.wait())
         try:
             while not ended.done() and not state.ready:
@@ -153,7 +157,10 @@ class Supervisor:
 
     def _last_words(self, state: ChildState) -> str:
         path = self._log_dir / f"{state.spec.name}.log"
-        lines = path.read_text(errors="replace").splitlines() or ["it said nothing"]
+        try:
+            lines = path.read_text(errors="replace").splitlines() or ["it said nothing"]
+        except OSError as error:
+            lines = [f"its log cannot be read: {error.strerror}"]
         return f"{lines[-1].removeprefix('error: ')} (log: {path})"
 
 

@@ -198,6 +198,45 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
     run(test)
 
 
+def test_slices_of_files_that_a_client_does_not_read_are_bounded_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        size = 70_000
+        (tmp_path / "log").write_bytes(b"z" * size)
+        part = LogSlice(FileHandle(tmp_path / "log"), 0, size)
+        rig = Rig(lambda connection, _: connection.send([bytearray(b"<"), part]))
+        sending = asyncio.create_task(rig.send(frame(b"more") * 2000))
+        for _ in range(5000):
+            await asyncio.sleep(0)
+        assert 100 < len(rig.frames) < 300
+        received = 0
+        while received < 2000 * (size + 1):
+            received += len(await rig.receive(min(1 << 20, 2000 * (size + 1) - received)))
+        await sending
+        assert len(rig.frames) == 2000
+        rig.close()
+
+    run(test)
+
+
+def test_an_answer_that_cannot_be_made_ends_the_connection() -> None:
+    async def test() -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def finish(_: object) -> list[bytearray]:
+            raise RuntimeError("a fault of ours")
+
+        rig = Rig(lambda connection, _: connection.reserve(future, finish))
+        await rig.send(frame(b"x"))
+        while not rig.frames:
+            await asyncio.sleep(0)
+        future.set_result(None)
+        assert await rig.receive(1) == b""
+        assert "a fault of ours" in str(rig.reasons)
+        rig.close()
+
+    run(test)
+
+
 def test_many_unanswered_requests_are_not_read_on() -> None:
     async def test() -> None:
         futures: list[asyncio.Future[None]] = []

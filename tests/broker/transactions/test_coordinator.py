@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,9 @@ from broker.errors import (
     ProducerFenced,
     TransactionAbortable,
     TransactionalIdNotFound,
+    UnknownServerError,
 )
-from broker.transactions import Producer, TransactionState
+from broker.transactions import Producer, TransactionState, transitions
 from tests.support.groups import failure, value
 from tests.support.transactions import Coordinator
 
@@ -171,6 +173,27 @@ def test_requests_are_carried_out_in_their_order(one: Coordinator) -> None:
     assert order == [0, 1, 2, 3, 4]
     assert value(ended) == Producer(0, 1)
     assert len(one.markers.partitions) == 5
+
+
+def test_a_step_that_fails_for_an_unforeseen_reason_does_not_keep_those_behind_it_waiting(
+    one: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = value(one.init())
+    one.log.held = True
+    first, bad, last = (one.add(producer, ("t", number)) for number in range(3))
+    added = transitions.added
+
+    def failing(*given: Any, **more: Any) -> Any:
+        if ("t", 1) in given[2]:
+            raise RuntimeError("a fault of ours")
+        return added(*given, **more)
+
+    monkeypatch.setattr(transitions, "added", failing)
+    for _ in range(4):
+        one.log.release()
+    assert value(first) is None
+    assert isinstance(failure(bad), UnknownServerError)
+    assert value(last) is None
 
 
 def test_ids_nobody_uses_expire() -> None:

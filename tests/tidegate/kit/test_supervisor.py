@@ -64,6 +64,56 @@ def test_a_child_that_fails_at_its_start_is_told_with_its_last_words(tmp_path):
     asyncio.run(run())
 
 
+def test_a_stop_while_a_child_is_being_made_does_not_wait_for_it(tmp_path, monkeypatch):
+    async def run():
+        made, go_on = asyncio.Event(), asyncio.Event()
+        spawn = asyncio.create_subprocess_exec
+
+        async def slowly(*given, **more):
+            process = await spawn(*given, **more)
+            made.set()
+            await go_on.wait()
+            return process
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+        supervisor = supervised(tmp_path)
+        starting = asyncio.create_task(supervisor.start())
+        await made.wait()
+        stopping = asyncio.create_task(supervisor.stop())
+        await asyncio.sleep(0)
+        go_on.set()
+        async with asyncio.timeout(20):  # the child would have 30
+            await stopping
+        starting.cancel()
+        assert supervisor.states[0].pid is None
+
+    asyncio.run(run())
+
+
+def test_a_stop_does_not_wait_for_a_child_that_is_to_be_started_again_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("tidegate.kit.supervisor._FIRST_BACKOFF_S", 3600)
+
+    async def run():
+        supervisor = supervised(tmp_path)
+        await supervisor.start()
+        os.kill(supervisor.states[0].pid, signal.SIGKILL)
+        await until(lambda: supervisor.states[0].restarts == 1)
+        async with asyncio.timeout(20):
+            await supervisor.stop()
+
+    asyncio.run(run())
+
+
+def test_a_child_that_cannot_be_made_is_told(tmp_path):
+    async def run():
+        supervisor = supervised(tmp_path, ChildSpec("none", [str(tmp_path / "no-such-program")]))
+        with pytest.raises(ChildFailed, match="none could not be started .*No such file"):
+            await supervisor.start()
+        await supervisor.stop()
+
+    asyncio.run(run())
+
+
 def test_a_child_ends_when_its_supervisor_is_killed(tmp_path):
     script = f"""
 import asyncio, sys
