@@ -146,6 +146,11 @@ class FrontDoor:
 
             handler = (own.sasl_server_callback_handler_class or _UNSECURED).rpartition(".")[2]
             if handler == _UNSECURED:
+                log.warning(
+                    "takes OAUTHBEARER tokens that nobody signed: for development only",
+                    listener=self.name,
+                    give=_VALIDATOR,
+                )
                 try:
                     return partial(OAuthBearer, UnsecuredTokens(module))
                 except ValueError as error:
@@ -192,7 +197,7 @@ class FrontDoor:
             if credential is not None and credential.iterations >= MIN_ITERATIONS:
                 return Login(credential, Identity(Principal("User", user)))
         secret = hashlib.sha256(self._broker.metadata.properties.directory_id.bytes).digest()
-        return nobody(secret, user, mechanism, MIN_ITERATIONS)
+        return nobody(secret, user, mechanism, self._broker.metadata.scram.of(mechanism))
 
     def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """That of the platform's file, else of the metadata log."""

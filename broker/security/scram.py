@@ -64,6 +64,10 @@ class ScramCredentials:
     def get(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         return self._users.get(user, {}).get(mechanism)
 
+    def of(self, mechanism: ScramMechanism) -> list[tuple[str, ScramCredential]]:
+        """All users of a mechanism, with what is kept of their passwords."""
+        return [(name, own[mechanism]) for name, own in self._users.items() if mechanism in own]
+
     def users(self) -> list[str]:
         return sorted(self._users)
 

@@ -8,12 +8,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from broker.security.sasl.mechanism import Identity, InvalidCredentials, Rejected
 from broker.security.scram import ScramMechanism
-from tidegate.kit.scram import ScramCredential
+from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential
 
 __all__ = ["Login", "Lookup", "Scram", "client_final", "client_first", "nobody"]
 
@@ -139,8 +139,19 @@ class Scram:
         return f"v={verifier}".encode()
 
 
-def nobody(secret: bytes, user: str, mechanism: ScramMechanism, iterations: int) -> Login:
-    """What a user is shown that does not exist: always the same salt, and keys that no password gives."""
-    salt = hmac.digest(secret, f"{mechanism.title}:{user}".encode(), hashlib.sha256)[:24]
+def nobody(
+    secret: bytes, user: str, mechanism: ScramMechanism, known: Sequence[tuple[str, ScramCredential]] = ()
+) -> Login:
+    """What a user is shown that does not exist: always the same salt, and keys that no password gives.
+
+    Length of the salt and iterations are those of one who is ``known``, always the same while that one is: clients choose both.
+    """
+
+    def mark(text: str) -> bytes:
+        return hmac.digest(secret, f"{mechanism.title}:{user}:{text}".encode(errors="replace"), "sha512")
+
+    model = min(known, key=lambda one: mark(one[0]), default=None)
+    length, iterations = (len(model[1].salt), model[1].iterations) if model is not None else (24, MIN_ITERATIONS)
+    salt = b"".join(mark(f"salt {part}") for part in range(length // 64 + 1))[:length]
     size = hashlib.new(mechanism.digest).digest_size
     return Login(ScramCredential(salt, secrets.token_bytes(size), secrets.token_bytes(size), iterations), None)
