@@ -192,7 +192,7 @@ class RecordBatch:
     def from_records(cls, records: Sequence[Record], **more: Any) -> RecordBatch:
         """A batch of records that share topic and schemas; ``more`` is the origin or source position.
 
-        Raises DataError that names the record whose value does not fit its schema.
+        Raises DataError that names the record whose value does not fit its schema, or whose topic is another one.
         """
         import pyarrow as pa
 
@@ -201,6 +201,10 @@ class RecordBatch:
         if not records:
             raise DataError("a batch cannot be made of no records: its topic and schema would be unknown")
         first = records[0]
+        for row, record in enumerate(records):
+            if record.topic != first.topic:
+                text = f"record {row} is for topic {record.topic}, the batch for {first.topic}: make a batch for each topic"
+                raise DataError(text, rows=[row])
         has_keys = first.key_schema is not None or any(r.key is not None for r in records)
         return cls(
             topic=first.topic,

@@ -227,7 +227,8 @@ class SourceTask(Task[ConfigT]):
 
         Each batch says its ``source_partition`` and ``source_offset``: that position is committed once every row of
         the batch, and all before it, is acknowledged by the log or given to ``errors.*``. A batch without
-        ``source_offset`` is committed with the next one that has one: rows that are to be read again together.
+        ``source_offset`` holds back the next position of its ``source_partition``, and one without a partition the next
+        position of any: its rows are read again with those after it.
 
         A ``poll`` that raises has delivered nothing, and the next one delivers the same rows: let what it advances be
         advanced last, when nothing can fail any more.

@@ -99,7 +99,7 @@ class RowsTask(SourceTask[ConfigT]):
         return {"connector": self.context.connector}
 
     def start(self) -> None:
-        self._arrow: pa.DataType | None = None if self.schema is None else self.schema.arrow_type
+        self._arrow: dict[str, pa.StructType] = {}
         self._position = self.context.offset(self.source_partition)
         self._rows: Iterator[Any] | None = None
         self._slow = False
@@ -107,12 +107,19 @@ class RowsTask(SourceTask[ConfigT]):
     def poll(self) -> Sequence[RecordBatch]:
         if self._rows is None:
             self._rows = iter(self.rows(self._position))
-        found, ended = self._gathered(self._rows)
+        before = self._position
+        try:
+            found, ended = self._gathered(self._rows)
+            batches = [batch for rows in found for batch in self._batches(rows)]
+        except BaseException:
+            # None of these rows is delivered: the next poll asks for them again.
+            self._position, self._rows = before, None
+            raise
         if ended:
             self._rows = None
             if not found:
                 self.context.stopping.wait(self.config.poll_interval_ms / 1000)
-        return [batch for rows in found for batch in self._batches(rows)]
+        return batches
 
     def _gathered(self, rows: Iterator[Any]) -> tuple[list[Rows], bool]:
         """What there is to deliver now, single rows put together; and whether the rows have ended."""
@@ -135,35 +142,37 @@ class RowsTask(SourceTask[ConfigT]):
         return [Rows(single)], False
 
     def _batches(self, rows: Rows) -> Iterator[RecordBatch]:
-        column = self._widened(_structs(rows.data))
+        topic = rows.topic or self.config.topic
+        column = self._widened(topic, _structs(rows.data))
         step = self.config.batch_max_rows
         if column.nbytes > MAX_BATCH_BYTES // 2:
             step = max(1, min(step, len(column) * (MAX_BATCH_BYTES // 2) // column.nbytes))
         for start in range(0, len(column), step):
             part = column.slice(start, step)
             last = start + step >= len(column)
-            yield self._batch(rows.topic or self.config.topic, part, rows.offset if last else None)
+            yield self._batch(topic, part, rows.offset if last else None)
         if not len(column) and rows.offset is not None:
             self._position = rows.offset
 
-    def _widened(self, column: pa.StructArray) -> pa.StructArray:
-        """The column in the task's type so far, which grows by what is new."""
+    def _widened(self, topic: str, column: pa.StructArray) -> pa.StructArray:
+        """The column in its topic's type so far, which grows by what is new."""
         import pyarrow as pa
 
-        if self._arrow is None or (self.schema is None and column.type != self._arrow):
-            known = pa.schema([] if self._arrow is None else list(self._arrow))
+        arrow = self._arrow.get(topic) if self.schema is None else self.schema.arrow_type
+        if arrow is None or (self.schema is None and column.type != arrow):
+            known = pa.schema([] if arrow is None else list(arrow))
             try:
                 grown = pa.unify_schemas([known, pa.schema(list(column.type))], promote_options="permissive")
             except pa.ArrowTypeError as error:
-                raise ConnectError(f"the rows for {self.config.topic} have changed in type: {error}") from error
+                raise ConnectError(f"the rows for {topic} have changed in type: {error}") from error
             found = schema_from_arrow(pa.struct([field.with_nullable(True) for field in grown]))
-            self._arrow = found.arrow_type
-        if column.type == self._arrow:
+            arrow = self._arrow[topic] = found.arrow_type
+        if column.type == arrow:
             return column
         try:
-            return _cast(column, self._arrow)
+            return _cast(column, arrow)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ConnectError(f"rows for {self.config.topic} do not fit their schema: {error}") from error
+            raise ConnectError(f"rows for {topic} do not fit their schema: {error}") from error
 
     def _batch(self, topic: str, column: pa.StructArray, offset: Mapping[str, Any] | None) -> RecordBatch:
         schema = self.schema or schema_from_arrow(column.type, name=_record_name(topic))
@@ -178,7 +187,7 @@ class RowsTask(SourceTask[ConfigT]):
             value_schema=schema,
             keys=keys,
             key_schema=None if keys is None else schema_from_arrow(keys.type, name=_key_name(topic, keys)),
-            source_partition=None if offset is None else self.source_partition,
+            source_partition=self.source_partition,
             source_offset=offset,
         )
 

@@ -19,61 +19,67 @@ SourcePosition = tuple[dict[str, Any], dict[str, Any]]
 
 class OffsetKeys:
     """The keys of a connector's positions. ``keys`` are those in the offset topic already, by canonical partition: who
-    overwrites a position uses the bytes that are there, so that compaction keeps one of them."""
+    overwrites a position uses the bytes that are there, so that compaction keeps one of them. Others are made each time: a source
+    may have a partition for every object of a bucket."""
 
     def __init__(self, connector: str, keys: Mapping[str, str]) -> None:
         self._connector, self._keys = connector, dict(keys)
 
     def key(self, partition: Mapping[str, Any]) -> bytes:
-        name = canonical(partition)
-        if name not in self._keys:
-            self._keys[name] = offset_key(self._connector, partition)
-        return self._keys[name].encode()
+        return (self._keys.get(canonical(partition)) or offset_key(self._connector, partition)).encode()
 
 
 class SubmittedBatches:
-    """The batches sent so far, per source partition in their order."""
+    """The batches whose rows or positions are not safe yet, per source partition in their order.
+
+    It holds what is in flight, however many partitions there have been.
+    """
 
     def __init__(self, keys: OffsetKeys) -> None:
         self.keys = keys
         self._waiting: dict[str, deque[tuple[SourcePosition, Sequence[Future[Any]]]]] = {}
+        self._unplaced: deque[Future[Any]] = deque()
+        """Of batches without a partition, since the last one that has a position."""
 
     def add(
         self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None, futures: Sequence[Future[Any]]
     ) -> None:
-        """Note a batch; one without a position counts as part of the next one that has one."""
+        """Note a batch; one without a position counts as part of the next one that has one: of the same partition, or of any
+        where it has none."""
         if partition is None:
+            self._unplaced.extend(futures)
+            while self._unplaced and _succeeded(self._unplaced[0]):
+                self._unplaced.popleft()
             return
-        name = canonical(checked(partition))
-        waiting = self._waiting.setdefault(name, deque())
-        waiting.append(((dict(partition), dict(checked(offset) if offset is not None else {})), futures))
+        position = (dict(checked(partition)), dict(checked(offset) if offset is not None else {}))
+        if offset is not None and self._unplaced:
+            futures = [*self._unplaced, *futures]
+            self._unplaced.clear()
+        self._waiting.setdefault(canonical(partition), deque()).append((position, futures))
 
     def take_safe(self) -> list[SourcePosition]:
         """The newest safe position of each partition that has a new one; forgets what it covers."""
         safe: list[SourcePosition] = []
-        for waiting in self._waiting.values():
+        for name, waiting in list(self._waiting.items()):
             newest: SourcePosition | None = None
-            while waiting and all(future.done() and _succeeded(future) for future in waiting[0][1]):
+            while waiting and all(map(_succeeded, waiting[0][1])):
                 position, _ = waiting.popleft()
                 newest = position if position[1] else newest
             if newest is not None:
                 safe.append(newest)
+            if not waiting:
+                del self._waiting[name]
         return safe
 
     @property
     def pending(self) -> list[Future[Any]]:
         """What is not acknowledged yet."""
-        return [
-            future
-            for waiting in self._waiting.values()
-            for _, futures in waiting
-            for future in futures
-            if not future.done()
-        ]
+        placed = [future for waiting in self._waiting.values() for _, futures in waiting for future in futures]
+        return [future for future in (*placed, *self._unplaced) if not future.done()]
 
 
 def _succeeded(future: Future[Any]) -> bool:
-    return not future.cancelled() and future.exception() is None
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def checked(position: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -105,8 +105,8 @@ def check_batch(batch: RecordBatch) -> None:
         assert batch.key_schema is None or batch.keys.type == batch.key_schema.arrow_type
         batch.keys.validate(full=True)
     assert batch.nbytes <= MAX_BATCH_BYTES or len(batch) == 1, f"a batch of {batch.nbytes} bytes"
-    if batch.source_partition is not None:
-        assert batch.source_offset is not None, "a source partition without an offset"
+    if batch.source_offset is not None:
+        assert batch.source_partition is not None, "a source offset without its partition"
         SubmittedBatches(OffsetKeys("suite", {})).add(batch.source_partition, batch.source_offset, [])
         assert json.loads(json.dumps(dict(batch.source_offset))) == batch.source_offset
 

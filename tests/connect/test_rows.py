@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from concurrent.futures import Future
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from connect.api import ConnectError, Rows, RowsConfig, RowsTask, Schema, SchemaType, SourceConnector
+from connect.api import (
+    ConnectError,
+    DataError,
+    Record,
+    RecordBatch,
+    RetriableConnectError,
+    Rows,
+    RowsConfig,
+    RowsTask,
+    Schema,
+    SchemaType,
+    SourceConnector,
+)
+from connect.sources.offsets import OffsetKeys, SubmittedBatches
 from connect.testing import Bench, SourceSuite
+from connect.testing.sources import check_batch
 
 
 class CountTask(RowsTask[RowsConfig]):
@@ -149,3 +164,55 @@ def test_a_large_frame_is_cut_into_batches_below_the_limit():
     batches = delivered(frame)
     assert sum(map(len, batches)) == 20_000
     assert max(batch.nbytes for batch in batches) < 8 * 1024 * 1024
+
+
+def test_each_batch_of_a_large_frame_holds_the_position_back():
+    """The first pieces have no position; a refused row in one of them must not be passed by the last one's."""
+    frame = Rows(pa.table({"text": ["x" * 1000] * 20_000}), offset={"page": 1})
+    batches = delivered(frame)
+    submitted = SubmittedBatches(OffsetKeys("c", {}))
+    refused = Future()
+    refused.set_exception(OSError("refused"))
+    for batch, futures in zip(batches, [[refused], *([] for _ in batches[1:])], strict=True):
+        check_batch(batch)
+        submitted.add(batch.source_partition, batch.source_offset, futures)
+    assert len(batches) > 1 and batches[-1].source_offset == {"page": 1}
+    assert submitted.take_safe() == []
+
+
+def test_topics_have_a_schema_each():
+    given = (Rows([{"id": 1}], topic="a"), Rows([{"id": "x"}], topic="b"), Rows([{"id": 2}], topic="a"))
+    first, second, third = delivered(*given)
+    assert [batch.values.to_pylist() for batch in (first, second, third)] == [[{"id": 1}], [{"id": "x"}], [{"id": 2}]]
+    assert third.value_schema == first.value_schema != second.value_schema
+
+
+class Unreadable:
+    """A frame whose first look raises an error."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise self._error
+
+
+def test_rows_of_a_poll_that_raises_are_delivered_by_the_next():
+    troubles = [RetriableConnectError("away")]
+
+    def rows(self, offset):
+        for n in range(offset["n"] + 1 if offset else 0, 3):
+            yield {"n": n}
+            if n == 1 and troubles:
+                yield Rows(Unreadable(troubles.pop()))
+
+    with task_of(rows=rows, offset_column="n") as running:
+        with pytest.raises(RetriableConnectError, match="away"):
+            running.task.poll()
+        assert [row["n"] for batch in running.task.poll() for row in batch.values.to_pylist()] == [0, 1, 2]
+
+
+def test_a_batch_of_two_topics_is_refused():
+    records = [Record("a", 1, Schema(SchemaType.INT64)), Record("b", 2, Schema(SchemaType.INT64))]
+    with pytest.raises(DataError, match="record 1 is for topic b, the batch for a"):
+        RecordBatch.from_records(records)

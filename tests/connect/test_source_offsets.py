@@ -1,3 +1,4 @@
+import tracemalloc
 from concurrent.futures import Future
 
 import pytest
@@ -48,3 +49,43 @@ def test_a_key_that_is_in_the_topic_is_written_again_byte_for_byte():
 def test_positions_hold_scalars_only():
     with pytest.raises(ConnectError, match="'n'"):
         SubmittedBatches(OffsetKeys("c", {})).add({"p": 1}, {"n": [1]}, [])
+
+
+def test_rows_without_a_partition_hold_the_next_position_of_any():
+    submitted = SubmittedBatches(OffsetKeys("c", {}))
+    (first,), (second,) = sent(), sent()
+    submitted.add(None, None, [first])
+    submitted.add({"p": 1}, {"n": 1}, [second])
+    second.set_result(None)
+    assert submitted.take_safe() == [] and submitted.pending == [first]
+    first.set_exception(OSError("refused"))
+    assert submitted.take_safe() == []
+
+
+def test_rows_without_any_position_are_waited_for_and_then_forgotten():
+    submitted = SubmittedBatches(OffsetKeys("c", {}))
+    (last,) = sent()
+    submitted.add(None, None, [last])
+    assert submitted.pending == [last]
+    last.set_result(None)
+    assert submitted.pending == []
+
+
+def test_memory_is_that_of_what_is_in_flight_however_many_partitions_there_were():
+    keys = OffsetKeys("c", {})
+    submitted = SubmittedBatches(keys)
+
+    def deliver(objects):
+        for n in objects:
+            submitted.add({"object": f"folder/{n}"}, {"row": 1}, [])
+            ((partition, _),) = submitted.take_safe()
+            keys.key(partition)
+
+    deliver(range(100))
+    tracemalloc.start()
+    try:
+        deliver(range(100, 10_000))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
