@@ -439,6 +439,15 @@ class JobConfig:
         doc="A run waits until there are so many records (offsets) to move.",
         group="Job",
     )
+    offset_reset: str = key(
+        "job.offset.reset",
+        default="none",
+        check=one_of("none", "earliest", "latest"),
+        doc="Where a job goes on in a partition that no longer holds its committed offset, since retention removed the records or "
+        "the topic was made anew. 'none': it fails and says what is missing. 'earliest', 'latest': at the first record that is "
+        "there, or behind the last one; a warning says how many records are missing.",
+        group="Job",
+    )
 
     def problems(self) -> Iterable[Problem]:
         if self.schedule is not None:

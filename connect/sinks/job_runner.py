@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from connect.api import JobTask, OffsetRange, RetriableConnectError, TopicPartition
+from connect.api import ConnectError, JobTask, OffsetRange, RetriableConnectError, TopicPartition
 from connect.clients import ClientLoop
 from connect.connector_config import JobConfig, SinkConfig
 from connect.control import TaskControl
@@ -17,18 +17,31 @@ from tidegate.kit.logs import logger
 if TYPE_CHECKING:
     from broker.client import ClientConfig
 
-__all__ = ["GroupOffsets", "JobLog", "JobRunner", "planned_ranges"]
+__all__ = ["GroupOffsets", "JobLog", "JobRunner", "PartitionState", "planned_ranges"]
 
 log = logger(__name__)
 
 _RETRY_S: Final = 5.0
 
 
+class PartitionState(NamedTuple):
+    """Offsets of a partition: what the job has committed (None: never anything), the first one there, and the end."""
+
+    committed: int | None
+    first: int
+    end: int
+
+    @property
+    def has_position(self) -> bool:
+        """Whether the log still holds what comes after the committed offset."""
+        return self.committed is None or self.first <= self.committed <= self.end
+
+
 class JobLog(Protocol):
     """What the runner asks of the log, from its thread."""
 
-    def bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
-        """Of each partition of the connector's topics: the offset to start from and the end."""
+    def partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
+        """Those of the connector's topics."""
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
@@ -106,7 +119,7 @@ class JobRunner:
 
     def _run_once(self) -> float:
         """Run the job over what there is; returns when it is due again."""
-        ranges = planned_ranges(self._log.bounds(self._sink), self._job.max_records)
+        ranges = planned_ranges(self._bounds(), self._job.max_records)
         count = sum(one.stop - one.start for one in ranges)
         if count < self._job.min_records:
             return self._next_due()
@@ -126,6 +139,48 @@ class JobRunner:
         # What could not go into this run for its size is due at once.
         more = self._job.max_records and count >= self._job.max_records and self._job.schedule is None
         return time.time() if more else self._next_due()
+
+    def _bounds(self) -> dict[TopicPartition, tuple[int, int]]:
+        """The offsets to start from and the ends. Raises ConnectError where records are missing and that is not allowed."""
+        partitions = self._log.partitions(self._sink)
+        lost = {partition: state for partition, state in sorted(partitions.items()) if not state.has_position}
+        if lost:
+            self._reset(lost)
+            partitions |= {
+                partition: state._replace(committed=self._reset_offset(state)) for partition, state in lost.items()
+            }
+        return {
+            partition: (state.first if state.committed is None else state.committed, state.end)
+            for partition, state in partitions.items()
+        }
+
+    def _reset(self, lost: Mapping[TopicPartition, PartitionState]) -> None:
+        policy = self._job.offset_reset
+        told = "; ".join(
+            f"{partition.topic}-{partition.partition} has offsets {state.first} to {state.end}, committed is {state.committed}"
+            for partition, state in lost.items()
+        )
+        if policy == "none":
+            raise ConnectError(
+                f"records that the job has not read are gone: {told}. To go on without them, set job.offset.reset to "
+                "'earliest' or 'latest'"
+            )
+        offsets = {partition: self._reset_offset(state) for partition, state in lost.items()}
+        # A topic that was made anew has a smaller end: how many records it had before cannot be known.
+        missing = sum(max(0, offsets[partition] - (state.committed or 0)) for partition, state in lost.items())
+        log.warning(
+            "job goes on without records that are gone",
+            connector=self._connector,
+            policy=policy,
+            missing_records=missing,
+            partitions=told,
+        )
+        # Committed at once: 'latest' would otherwise pass over what comes until the next run.
+        with self._control.gate.passing():
+            self._log.commit(offsets)
+
+    def _reset_offset(self, state: PartitionState) -> int:
+        return state.end if self._job.offset_reset == "latest" else state.first
 
     def statistics(self) -> dict[str, Any]:
         return {
@@ -147,10 +202,10 @@ class GroupOffsets:
         """Connect; waits for a cluster that is away. Raises Stopped."""
         self._loop.patiently(self._admin.start, "starting a job's admin client")
 
-    def bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
-        return self._loop.patiently(lambda: self._bounds(config), f"offsets of group {self._group}")
+    def partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
+        return self._loop.patiently(lambda: self._partitions(config), f"offsets of group {self._group}")
 
-    async def _bounds(self, config: SinkConfig) -> dict[TopicPartition, tuple[int, int]]:
+    async def _partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
         from broker.client import TopicPartition as ClientPartition
 
         there = await self._admin.list_topics()
@@ -160,8 +215,7 @@ class GroupOffsets:
         firsts = await self._admin.beginning_offsets(partitions)
         ends = await self._admin.end_offsets(partitions)
         committed = await self._admin.group_offsets(self._group)
-        starts = {p: max(committed.get(p, firsts[p]), firsts[p]) for p in partitions}
-        return {TopicPartition(*p): (starts[p], ends[p]) for p in partitions}
+        return {TopicPartition(*p): PartitionState(committed.get(p), firsts[p], ends[p]) for p in partitions}
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         from broker.client import TopicPartition as ClientPartition
