@@ -6,7 +6,7 @@ event loop it is small. More work is done in a process for it (``broker.storage.
 
 from __future__ import annotations
 
-from time import monotonic
+from time import thread_time
 from typing import Final, NamedTuple
 
 __all__ = [
@@ -33,7 +33,8 @@ class TooMuchWork(Exception):
 
 
 class Budget(NamedTuple):
-    """``packed_bytes`` is how much may be compressed anew, ``unpacked_bytes`` what one batch may decompress to."""
+    """``packed_bytes`` is how much may be compressed anew, ``unpacked_bytes`` what one batch may decompress to. ``seconds`` are of
+    the processor's time in one thread: on a machine that has much else to do, work that is allowed is not refused."""
 
     records: int
     unpacked_bytes: int
@@ -50,19 +51,20 @@ OFF_THE_LOOP: Final = Budget(
 
 
 class Allowance:
-    """The rest of a budget. Its time runs from when it is made; ``spend`` raises TooMuchWork once it is used up."""
+    """The rest of a budget, to be made and used in one thread: its time runs from when it is made. ``spend`` raises TooMuchWork
+    once it is used up."""
 
     __slots__ = ("_packed", "_records", "_until", "unpacked_bytes")
 
     def __init__(self, budget: Budget) -> None:
         self._records = budget.records
         self._packed = budget.packed_bytes
-        self._until = monotonic() + budget.seconds
+        self._until = thread_time() + budget.seconds
         self.unpacked_bytes = budget.unpacked_bytes
 
     def spend(self, records: int = 0, *, packed_bytes: int = 0) -> None:
         """Before walking so many records, or compressing so many bytes."""
         self._records -= records
         self._packed -= packed_bytes
-        if self._records < 0 or self._packed < 0 or monotonic() > self._until:
+        if self._records < 0 or self._packed < 0 or thread_time() > self._until:
             raise TooMuchWork
