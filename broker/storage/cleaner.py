@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -50,12 +51,22 @@ def own_process(most: int = 1) -> Executor:
     from concurrent.futures import ProcessPoolExecutor
 
     # Spawned, not forked: a fork would keep the broker's sockets and locks open.
-    return ProcessPoolExecutor(most, mp_context=multiprocessing.get_context("spawn"), initializer=_step_back)
+    return ProcessPoolExecutor(most, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
 
 
-def _step_back() -> None:
-    """Leave the processor to the broker where both want it."""
+def _begin() -> None:
+    """Leave the processor to the broker where both want it, and end with it, however it ends."""
     os.nice(10)
+    threading.Thread(target=_end_with_the_broker, name="end with the broker", daemon=True).start()
+
+
+def _end_with_the_broker() -> None:
+    import multiprocessing
+
+    broker = multiprocessing.parent_process()
+    if broker is not None:
+        broker.join()
+        os._exit(1)
 
 
 class Cleaner:
