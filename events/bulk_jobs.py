@@ -31,6 +31,7 @@ from events.payloads import instant_text
 from events.published_ids import KEPT_MS as KEPT_IDS_MS
 from events.publishing import JsonEvent, Published, Publisher
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.files import write_whole
 from tidegate.kit.logs import logger
 
 __all__ = ["DELIMITERS", "BulkJob", "BulkJobs", "InvalidJob", "State"]
@@ -180,9 +181,7 @@ class BulkJobs:
         path = self._folder / job.id / "data.csv"
         if path.exists():
             raise InvalidJobState("InvalidJobState : the job has its file already; make another job for more")
-        temporary = path.with_suffix(".new")
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        write_whole(path, data)
 
     def change(self, job: BulkJob, state: State) -> None:
         """Begin to work off what was uploaded, or give the job up. Asking for the state it has changes nothing."""
@@ -229,10 +228,7 @@ class BulkJobs:
         self._save(job)
 
     def _save(self, job: BulkJob) -> None:
-        path = self._folder / job.id / "job.json"
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(asdict(job) | {"state": job.state.value}))
-        temporary.replace(path)
+        write_whole(self._folder / job.id / "job.json", json.dumps(asdict(job) | {"state": job.state.value}))
 
     def _sweep(self) -> None:
         old = self._clock_ms() - KEPT_MS

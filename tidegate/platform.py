@@ -22,6 +22,7 @@ from tidegate.kit import service
 from tidegate.kit.addresses import free_ports, host_port, is_loopback
 from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.files import write_whole
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
 from tidegate.security import find_security
@@ -288,6 +289,4 @@ def _child(name: str, properties: Mapping[str, str], run: Path) -> ChildSpec:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(value))
-    temporary.replace(path)
+    write_whole(path, json.dumps(value))

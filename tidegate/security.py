@@ -7,7 +7,6 @@ component the client settings by which it reaches the others. Only the owner may
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Final
 
 from tidegate.kit.certificates import CA_FILE, certificates
 from tidegate.kit.errors import UsageError
+from tidegate.kit.files import write_whole
 from tidegate.kit.users import ADMIN, PlatformUser, Right, Users, read_users, with_password, write_users
 
 __all__ = ["INTERNAL_USER", "Security", "find_security", "init_security"]
@@ -27,6 +27,7 @@ INTERNAL_USER: Final = "tidegate"
 _FOLDER: Final = "security"
 _SETTINGS: Final = "settings.json"
 _PASSWORD: Final = "internal.password"
+_PRIVATE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,11 @@ class Security:
         """
         wanted = sorted({*self.hosts, *hosts})
         files = certificates(self.folder / "tls", wanted)
-        _write(self.folder / _SETTINGS, json.dumps({"hosts": wanted}) + "\n")
+        write_whole(self.folder / _SETTINGS, json.dumps({"hosts": wanted}) + "\n", mode=_PRIVATE)
         together = files.certificate.read_text() + files.private_key.read_text()
         if self.identity.exists() and self.identity.read_text() == together:
             return False
-        _write(self.identity, together)
+        write_whole(self.identity, together, mode=_PRIVATE)
         return True
 
     # users
@@ -175,13 +176,12 @@ def init_security(data: Path, *, hosts: Iterable[str], admin: str, password: str
     made.folder.mkdir(parents=True, exist_ok=True)
     made.folder.chmod(0o700)
     internal = secrets.token_urlsafe(32)
-    _write(made.folder / _PASSWORD, internal + "\n")
+    write_whole(made.folder / _PASSWORD, internal + "\n", mode=_PRIVATE)
     user = with_password(PlatformUser(INTERNAL_USER, rights=(ADMIN,)), internal, now_ms=_now_ms())
     write_users(made.users_file, Users([user]))
     made.add_user(admin, password, ["admin"])
-    _write(
-        made.folder / _SETTINGS, json.dumps({"hosts": sorted(set(hosts))}) + "\n"
-    )  # last: what is half made is made anew
+    # Last: what is half made is made anew.
+    write_whole(made.folder / _SETTINGS, json.dumps({"hosts": sorted(set(hosts))}) + "\n", mode=_PRIVATE)
     made.renew()
     return made
 
@@ -191,14 +191,6 @@ def _rights(texts: Iterable[str]) -> tuple[Right, ...]:
         return tuple(dict.fromkeys(Right.parse(text) for text in texts))
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Put a file in place whole, for its owner alone."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    temporary.replace(path)
 
 
 def _now_ms() -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 from broker.client import KafkaRecord
 from connect.standalone.java_map import NotAnOffsetFile, dump_map, load_map
 from connect.stores.topic import Apply, Entry
 from tidegate.kit.errors import UsageError
+from tidegate.kit.files import write_whole
 
 __all__ = ["FileLog", "MemoryLog"]
 
@@ -80,12 +80,7 @@ class FileLog(MemoryLog):
 
 
 def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, data, durable=True)
     except OSError as error:
         raise UsageError(f"cannot write offset.storage.file.filename={path}: {error.strerror}") from error

@@ -11,15 +11,15 @@ import binascii
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tidegate.kit.errors import UsageError
+from tidegate.kit.files import write_whole
 
 __all__ = ["FOREVER_MS", "Kind", "Token", "Tokens", "client_mark"]
 
@@ -128,7 +128,7 @@ class Tokens:
         self._read.clear()
         live = {mark: latest for mark, latest in self._rotated.items() if mark not in self._revoked}
         self._rotated = live | {_encode(token.grant): _signature(text)}
-        _write(self._rotated_file, self._rotated)
+        write_whole(self._rotated_file, json.dumps(self._rotated), durable=True)
 
     def _verified(self, kind: Kind, text: str) -> Token | None:
         token = self._signed(kind, text)
@@ -169,7 +169,7 @@ class Tokens:
         now = self._clock_ms()
         self._read.clear()
         self._revoked = {mark: until for mark, until in self._revoked.items() if until > now} | {mark: until_ms}
-        _write(self._revoked_file, self._revoked)
+        write_whole(self._revoked_file, json.dumps(self._revoked), durable=True)
 
     def _sign(self, kind: Kind, content: str) -> str:
         return _encode(hmac.digest(self._key, f"{kind.value} {self._org} {content}".encode(), "sha256"))
@@ -192,16 +192,6 @@ def _marks(path: Path, value: Callable[[Any], T]) -> dict[str, T]:
         ) from error
 
 
-def _write(path: Path, marks: Mapping[str, object]) -> None:
-    """Put a file in place at once; it outlives a crash of the machine."""
-    temporary = path.with_suffix(".new")
-    with temporary.open("w") as file:
-        json.dump(marks, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 def _encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
@@ -217,9 +207,5 @@ def _own_key(path: Path) -> bytes:
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
     made = secrets.token_bytes(32)
-    temporary = path.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(made)
-    temporary.replace(path)
+    write_whole(path, made, mode=0o600)
     return made

@@ -11,6 +11,7 @@ from typing import Final
 from events.config import EventsConfig
 from events.limits.allowance import Allowance
 from events.limits.errors import TooManyClients
+from tidegate.kit.files import write_whole
 from tidegate.kit.logs import logger
 
 __all__ = ["Limits"]
@@ -72,10 +73,8 @@ class Limits:
             self._save()
 
     def _save(self) -> None:
-        temporary = self._file.with_suffix(".new")
         try:
-            temporary.write_text(json.dumps({name: allowance.dump() for name, allowance in self._by_name.items()}))
-            temporary.replace(self._file)
+            write_whole(self._file, json.dumps({name: allowance.dump() for name, allowance in self._by_name.items()}))
         except OSError as error:
             log.warning("the counts of the limits cannot be kept", file=str(self._file), reason=str(error))
 

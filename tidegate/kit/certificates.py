@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tidegate.kit.files import write_whole
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateK
         .sign(key, hashes.SHA256())
     )
     _write_key(key_file, key)
-    _write(certificate_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    write_whole(certificate_file, certificate.public_bytes(serialization.Encoding.PEM), mode=0o644)
     return certificate, key
 
 
@@ -118,7 +119,7 @@ def _make_server(
     )
     _write_key(files.private_key, key)
     chain = certificate.public_bytes(serialization.Encoding.PEM) + authority.public_bytes(serialization.Encoding.PEM)
-    _write(files.certificate, chain, 0o644)
+    write_whole(files.certificate, chain, mode=0o644)
 
 
 def _builder(
@@ -152,16 +153,7 @@ def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    _write(path, text, 0o600)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Put a file in place whole."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
-    temporary.replace(path)
+    write_whole(path, text, mode=0o600)
 
 
 def _now() -> dt.datetime:

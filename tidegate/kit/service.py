@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.files import write_whole
 from tidegate.kit.logs import logger
 
 __all__ = ["Service", "fast_event_loop", "run", "write_ready"]
@@ -36,9 +37,7 @@ class Service(Protocol):
 
 def write_ready(path: Path, addresses: Mapping[str, str]) -> None:
     """Say, in one atomic step, that the process with this pid serves ``addresses``."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps({"pid": os.getpid(), "addresses": dict(addresses)}))
-    temporary.replace(path)
+    write_whole(path, json.dumps({"pid": os.getpid(), "addresses": dict(addresses)}))
 
 
 def run(

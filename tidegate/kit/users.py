@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tidegate.kit.errors import UsageError
+from tidegate.kit.files import write_whole
 from tidegate.kit.passwords import WatchedFile
 from tidegate.kit.scram import ScramCredential, make_credential
 from tidegate.kit.secrets import Secret, hashed_secret, read_secret
@@ -171,12 +171,7 @@ def read_users(path: Path) -> Users:
 def write_users(path: Path, users: Users) -> None:
     """Put the file in place whole, for its owner alone."""
     shown = {"users": [_shown(user) for user in users]}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(json.dumps(shown, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_whole(path, json.dumps(shown, indent=2) + "\n", mode=0o600, durable=True)
 
 
 def with_password(user: PlatformUser, password: str, *, now_ms: int) -> PlatformUser:
