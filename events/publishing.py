@@ -9,7 +9,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from events.access import User
 from events.bus import EventBus, Outgoing
@@ -81,10 +81,21 @@ class _Ready:
     once: bool
     digest: bytes = b""
 
+    def is_another(self, digest: bytes) -> bool:
+        """Whether what was sent under the id before is known to be something else."""
+        return bool(self.digest and digest) and self.digest != digest
+
     @property
     def place(self) -> tuple[str, str]:
         """Topic and id."""
         return self.topic, self.outgoing.uuid
+
+
+class _UnderWay(NamedTuple):
+    """An event with an id of its publisher that is being published."""
+
+    outcome: asyncio.Future[int | TidegateError]
+    digest: bytes
 
 
 class Publisher:
@@ -101,9 +112,8 @@ class Publisher:
     ) -> None:
         self._catalog, self._bus, self._metrics, self._clock_ms, self._ids = catalog, bus, metrics, clock_ms, ids
         self._limits = limits
-        self._under_way: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
-        self._digests: dict[tuple[str, str], bytes] = {}
-        """Of events under way."""
+        self._under_way: dict[tuple[str, str], _UnderWay] = {}
+        """By topic and id."""
 
     async def publish_json(
         self, events: Sequence[JsonEvent], *, user: User, all_or_none: bool = False, face: str = "rest"
@@ -111,7 +121,7 @@ class Publisher:
         """Publish JSON objects for a user who may; the answers are in their order.
 
         With ``all_or_none`` all are published in one transaction, or none: then None stands for those that were held
-        back. Raises BusUnavailable where the transaction failed.
+        back. Raises BusUnavailable where the transaction failed, and IdempotencyKeyReused.
         """
         answers: list[Published | TidegateError | None] = [None] * len(events)
         ready: list[tuple[int, _Ready]] = []
@@ -173,25 +183,27 @@ class Publisher:
         PublishLimitExceeded from ``append`` where that is one event too many.
         """
         written: list[tuple[_Ready, int]] = []
-        own: dict[tuple[str, str], asyncio.Future[int | TidegateError]] = {}
+        own: dict[tuple[str, str], _UnderWay] = {}
 
         async def write(event: _Ready) -> int:
             place = event.place
             if event.once:
                 if place in own:
-                    before, replay_id = next(pair for pair in written if pair[0].place == place)
-                    _refuse_another(event, before.digest)
-                    return replay_id
-                known = (await self._ids.find(event.topic, [event.outgoing.uuid])).get(event.outgoing.uuid)
+                    known: PublishedId | None = next(
+                        PublishedId(replay_id, before.digest) for before, replay_id in written if before.place == place
+                    )
+                else:
+                    known = (await self._ids.find(event.topic, [place[1]])).get(place[1])
                 if known is not None:
-                    _refuse_another(event, known.digest)
+                    if event.is_another(known.digest):
+                        raise IdempotencyKeyReused
                     return known.replay_id
                 if place in self._under_way:
                     raise BusUnavailable(f"Event {place[1]} is being published just now; send it again in a moment")
-                own[place] = self._under_way[place] = asyncio.get_running_loop().create_future()
-                self._digests[place] = event.digest
             if self._limits.published.left <= len(written):
                 raise PublishLimitExceeded(self._limits.published.most)
+            if event.once:
+                own[place] = self._begin(event)
             (replay_id,) = await transaction(event.topic, [event.outgoing])
             written.append((event, replay_id))
             return replay_id
@@ -207,10 +219,10 @@ class Publisher:
                 self._metrics.published.labels(event.topic, face).inc()
                 if event.once:
                     self._ids.put(event.topic, {event.outgoing.uuid: PublishedId(replay_id, event.digest)})
-                    own[event.topic, event.outgoing.uuid].set_result(replay_id)
+                    own[event.place].outcome.set_result(replay_id)
         finally:
-            for place, future in own.items():
-                self._end(place, future)
+            for place in own:
+                self._end(place)
 
     async def _encoded(self, event: JsonEvent, user: User) -> _Ready:
         schema = await self._catalog.find(event.name)
@@ -264,23 +276,18 @@ class Publisher:
             return []
         asked = {event.outgoing.uuid for event in ready if event.once}
         known = await self._ids.find(topic, asked) if asked else {}
-        loop = asyncio.get_running_loop()
         fresh: list[_Ready] = []
-        own: dict[str, asyncio.Future[int | TidegateError]] = {}
-        waiting: dict[str, asyncio.Future[int | TidegateError]] = {}
-        digests = {id_: one.digest for id_, one in known.items()}
+        own: dict[tuple[str, str], _UnderWay] = {}
+        waiting: dict[str, _UnderWay] = {}
         for event in ready:
             id_ = event.outgoing.uuid
             if not event.once:
                 fresh.append(event)
             elif id_ not in known and id_ not in waiting:
-                first = self._under_way.get((topic, id_))
-                if first is None:
-                    first = own[id_] = self._under_way[topic, id_] = loop.create_future()
-                    self._digests[topic, id_] = event.digest
+                if event.place not in self._under_way:
+                    own[event.place] = self._begin(event)
                     fresh.append(event)
-                waiting[id_] = first
-                digests[id_] = self._digests[topic, id_]
+                waiting[id_] = self._under_way[event.place]
         unnamed = iter(await self._write(topic, fresh, own, face))
         answers: list[Published | TidegateError] = []
         for event in ready:
@@ -288,16 +295,16 @@ class Publisher:
             if not event.once:
                 answer: int | TidegateError = next(unnamed)
             else:
-                try:
-                    _refuse_another(event, digests[id_])
-                    answer = known[id_].replay_id if id_ in known else await asyncio.shield(waiting[id_])
-                except IdempotencyKeyReused as error:
-                    answer = error
+                first = known[id_] if id_ in known else waiting[id_]
+                if event.is_another(first.digest):
+                    answer = IdempotencyKeyReused()
+                else:
+                    answer = first.replay_id if isinstance(first, PublishedId) else await asyncio.shield(first.outcome)
             answers.append(Published(id_, answer) if isinstance(answer, int) else answer)
         return answers
 
     async def _write(
-        self, topic: str, fresh: list[_Ready], own: Mapping[str, asyncio.Future[int | TidegateError]], face: str
+        self, topic: str, fresh: list[_Ready], own: Mapping[tuple[str, str], _UnderWay], face: str
     ) -> list[int | TidegateError]:
         """The answers to events without an id of their publisher; those with one are in the futures."""
         try:
@@ -313,26 +320,23 @@ class Publisher:
                 self._ids.doubt(topic)
             for event, answer in zip(fresh, appended, strict=True):
                 if event.once:
-                    own[event.outgoing.uuid].set_result(answer)
+                    own[event.place].outcome.set_result(answer)
             self._metrics.published.labels(topic, face).inc(sum(isinstance(answer, int) for answer in appended))
             return [answer for event, answer in zip(fresh, appended, strict=True) if not event.once]
         finally:
-            for id_, future in own.items():
-                self._end((topic, id_), future)
+            for place in own:
+                self._end(place)
 
-    def _end(self, place: tuple[str, str], future: asyncio.Future[int | TidegateError]) -> None:
+    def _begin(self, event: _Ready) -> _UnderWay:
+        made = self._under_way[event.place] = _UnderWay(asyncio.get_running_loop().create_future(), event.digest)
+        return made
+
+    def _end(self, place: tuple[str, str]) -> None:
         """An event is no longer under way. Who waits without an answer is told to send again; then the log says what became of it."""
-        del self._under_way[place]
-        self._digests.pop(place, None)
-        if not future.done():
+        outcome = self._under_way.pop(place).outcome
+        if not outcome.done():
             self._ids.doubt(place[0])
-            future.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
-
-
-def _refuse_another(event: _Ready, digest: bytes) -> None:
-    """Raise IdempotencyKeyReused where what was sent under the id before is known to be something else."""
-    if event.digest and digest and event.digest != digest:
-        raise IdempotencyKeyReused
+            outcome.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
 
 
 class Together:

@@ -77,6 +77,8 @@ class SoapFront:
             body = await request.body()
             root = await self._read(body)
             operation = _operation(root)
+            if operation is None:
+                raise MalformedXml("The request is not a SOAP envelope with an operation in its body")
             name = xml.local_name(operation)
             if name == "login":
                 session = await self._access.login(xml.text_of(operation, "username"), _exact(operation, "password"))
@@ -110,8 +112,7 @@ class SoapFront:
 
     def _admit(self, root: Element | None, size: int) -> None:
         """Whether the beginning of a large request names a session and an operation that may be large."""
-        body = xml.child(root, "Body") if root is not None else None
-        operation = next(iter(body), None) if body is not None else None
+        operation = _operation(root) if root is not None else None
         if root is None or operation is None or xml.local_name(operation) != "create":
             raise MalformedXml(
                 f"The SOAP request is {size} bytes: only create may have more than {_PIECE_BYTES}, "
@@ -210,13 +211,10 @@ def _escaped(text: str) -> str:
     return escape("".join("?" if (c < " " and c not in "\t\n\r") or c in _NOT_XML else c for c in text))
 
 
-def _operation(root: Element) -> Element:
-    """The first element in the SOAP body."""
+def _operation(root: Element) -> Element | None:
+    """The first element in the SOAP body; None where there is none, or none yet."""
     body = xml.child(root, "Body") if xml.local_name(root) == "Envelope" else None
-    inner = next(iter(body), None) if body is not None else None
-    if inner is None:
-        raise MalformedXml("The request is not a SOAP envelope with an operation in its body")
-    return inner
+    return next(iter(body), None) if body is not None else None
 
 
 def _exact(element: Element, name: str) -> str:

@@ -13,6 +13,7 @@ from events.bus import EventBus, Outgoing
 from events.catalog import Catalog
 from events.definitions import to_avro_text
 from events.errors import BusUnavailable, IdempotencyKeyReused
+from events.limits.errors import PublishLimitExceeded
 from events.limits.limits import Limits
 from events.log import LogBounds
 from events.metrics import EventMetrics
@@ -205,6 +206,17 @@ async def test_one_id_in_two_events_of_a_block_has_two_replay_ids(service: Servi
     events = [JsonEvent(name, BODY, "t") for name in (TOPIC, other.name, TOPIC, other.name)]
     answers = await service.publisher.publish_json(events, user=USER, all_or_none=True)
     assert answers == [Published("t", 0), Published("t", 5), Published("t", 0), Published("t", 5)]
+
+
+async def test_an_event_of_a_block_that_the_limit_refuses_is_refused_again(service: Service) -> None:
+    service.limits = Limits(events_config(service.data, **{"events.limit.published.hourly": 1}), lambda: service.now)
+    service.start()
+    async with service.publisher.together(user=USER) as together:
+        await together.publish(JsonEvent(TOPIC, BODY, "first"))
+        for _ in range(2):
+            with pytest.raises(PublishLimitExceeded):
+                await together.publish(JsonEvent(TOPIC, BODY, "second"))
+    assert service.stored == ["first"]
 
 
 @pytest.mark.parametrize("all_or_none", [False, True])
