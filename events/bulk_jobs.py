@@ -278,6 +278,10 @@ class BulkJobs:
             (folder / "failed.csv").write_text(_lines(job, [["sf__Id", "sf__Error", *header]]), newline="")
             self._note_sizes(job)
         for name, size in job.sizes.items():
+            if not (folder / name).exists() or (folder / name).stat().st_size < size:
+                raise _BadFile(
+                    f"InvalidBatch : the machine crashed, and of the results of the first {job.processed} rows a part is lost"
+                )
             os.truncate(folder / name, size)
         deque(islice(rows, job.processed), maxlen=0)
         ended = False

@@ -78,12 +78,9 @@ class PublishedIds:
 
     async def search(self, topic: str, ids: Collection[str], since_ms: int) -> dict[str, int] | None:
         """The replay ids of those that are in the log since a time, however long ago; None where the log does not reach so far
-        back. It reads all of the log since then. Raises BusUnavailable."""
+        back. It reads all of the log since then. A topic that was made anew has none of them. Raises BusUnavailable."""
         await self._log.settled(topic)
-        bounds = await self._log.bounds(topic)
         offset = await self._log.offset_at(topic, since_ms)
-        if bounds.start > 1 and (offset is None or offset <= bounds.start):
-            return None
         wanted = {id_.encode(): id_ for id_ in ids}
         found: dict[str, int] = {}
         if offset is not None:
@@ -91,7 +88,9 @@ class PublishedIds:
                 for record in records:
                     if record.key is not None and record.key in wanted:
                         found.setdefault(wanted[record.key], record.offset)
-        return found
+        # Last, since retention may take records away while they are read.
+        start = (await self._log.bounds(topic)).start
+        return None if start > 1 and (offset is None or offset <= start) else found
 
     def _known(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
         found: dict[str, PublishedId] = {}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from simple_salesforce import Salesforce, SalesforceLogin
 
 from events.bulk_jobs import BulkJob, BulkJobs, State
+from events.log import LogSlice
 from tests.proofs import effort
 from tests.support.events import PASSWORD, USER, EventsThread
 
@@ -180,8 +182,8 @@ def test_a_job_that_a_restart_cut_off_is_finished_and_publishes_nothing_twice(tm
         client.session.close()
 
 
-@pytest.mark.parametrize("log", ["whole", "cut off"])
-def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Path, log: str) -> None:
+@pytest.mark.parametrize("fault", ["none", "log cut off", "log cut off meanwhile", "results lost"])
+def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Path, fault: str) -> None:
     """Killed in its second block, with 400 of 500 rows in the log; a day later nobody knows their ids any more."""
     with EventsThread(tmp_path) as service:
         service.define()
@@ -195,8 +197,18 @@ def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Pa
         told |= {"state": "InProgress", "processed": 200, "block_ms": began, "sizes": sizes}
         (folder / "job.json").write_text(json.dumps(told))
         del service.memory_log.topics["Order_Shipped__e"][-100:]
-        if log == "cut off":
+        if fault == "log cut off":
             service.memory_log.starts["Order_Shipped__e"] = 300
+        elif fault == "log cut off meanwhile":
+            read = service.memory_log.read
+
+            async def read_and_cut_off(*given: Any) -> LogSlice:
+                service.memory_log.starts["Order_Shipped__e"] = 300
+                return await read(*given)
+
+            service.memory_log.read = read_and_cut_off
+        elif fault == "results lost":
+            os.truncate(folder / "successful.csv", sizes["successful.csv"] - 10)
 
         def tomorrow() -> int:
             return time.time_ns() // 10**6 + 25 * 3600 * 1000
@@ -212,12 +224,15 @@ def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Pa
             return found
 
         ended = service.run(again())
-        if log == "whole":
+        if fault == "none":
             assert (ended.state, ended.processed, stored(service)) == (State.DONE, 500, 500)
             assert (folder / "successful.csv").read_bytes().splitlines(keepends=True) == lines
         else:
             assert (ended.state, ended.processed, stored(service)) == (State.FAILED, 200, 400)
-            assert "rows 201 to 400 were begun at" in ended.error
+            told = (
+                "of the results of the first 200 rows" if fault == "results lost" else "rows 201 to 400 were begun at"
+            )
+            assert told in ended.error
         client.session.close()
 
 
