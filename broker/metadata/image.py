@@ -105,7 +105,6 @@ class ClusterMetadata:
         self._next_block = 0
         self._producer_ids = range(0)
         self._changed_topics: set[str] = set()
-        self._incomplete: set[str] = set()
         self._without_logs: set[str] = set()
         self.topics_created_version = -1
         """The version of the newest topic."""
@@ -251,7 +250,11 @@ class ClusterMetadata:
     def create_topic(
         self, name: str, *, partitions: int = 1, replication_factor: int = 1, configs: Mapping[str, str] | None = None
     ) -> Topic:
-        """Create a topic with its logs. Raises what ``check_new_topic`` does, and KafkaStorageError."""
+        """Create a topic with its logs. Raises what ``check_new_topic`` does, and KafkaStorageError.
+
+        After KafkaStorageError there is no such topic, or, where that could not be written down either, there is one
+        whose missing logs ``settle`` makes: it does not go away again, since somebody may have used it meanwhile.
+        """
         self.check_new_topic(name, partitions=partitions, replication_factor=replication_factor, configs=configs)
         topic_id = _new_topic_id()
         records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
@@ -261,17 +264,14 @@ class ClusterMetadata:
         try:
             self._make_logs(self._topics[name])
         except KafkaStorageError:
-            self._incomplete.add(name)
-            self.settle()
+            self._without_logs.add(name)
+            with contextlib.suppress(KafkaStorageError):
+                self.delete_topic(name)
             raise
         return self._topics[name]
 
     def settle(self) -> None:
-        """Take topics back whose logs could not all be made, and make those of new partitions, as far as the disk lets us."""
-        for name in list(self._incomplete & self._topics.keys()):
-            with contextlib.suppress(KafkaStorageError):
-                self.delete_topic(name)
-        self._incomplete &= self._topics.keys()
+        """Make the logs that could not be made when their partitions were, as far as the disk lets us."""
         for name in list(self._without_logs):
             with contextlib.suppress(KafkaStorageError):
                 if name in self._topics:

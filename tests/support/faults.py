@@ -16,13 +16,22 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-__all__ = ["FaultyDisk"]
+__all__ = ["FLUSHES", "WRITES", "Fault", "FaultyDisk"]
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 FLUSHES: Final = frozenset({"fsync", "fdatasync"})
 WRITES: Final = frozenset({"pwrite", "pwritev", "write"})
+
+
+class Fault(NamedTuple):
+    """Which of the coming steps fail; see ``FaultyDisk.fail``."""
+
+    first: int
+    count: int
+    kinds: frozenset[str] | None
+    half: bool
 
 
 class FaultyDisk:
@@ -56,6 +65,16 @@ class FaultyDisk:
         with self._lock:
             self.steps, self.failed = [], Counter()
             self._first, self._last, self._kinds, self._half, self._errno = first, first + count - 1, kinds, half, error
+
+    def arm(self, fault: Fault | None) -> None:
+        """``fail`` as this one says; None changes nothing."""
+        if fault is not None:
+            self.fail(fault.first, fault.count, kinds=fault.kinds, half=fault.half)
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether steps may have failed, or may fail, since it was mended last."""
+        return self._first is not None
 
     def mend(self) -> list[str]:
         """Nothing fails any more; the steps that were taken meanwhile."""

@@ -20,20 +20,11 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
-from tests.support.faults import FLUSHES, WRITES, FaultyDisk
+from tests.support.faults import FLUSHES, WRITES, Fault, FaultyDisk
 from tests.support.times import newest, offset_for_time
 
 START = 1_700_000_000_000
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=150, retention_ms=5000)
-
-
-class Fault(NamedTuple):
-    """Which of the coming steps of the disk fail."""
-
-    first: int
-    count: int
-    kinds: frozenset[str] | None
-    half: bool
 
 
 FAULTS = st.builds(
@@ -54,7 +45,6 @@ class LogMachine(RuleBasedStateMachine):
         self.path = Path(tempfile.mkdtemp())
         self.stack = ExitStack()
         self.disk = self.stack.enter_context(FaultyDisk(self.path))
-        self.failing = False
         self.generation = 0
         self.records: list[Record] = []
         self.start = self.durable_start = 0
@@ -73,13 +63,11 @@ class LogMachine(RuleBasedStateMachine):
 
     def _done(self, work: Callable[[], object], fault: Fault | None = None) -> bool:
         """Whether it succeeded, which it must where the disk works and the log was repaired."""
-        if fault is not None:
-            self.disk.fail(fault.first, fault.count, kinds=fault.kinds, half=fault.half)
-            self.failing = True
+        self.disk.arm(fault)
         try:
             work()
         except KafkaStorageError:
-            assert self.failing or self.log.failure is not None
+            assert self.disk.is_armed or self.log.failure is not None
             return False
         return True
 
@@ -88,7 +76,6 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def mend(self) -> None:
         self.disk.mend()
-        self.failing = False
         self.keep_house()
         assert self.log.failure is None
         assert self.log.flush() == len(self.records)
@@ -157,13 +144,10 @@ class LogMachine(RuleBasedStateMachine):
         self.generation += 1
         copy = self.path / str(self.generation)
         self.disk.mend()  # for who copies
-        self.failing = False
         shutil.copytree(self.directory.path, copy)
         with suppress(KafkaStorageError):  # of a log that was not repaired
             self.directory.close()
-        if fault is not None:
-            self.disk.fail(fault.first, fault.count, kinds=fault.kinds, half=fault.half)
-            self.failing = True
+        self.disk.arm(fault)
         self._start(copy)
 
     def _start(self, path: Path) -> None:
@@ -171,11 +155,10 @@ class LogMachine(RuleBasedStateMachine):
         try:
             self._open(path)
         except (KafkaStorageError, CorruptMessage):
-            assert self.failing
+            assert self.disk.is_armed
             for disk in self.directory.disks:
                 disk.unlock()
             self.disk.mend()
-            self.failing = False
             self._open(path)
         self.log = self._reopened()
         assert self.durable_start <= self.log.log_start_offset <= self.start

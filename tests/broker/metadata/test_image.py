@@ -23,6 +23,7 @@ from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import BROKER_RESOURCE
 from broker.protocol.records import Record
+from tests.support.faults import FaultyDisk
 
 
 class Cluster:
@@ -180,4 +181,20 @@ def test_a_topic_whose_logs_cannot_be_made_is_taken_back(cluster: Cluster, monke
     assert "orders" not in cluster.metadata.topics
     assert cluster.directory.get("orders", 0) is None
     assert cluster.metadata.create_topic("orders", partitions=4).partitions == 4
+    assert set(cluster.restart().topics) == {"orders"}
+
+
+def test_a_topic_that_was_neither_made_whole_nor_taken_back_gets_its_logs_later_and_stays(cluster: Cluster) -> None:
+    with FaultyDisk(cluster.path) as disk:
+        disk.fail(2, 1000)  # the records are written and flushed; then everything fails
+        with pytest.raises(KafkaStorageError):
+            cluster.metadata.create_topic("orders", partitions=4)
+        cluster.directory.repair()
+        cluster.metadata.settle()
+        assert cluster.metadata.topic("orders").partitions == 4
+        assert not cluster.metadata.logs("orders")
+        disk.mend()
+        cluster.directory.repair()
+        cluster.metadata.settle()
+    assert len(cluster.metadata.logs("orders")) == 4
     assert set(cluster.restart().topics) == {"orders"}

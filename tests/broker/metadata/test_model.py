@@ -28,18 +28,9 @@ from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import RemoveTopicRecord, TopicRecord, decode_record
 from broker.protocol.records import Record
-from tests.support.faults import FLUSHES, WRITES, FaultyDisk
+from tests.support.faults import FLUSHES, WRITES, Fault, FaultyDisk
 
 NAMES = ("a", "b", "c.d")
-
-
-class Fault(NamedTuple):
-    """Which of the coming steps fail."""
-
-    first: int
-    count: int
-    kinds: frozenset[str] | None
-    half: bool
 
 
 FAULTS = st.builds(
@@ -55,6 +46,7 @@ OFTEN = st.none() | FAULTS
 class MetadataMachine(RuleBasedStateMachine):
     """``expected`` has each topic's partitions and retention; ``doubtful`` those topics of which a failure left open which it is.
 
+    ``without_logs`` are topics that a failure may have left without some logs until the broker keeps house on a disk that works.
     ``undone`` is what changes that failed would have made: while the disk fails, a restart may find them done.
     """
 
@@ -66,9 +58,9 @@ class MetadataMachine(RuleBasedStateMachine):
         self.disk = self.stack.enter_context(FaultyDisk(self.path))
         self.expected: dict[str, tuple[int, str]] = {}
         self.doubtful: set[str] = set()
+        self.without_logs: set[str] = set()
         self.undone: list[tuple[str, tuple[int, str] | None]] = []
         self.probes = 0
-        self.failing = False
         self._open(self.path / "0")
 
     def _open(self, path: Path) -> None:
@@ -87,17 +79,11 @@ class MetadataMachine(RuleBasedStateMachine):
 
     @rule(fault=FAULTS)
     def let_it_fail(self, fault: Fault) -> None:
-        self._arm(fault)
-
-    def _arm(self, fault: Fault | None) -> None:
-        if fault is not None:
-            self.disk.fail(fault.first, fault.count, kinds=fault.kinds, half=fault.half)
-            self.failing = True
+        self.disk.arm(fault)
 
     @rule()
     def mend(self) -> None:
         self.disk.mend()
-        self.failing = False
         self._keep_house()
         self._settled()
         assert not self.directory.has_failed_logs
@@ -131,6 +117,7 @@ class MetadataMachine(RuleBasedStateMachine):
             if name in self.metadata.topics:
                 self.expected[name] = self._shown(name)
         self.doubtful.clear()
+        self.without_logs.clear()
         self.undone.clear()
 
     # Changes
@@ -138,14 +125,15 @@ class MetadataMachine(RuleBasedStateMachine):
     def _change(
         self, name: str, change: Callable[[], object], after: tuple[int, str] | None, fault: Fault | None
     ) -> None:
-        self._arm(fault)
+        self.disk.arm(fault)
         try:
             change()
         except KafkaStorageError:
-            assert self.failing or self.directory.has_failed_logs
+            assert self.disk.is_armed or self.directory.has_failed_logs
             self.undone.append((name, after))
             if self._shown(name) != self.expected.get(name):
                 self.doubtful.add(name)
+                self.without_logs.add(name)
             return
         self.doubtful.discard(name)
         self.expected.pop(name, None)
@@ -204,7 +192,6 @@ class MetadataMachine(RuleBasedStateMachine):
         self.generation += 1
         copy = self.path / str(self.generation)
         self.disk.mend()  # for who copies
-        self.failing = False
         shutil.copytree(self.directory.path, copy)
         with suppress(KafkaStorageError):  # of a log that was not repaired
             self.directory.close()
@@ -215,11 +202,10 @@ class MetadataMachine(RuleBasedStateMachine):
         try:
             self._open(path)
         except (KafkaStorageError, CorruptMessage, OSError):
-            assert self.failing
+            assert self.disk.is_armed
             for disk in self.directory.disks:
                 disk.unlock()
             self.disk.mend()
-            self.failing = False
             self._open(path)
         for name in {*self.expected, *self.metadata.topics} - self.doubtful:
             shown = self._shown(name)
@@ -257,7 +243,7 @@ class MetadataMachine(RuleBasedStateMachine):
         assert len(set(ids)) == len(ids)
         for name, topic in self.metadata.topics.items():
             assert self.metadata.topic_name(topic.id) == name
-            if name not in self.doubtful:
+            if name not in self.without_logs:
                 logs = self.metadata.logs(name)
                 assert len(logs) == topic.partitions
                 assert {log.topic_id for log in logs} == {topic.id}
