@@ -343,11 +343,13 @@ class BrokerConfig(
         return [listener for listener in parsed if listener.name not in self._unopened]
 
     @property
-    def open_listeners(self) -> list[Listener]:
+    def open_listeners(self) -> list[str]:
         """Listeners that other machines reach and where whoever comes may do everything."""
         if self.authorizer_class_name or self.users_file is not None:
             return []
-        return [one for one in self.opened_listeners if not is_loopback(one.host) and not self._asks_clients(one.name)]
+        return [
+            str(one) for one in self.opened_listeners if not is_loopback(one.host) and not self._asks_clients(one.name)
+        ]
 
     def _asks_clients(self, name: str) -> bool:
         match self.protocol_of(name):

@@ -101,7 +101,7 @@ class BrokerServer:
                     f"metrics.listen={self.config.metrics_listen}: {error.strerror or error}"
                 ) from error
         self._keep_house(broker)
-        warn_of_open("broker", map(str, self.config.open_listeners), "SASL in listeners, or authorizer.class.name")
+        warn_of_open("broker", self.config.open_listeners, "SASL in listeners, or authorizer.class.name")
         await listening.begin()
         broker.resources.watch = listening.reconfigure
         return addresses

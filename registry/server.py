@@ -82,8 +82,7 @@ class RegistryServer:
             sites=config.sites(),
             max_body_bytes=config.max_request_bytes,
         )
-        urls = [f"{one.scheme}://{one.host}:{one.port}" for one in config.open_listeners]
-        warn_of_open("registry", urls, "users.file, authentication.method or registry_authfile")
+        warn_of_open("registry", config.open_listeners, "users.file, authentication.method or registry_authfile")
         addresses = await self._faces.start(app)
         # Others find this registry by its listener: it can be elected only now that its port is known.
         await self._election.start(_identity(config, addresses), self._store.take_office)

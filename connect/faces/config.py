@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from tidegate.kit.addresses import is_loopback
+from tidegate.kit.addresses import open_urls
 from tidegate.kit.config import config, key, one_of, parse
 from tidegate.kit.errors import Problem
 from tidegate.kit.http_security import BrowserKeys
@@ -130,13 +130,11 @@ class RestConfig(BrowserKeys):
         return [_listener(url) for url in self.admin_urls or ()]
 
     @property
-    def open_listeners(self) -> list[Listener]:
+    def open_listeners(self) -> list[str]:
         """Listeners that other machines reach and that ask nobody for a login or a certificate."""
         if self.users_file is not None or self.asks_users:
             return []
-        asks = self.client_auth.lower() == "required"
-        everywhere = [*self.listeners, *self.admin_listeners]
-        return [one for one in everywhere if not is_loopback(one.host) and not (asks and one.scheme == "https")]
+        return open_urls([*self.listeners, *self.admin_listeners], client_auth=self.client_auth)
 
     @property
     def advertised(self) -> Listener:

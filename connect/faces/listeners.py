@@ -45,8 +45,7 @@ class Faces:
 
     async def start(self, app: ASGIApp, admin: ASGIApp | None) -> dict[str, str]:
         """The addresses: the first as ``connect``, others as ``connect-https`` and so on, ``connect-admin`` for the admin's."""
-        urls = [f"{one.scheme}://{one.host}:{one.port}" for one in self._keys.open_listeners]
-        warn_of_open("connect", urls, "users.file or rest.extension.classes with users")
+        warn_of_open("connect", self._keys.open_listeners, "users.file or rest.extension.classes with users")
         addresses: dict[str, str] = {}
         for listener, context in self._ordinary:
             url = await self._serve(app, listener, context)

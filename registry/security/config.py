@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tidegate.kit.addresses import is_loopback
+from tidegate.kit.addresses import open_urls
 from tidegate.kit.config import KeyType, at_least, config, family, key, keys_of, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.http_security import BrowserKeys
@@ -176,12 +176,11 @@ class SecurityConfig(TlsKeys, BrowserKeys):
         return found
 
     @property
-    def open_listeners(self) -> list[Listener]:
+    def open_listeners(self) -> list[str]:
         """Listeners that other machines reach and that ask nobody for a login or a certificate. Raises ConfigError."""
         if self.authentication_method == "BASIC" or self.users_file is not None or self.auth_file is not None:
             return []
-        asks = self.asks_clients == "required"
-        return [one for one in self.listeners if not is_loopback(one.host) and not (asks and one.scheme == "https")]
+        return open_urls(self.listeners, client_auth=self.asks_clients)
 
     @property
     def asks_clients(self) -> str:

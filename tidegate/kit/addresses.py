@@ -9,12 +9,12 @@ import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tidegate.kit.errors import UsageError
 from tidegate.kit.logs import logger
 
-__all__ = ["InvalidAddress", "free_ports", "host_port", "is_loopback", "valid_address", "warn_of_open"]
+__all__ = ["InvalidAddress", "free_ports", "host_port", "is_loopback", "open_urls", "valid_address", "warn_of_open"]
 
 log = logger(__name__)
 
@@ -38,6 +38,28 @@ def warn_of_open(component: str, addresses: Iterable[str], remedy: str) -> None:
         log.warning(
             "anybody who reaches this address may do everything", component=component, address=address, give=remedy
         )
+
+
+class HttpListener(Protocol):
+    """What ``open_urls`` needs of a listener."""
+
+    @property
+    def scheme(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+def open_urls(listeners: Iterable[HttpListener], *, client_auth: str) -> list[str]:
+    """Those that other machines reach and where TLS does not ask for a certificate: ``client_auth`` is that of the https ones."""
+    return [
+        f"{one.scheme}://{one.host}:{one.port}"
+        for one in listeners
+        if not is_loopback(one.host) and not (one.scheme == "https" and client_auth.lower() == "required")
+    ]
 
 
 def is_loopback(host: str) -> bool:
