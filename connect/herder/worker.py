@@ -81,6 +81,22 @@ class Startups:
     attempts: int = 0
     succeeded: int = 0
     failed: int = 0
+    _beginning: dict[Any, int] = field(default_factory=dict)
+    """Attempts that have not said yet how they went, by what they start."""
+
+    def begin(self, started: Any, attempt: int) -> None:
+        self.attempts += 1
+        self._beginning[started] = attempt
+
+    def end(self, started: Any, attempt: int, *, well: bool) -> None:
+        """Count how a start went, once."""
+        if self._beginning.get(started) != attempt:
+            return
+        del self._beginning[started]
+        if well:
+            self.succeeded += 1
+        else:
+            self.failed += 1
 
 
 @dataclass(slots=True, eq=False)
@@ -122,9 +138,7 @@ class Worker:
         self._numbers, self._attempts = count(1), count(1)
         self._current: dict[TaskId, int] = {}
         self._current_connectors: dict[str, int] = {}
-        """Attempts by which tasks and connectors were started last; those that have not said yet how it went are beginning."""
-        self._beginning: dict[TaskId, int] = {}
-        self._beginning_connectors: dict[str, int] = {}
+        """Attempts by which tasks and connectors were started last."""
         self.connector_startups, self.task_startups = Startups(), Startups()
         self.statistics: dict[TaskId, dict[str, Any]] = {}
         self.progress: dict[TaskId, dict[str, Any]] = {}
@@ -204,8 +218,7 @@ class Worker:
     async def start_connector(self, name: str, properties: Mapping[str, str]) -> None:
         """Start a connector. What becomes of it is heard by the listener."""
         self._current_connectors[name] = attempt = next(self._attempts)
-        self.connector_startups.attempts += 1
-        self._beginning_connectors[name] = attempt
+        self.connector_startups.begin(name, attempt)
         try:
             host = await self._shared_host()
             host.connectors.add(name)
@@ -215,7 +228,7 @@ class Worker:
                 host.connectors.discard(name)
                 raise
         except BaseException:
-            self._connector_started(name, attempt, well=False)
+            self.connector_startups.end(name, attempt, well=False)
             raise
 
     async def plan(self, name: str) -> None:
@@ -255,8 +268,7 @@ class Worker:
         """Start a task. Its states are heard by the listener, also that it cannot be started."""
         host = await (self._own_host() if config.get("task.isolation") == "process" else self._shared_host())
         self._current[task] = attempt = next(self._attempts)
-        self.task_startups.attempts += 1
-        self._beginning[task] = attempt
+        self.task_startups.begin(task, attempt)
         host.tasks.add(task)
         try:
             await self._order(
@@ -272,28 +284,8 @@ class Worker:
             )
         except BaseException:
             host.tasks.discard(task)
-            self._started(task, attempt, well=False)
+            self.task_startups.end(task, attempt, well=False)
             raise
-
-    def _started(self, task: TaskId, attempt: int, *, well: bool) -> None:
-        """Count how a start went, once."""
-        if self._beginning.get(task) != attempt:
-            return
-        del self._beginning[task]
-        if well:
-            self.task_startups.succeeded += 1
-        else:
-            self.task_startups.failed += 1
-
-    def _connector_started(self, name: str, attempt: int, *, well: bool) -> None:
-        """Likewise of a connector."""
-        if self._beginning_connectors.get(name) != attempt:
-            return
-        del self._beginning_connectors[name]
-        if well:
-            self.connector_startups.succeeded += 1
-        else:
-            self.connector_startups.failed += 1
 
     async def set_paused(self, task: TaskId, paused: bool) -> None:
         for host in list(self._hosts):
@@ -485,7 +477,7 @@ class Worker:
                 self._replace_soon(host, f"moved: task {task[1]} of {task[0]} hangs; {values['trace']}")
         elif name == "task_state" and self._current.get(task) == values["attempt"]:
             if values["state"] != "RESTARTING":
-                self._started(task, values["attempt"], well=values["state"] != "FAILED")
+                self.task_startups.end(task, values["attempt"], well=values["state"] != "FAILED")
             self.listener.on_task_state(task, values["state"], values["trace"])
 
     def _hear_of_connector(self, name: str, *, connector: str, attempt: int, **values: Any) -> None:
@@ -494,13 +486,13 @@ class Worker:
         if name == "reconfigure":
             self.listener.on_reconfigure(connector)
         elif name == "connector_started":
-            self._connector_started(connector, attempt, well=True)
+            self.connector_startups.end(connector, attempt, well=True)
             self.listener.on_connector_started(connector, values["type"], values["version"])
         elif name == "connector_planned":
             self.listener.on_planned(connector, values["tasks"])
         elif name == "connector_trouble":
             if values["failed"]:
-                self._connector_started(connector, attempt, well=False)
+                self.connector_startups.end(connector, attempt, well=False)
             self.listener.on_connector_trouble(connector, values["trace"], failed=values["failed"])
         elif name == "connector_fine":
             self.listener.on_connector_trouble(connector, None, failed=False)

@@ -145,16 +145,15 @@ class JobRunner:
         partitions = self._log.partitions(self._sink)
         lost = {partition: state for partition, state in sorted(partitions.items()) if not state.has_position}
         if lost:
-            self._reset(lost)
-            partitions |= {
-                partition: state._replace(committed=self._reset_offset(state)) for partition, state in lost.items()
-            }
+            offsets = self._reset(lost)
+            partitions |= {partition: state._replace(committed=offsets[partition]) for partition, state in lost.items()}
         return {
             partition: (state.first if state.committed is None else state.committed, state.end)
             for partition, state in partitions.items()
         }
 
-    def _reset(self, lost: Mapping[TopicPartition, PartitionState]) -> None:
+    def _reset(self, lost: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, int]:
+        """Commit where to go on in these, and return it. Raises ConnectError where records may not be missing."""
         policy = self._job.offset_reset
         told = "; ".join(
             f"{partition.topic}-{partition.partition} has offsets {state.first} to {state.end}, committed is {state.committed}"
@@ -165,7 +164,7 @@ class JobRunner:
                 f"records that the job has not read are gone: {told}. To go on without them, set job.offset.reset to "
                 "'earliest' or 'latest'"
             )
-        offsets = {partition: self._reset_offset(state) for partition, state in lost.items()}
+        offsets = {p: state.end if policy == "latest" else state.first for p, state in lost.items()}
         # A topic that was made anew has a smaller end: how many records it had before cannot be known.
         missing = sum(max(0, offsets[partition] - (state.committed or 0)) for partition, state in lost.items())
         log.warning(
@@ -178,9 +177,7 @@ class JobRunner:
         # Committed at once: 'latest' would otherwise pass over what comes until the next run.
         with self._control.gate.passing():
             self._log.commit(offsets)
-
-    def _reset_offset(self, state: PartitionState) -> int:
-        return state.end if self._job.offset_reset == "latest" else state.first
+        return offsets
 
     def statistics(self) -> dict[str, Any]:
         return {

@@ -56,20 +56,6 @@ def shown(worker, name, task=None):
     return status["connector"] if task is None else next((t for t in status["tasks"] if t["id"] == task), {})
 
 
-def numbers(worker, topic, total):
-    """So many numbers in a topic."""
-    worker.create(f"{topic}-numbers", connector_class=NUMBERS, topic=topic, total=str(total), batch="10")
-    offsets = f"/connectors/{topic}-numbers/offsets"
-    wait_until(
-        lambda: [o["offset"] for o in worker.ask("GET", offsets)["offsets"]] == [{"n": total}], "the topic filled"
-    )
-
-
-def committed(worker, name):
-    listed = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-    return listed[0]["offset"]["kafka_offset"] if listed else 0
-
-
 # A sink that is stopped in the middle of a slow put
 
 
@@ -80,7 +66,7 @@ def committed(worker, name):
 def test_an_order_in_the_middle_of_a_slow_put_loses_nothing(worker, tmp_path, name, order, slow_ms):
     """Whether the put returns within the task's time, or never."""
     out, calls, gate = tmp_path / "out", tmp_path / "calls", tmp_path / "gate"
-    numbers(worker, name, 100)
+    worker.fill(name, 100)
     config = {"topics": name, "file": str(out), "calls": str(calls), "slow_ms": str(slow_ms), "until": str(gate)}
     sink = f"{name}-rows"
     worker.create(sink, connector_class=SINK, **config)
@@ -95,24 +81,24 @@ def test_an_order_in_the_middle_of_a_slow_put_loses_nothing(worker, tmp_path, na
             worker.ask("DELETE", f"/connectors/{sink}", expect=204)
             gate.touch()
             worker.create(sink, connector_class=SINK, **config)
-    done = committed(worker, sink) if order != "delete" else 0
+    done = worker.committed(sink).get(name, 0) if order != "delete" else 0
     assert set(range(done)) <= set(offsets_in(out)), "committed, and not written"
     gate.touch()
     if order != "delete":
         worker.ask("PUT", f"/connectors/{sink}/resume", expect=202)
-    wait_until(lambda: committed(worker, sink) == 100, "all committed")
+    wait_until(lambda: worker.committed(sink) == {name: 100}, "all committed")
     assert set(offsets_in(out)) == set(range(100))
 
 
 def test_a_put_that_returns_after_the_task_was_cancelled_commits_nothing(hasty, tmp_path, name):
     out, calls = tmp_path / "out", tmp_path / "calls"
-    numbers(hasty, name, 50)
+    hasty.fill(name, 50)
     config = {"topics": name, "file": str(out), "calls": str(calls), "slow_ms": "1000"}
     hasty.create(f"{name}-rows", connector_class=SINK, **config)
     wait_until(lambda: "open" in calls_in(calls), "the sink at work")
     hasty.ask("PUT", f"/connectors/{name}-rows/stop", expect=204)
     assert "flush" not in calls_in(calls) and offsets_in(out) == []
-    assert committed(hasty, f"{name}-rows") == 0
+    assert hasty.committed(f"{name}-rows").get(name, 0) == 0
 
 
 # What a plugin raises
@@ -142,7 +128,7 @@ def test_a_sink_whose_start_fails_is_stopped_and_its_error_is_the_one_that_is_sh
 @pytest.mark.parametrize("where", ["task.start", "open"])
 def test_a_start_or_open_that_may_succeed_later_is_repeated(worker, tmp_path, name, where):
     calls, gate, out = tmp_path / "calls", tmp_path / "gate", tmp_path / "out"
-    numbers(worker, name, 20)
+    worker.fill(name, 20)
     sink = f"{name}-rows"
     config = {"calls": str(calls), "until": str(gate), "file": str(out), "trouble": f"{where}:away"}
     worker.create(sink, connector_class=SINK, topics=name, **config)
@@ -152,7 +138,7 @@ def test_a_start_or_open_that_may_succeed_later_is_repeated(worker, tmp_path, na
         assert state["state"] == "RESTARTING"
         assert state["trace"].endswith("RetriableConnectError: the other side is away")
     gate.touch()
-    wait_until(lambda: committed(worker, sink) == 20, "all committed")
+    wait_until(lambda: worker.committed(sink) == {name: 20}, "all committed")
     worker.wait_for(sink, connector="RUNNING", task0="RUNNING")
     assert "trace" not in shown(worker, sink, 0)
     worker.ask("DELETE", f"/connectors/{sink}", expect=204)

@@ -15,8 +15,8 @@ from tests.support.buckets import bucket_on
 from tests.support.forwarder import Forwarder
 from tests.support.worker import ConnectWorker
 
-NUMBERS = "org.toys.NumbersConnector"
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "true"}
+"""With schemas, which a sink of rows needs."""
 
 
 @pytest.fixture(scope="module")
@@ -35,34 +35,11 @@ def name():
     return f"t-{uuid.uuid4().hex[:8]}"
 
 
-def numbers(worker, topic, total, source="numbers"):
-    """So many more numbers in a topic."""
-    given = {"topic": topic, "total": str(total), "batch": "10", **JSON}
-    worker.create(f"{topic}-{source}", connector_class=NUMBERS, **given)
-    offsets = f"/connectors/{topic}-{source}/offsets"
-    wait_until(
-        lambda: [o["offset"] for o in worker.ask("GET", offsets)["offsets"]] == [{"n": total}], "the topic filled"
-    )
-
-
-def committed_by_topic(worker, name):
-    listed = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-    return {entry["partition"]["kafka_topic"]: entry["offset"]["kafka_offset"] for entry in listed}
-
-
-def committed(worker, name):
-    return sum(committed_by_topic(worker, name).values())
-
-
-def state_of(worker, name):
-    return requests.get(f"{worker.url}/connectors/{name}/status", timeout=60).json()["connector"]["state"]
-
-
 @pytest.mark.parametrize("longer_s", [3, None])
 def test_a_sink_to_s3_that_is_stopped_during_an_upload_commits_what_is_in_objects(worker, name, s3_server, longer_s):
     """An upload took 3.5 s and the stop came: rows of open files were thrown away, and their offsets committed."""
     sink, full = f"{name}-s3", f"{name}-full"
-    numbers(worker, name, 15)
+    worker.fill(name, 15, **JSON)
     with bucket_on(s3_server) as bucket, Forwarder.to(int(s3_server.endpoint_url.rpartition(":")[2])) as road:
         config = {
             **bucket.access,
@@ -83,17 +60,17 @@ def test_a_sink_to_s3_that_is_stopped_during_an_upload_commits_what_is_in_object
         worker.create(sink, connector_class="io.confluent.connect.s3.S3SinkConnector", **config)
         wait_until(lambda: records_read(worker, sink) == 15, "rows in a file that is open")
         road.hold()
-        numbers(worker, full, 20)
+        worker.fill(full, 20, **JSON)
         assert road.held.wait(120), "the upload of another file"
         if longer_s is not None:  # within the time that the task has
             threading.Timer(longer_s, road.release).start()
         worker.ask("PUT", f"/connectors/{sink}/stop", expect=204)
-        wait_until(lambda: state_of(worker, sink) == "STOPPED", "the end")
+        wait_until(lambda: worker.state(sink)["connector"] == "STOPPED", "the end")
         road.release()
-        assert all(offset <= rows(topic) for topic, offset in committed_by_topic(worker, sink).items())
-        numbers(worker, name, 5, source="more")
+        assert all(offset <= rows(topic) for topic, offset in worker.committed(sink).items())
+        worker.fill(name, 5, source="more", **JSON)
         worker.ask("PUT", f"/connectors/{sink}/resume", expect=202)
-        wait_until(lambda: committed_by_topic(worker, sink) == {name: 20, full: 20}, "two objects of 20")
+        wait_until(lambda: worker.committed(sink) == {name: 20, full: 20}, "two objects of 20")
         assert rows(name) == rows(full) == 20
 
 
@@ -128,19 +105,19 @@ def test_a_jdbc_sink_that_is_stopped_while_its_database_is_away_commits_what_is_
         finally:
             database.close()
 
-    numbers(worker, name, 30)
+    worker.fill(name, 30, **JSON)
     worker.create(sink, connector_class="io.confluent.connect.jdbc.JdbcSinkConnector", **config)
-    wait_until(lambda: committed(worker, sink) == 30, "the first rows")
+    wait_until(lambda: worker.committed(sink) == {name: 30}, "the first rows")
     busy = sqlite3.connect(file, isolation_level=None)
     busy.execute("BEGIN EXCLUSIVE")
-    numbers(worker, name, 30, source="more")
+    worker.fill(name, 30, source="more", **JSON)
     worker.ask("PUT", f"/connectors/{sink}/stop", expect=204)
-    wait_until(lambda: state_of(worker, sink) == "STOPPED", "the end")
-    assert committed(worker, sink) == 30
+    wait_until(lambda: worker.state(sink)["connector"] == "STOPPED", "the end")
+    assert worker.committed(sink) == {name: 30}
     busy.execute("ROLLBACK")
     busy.close()
     worker.ask("PUT", f"/connectors/{sink}/resume", expect=202)
-    wait_until(lambda: committed(worker, sink) == 60, "all rows")
+    wait_until(lambda: worker.committed(sink) == {name: 60}, "all rows")
     worker.ask("PUT", f"/connectors/{sink}/stop", expect=204)
-    wait_until(lambda: state_of(worker, sink) == "STOPPED", "the end")
+    wait_until(lambda: worker.state(sink)["connector"] == "STOPPED", "the end")
     assert sorted({*rows()}) == list(range(30)) and len(rows()) >= 60

@@ -87,6 +87,21 @@ class ConnectWorker:
         named = {key.replace("__", "-").replace("_", "."): value for key, value in config.items()}
         return self.ask("POST", "/connectors", {"name": name, "config": named}, expect=201)
 
+    def fill(self, topic: str, total: int, *, source: str = "numbers", **config: str) -> None:
+        """So many more numbers in a topic, from a connector of its own (``toys.NumbersConnector``); returns when they are there."""
+        given = {"connector_class": "org.toys.NumbersConnector", "topic": topic, "total": str(total), "batch": "10"}
+        self.create(f"{topic}-{source}", **given, **config)
+        path = f"/connectors/{topic}-{source}/offsets"
+        wait_until(
+            lambda: [entry["offset"] for entry in self.ask("GET", path)["offsets"]] == [{"n": total}],
+            f"{topic} filled",
+        )
+
+    def committed(self, sink: str) -> dict[str, int]:
+        """The offsets that a sink has committed, by topic; its topics have one partition."""
+        listed = self.ask("GET", f"/connectors/{sink}/offsets")["offsets"]
+        return {entry["partition"]["kafka_topic"]: entry["offset"]["kafka_offset"] for entry in listed}
+
     def state(self, name: str) -> dict[str, Any]:
         """States by part: ``connector``, 0, 1...; nothing while there is no status."""
         answer = requests.get(f"{self.url}/connectors/{name}/status", timeout=60)
