@@ -9,6 +9,7 @@ TidegateError
 │   ├── NotFound                404  no such connector, task or plugin
 │   └── AlreadyExists           409
 ├── Unsupported                 500  not in this mode of the worker
+├── TimedOut                    500  the answer is not there in time; the work goes on
 ├── Elsewhere                   409  another worker of the group can do it: the request is passed on to it
 └── RetriableError
     ├── Conflict                409  a concurrent change; the same request may succeed soon
@@ -34,6 +35,7 @@ __all__ = [
     "NotFound",
     "RemoteError",
     "StartingUp",
+    "TimedOut",
     "UnknownPlugin",
     "Unsupported",
 ]
@@ -90,6 +92,10 @@ class Elsewhere(TidegateError):
 
 class Unsupported(TidegateError):
     """A worker in this mode does not do this."""
+
+
+class TimedOut(TidegateError):
+    """The answer is not there in time; what was asked for is still being done."""
 
 
 class StartingUp(RetriableError):

@@ -295,9 +295,9 @@ class Reconciler:
         if not missing or stored.committed_at > self._group.position:
             return
         offsets: list[dict[str, Any]] = []
-        if (
-            self._type_of(stored.config) != PluginType.SINK.value
-        ):  # a class that only its task host knows may be a source
+        # A class that only its task host knows may be a source. Exactly-once tasks ask for their positions themselves, once
+        # they have ended what their forerunners left open: to read them here would wait until that expires.
+        if not self._fenced and self._type_of(stored.config) != PluginType.SINK.value:
             offsets = await self.offsets_of(name)
         for number in missing:
             await self._start_task((name, number), stored, running, wanted[number], offsets)

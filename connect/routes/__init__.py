@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Route
 from connect.routes.connectors import ConnectorRoutes
 from connect.routes.loggers import LoggerRoutes
 from connect.routes.plugins import PluginRoutes
-from connect.routes.requests import answering_json
+from connect.routes.requests import Answers, answering_json
 from connect.routes.root import RootRoutes
 
 __all__ = ["admin_routes", "all_routes"]
@@ -57,4 +57,7 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
 
 
 def _in_json(*routes: Route) -> list[BaseRoute]:
-    return [Route(route.path, answering_json(route.endpoint), methods=list(route.methods or ())) for route in routes]
+    timed = Answers().timed
+    return [
+        Route(route.path, timed(answering_json(route.endpoint)), methods=list(route.methods or ())) for route in routes
+    ]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from connect.errors import BadRequest
+from connect.errors import BadRequest, TimedOut
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_body, json_response
+from tidegate.kit.logs import logger
 
 __all__ = [
+    "REQUEST_TIMEOUT_S",
+    "Answers",
     "Endpoint",
     "answering_json",
     "base_url",
@@ -24,6 +28,11 @@ __all__ = [
     "string_map",
     "string_map_of",
 ]
+
+log = logger(__name__)
+
+REQUEST_TIMEOUT_S: Final = 90.0
+"""As long as Kafka Connect's workers let a request wait (``RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS``)."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -48,7 +57,7 @@ async def json_value(request: Request) -> Any:
     return await json_body(request)
 
 
-def answering_json(endpoint: Endpoint) -> Endpoint:
+def answering_json(endpoint: Endpoint) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     """The endpoint, for clients whose ``Accept`` takes JSON: others are answered 406, before anything is done.
 
     As Jersey, this does not look at quality values.
@@ -61,6 +70,41 @@ def answering_json(endpoint: Endpoint) -> Endpoint:
         return await endpoint(request)
 
     return answer
+
+
+class Answers:
+    """Lets each request wait ``timeout_s`` for its answer; what it began goes on after that, as in Kafka Connect."""
+
+    def __init__(self, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._late: set[asyncio.Future[Response]] = set()
+
+    def timed(self, endpoint: Callable[[Request], Coroutine[Any, Any, Response]]) -> Endpoint:
+        """The endpoint with a deadline. It raises TimedOut."""
+
+        async def answer(request: Request) -> Response:
+            work = asyncio.create_task(endpoint(request))
+            try:
+                done, _ = await asyncio.wait({work}, timeout=self._timeout_s)
+            except asyncio.CancelledError:
+                work.cancel()
+                raise
+            if done:
+                return work.result()
+            self._late.add(work)
+            work.add_done_callback(self._ended_late)
+            path = request.scope["path"]
+            raise TimedOut(
+                f"Request timed out. The worker is still at work on {request.method} {path} after {self._timeout_s:g} s, "
+                "and goes on; ask for the state of the connector before repeating it"
+            )
+
+        return answer
+
+    def _ended_late(self, work: asyncio.Future[Response]) -> None:
+        self._late.discard(work)
+        if not work.cancelled() and (error := work.exception()) is not None:
+            log.warning("a request whose time was over failed", error=str(error))
 
 
 async def string_map(request: Request) -> dict[str, str | None]:

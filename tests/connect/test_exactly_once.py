@@ -10,6 +10,7 @@ from concurrent.futures import Future
 import psutil
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
 from broker.client import ClientConfig
 from broker.client.blocking import Admin, BatchConsumer
@@ -238,3 +239,37 @@ def test_offsets_in_a_topic_of_the_connector_are_gone_on_from(worker):
 
 def test_names_of_producers_are_the_original_s():
     assert transactional_ids("g", "c", 2) == ["g-c-0", "g-c-1"]
+
+
+def test_a_transaction_left_open_in_the_offsets_topic_is_ended_by_the_next_task(worker):
+    """And not waited for until it expires, which is a minute later."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    worker.create(name, connector_class=NUMBERS, topic=name, total="20", batch="10")
+    wait_until(lambda: offset_of(worker, name) == 20, "the source at its end")
+    worker.ask("PUT", f"/connectors/{name}/stop")
+    worker.wait_for(name, connector="STOPPED")
+    stored = worker.ask("GET", f"/connectors/{name}/config")
+    (producer_id,) = transactional_ids(worker.properties["group.id"], name, 1)
+    forerunner = Producer(
+        {
+            "bootstrap.servers": worker.properties["bootstrap.servers"],
+            "transactional.id": producer_id,
+            "transaction.timeout.ms": 600_000,
+        }
+    )
+    forerunner.init_transactions(30)
+    forerunner.begin_transaction()
+    refused = []
+    for partition in range(3):
+        forerunner.produce(
+            worker.properties["offset.storage.topic"],
+            b"{}",
+            b"written before it died",
+            partition,
+            on_delivery=lambda error, _: refused.append(error) if error else None,
+        )
+    assert forerunner.flush(30) == 0 and refused == []
+    worker.ask("PUT", f"/connectors/{name}/config", {**stored, "total": "40"}, expect=200)
+    worker.ask("PUT", f"/connectors/{name}/resume")
+    assert numbers_in(worker, name, 40) == list(range(40))
+    assert offset_of(worker, name) == 40
