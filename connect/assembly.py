@@ -21,7 +21,8 @@ from connect.metrics.measures import TaskMeasures
 from connect.plugins import PluginRegistry
 from connect.sinks.consumer import KafkaSinkConsumer
 from connect.sinks.dead_letters import DeadLetters, Reporter
-from connect.sinks.job_runner import GroupOffsets, JobRunner
+from connect.sinks.job_log import GroupOffsets
+from connect.sinks.job_runner import JobRunner
 from connect.sinks.pipeline import SinkPipeline
 from connect.sinks.rereading import Rereader
 from connect.sinks.runner import SinkRunner

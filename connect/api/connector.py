@@ -302,16 +302,19 @@ class OffsetRange:
 class JobTask(Task[ConfigT]):
     """A sink whose work an outside engine does: it reads ranges of the log itself instead of being handed batches.
 
-    The runtime plans ranges from the committed offsets of the sink's group to the ends of the partitions, calls ``run``
-    and commits the ranges' ends when it returns. A worker killed in between runs the same start again, with a stop that
-    may be later: a job must replace what an unfinished run from the same start left.
+    The runtime plans ranges from the committed offsets of the sink's group to the ends of the partitions, writes them down
+    with the id of the run, calls ``run`` and commits the ranges' ends when it returns. After a kill in between, the same
+    run is repeated before anything else: the same id, the same ranges. A job must replace what it left.
     """
 
     context: TaskContext
 
     @abstractmethod
-    def run(self, ranges: Sequence[OffsetRange]) -> None:
+    def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
         """Do the job and return when its result is safe; report ``context.progress`` on the way.
+
+        ``run_id`` is 16 hexadecimal digits. A repeated run has fewer records only where topics or records of it were
+        deleted meanwhile. Its ranges may include a topic that the connector has been taken off since.
 
         Raises when it failed; when ``context.stopping`` is set it should end the job and raise or return soon: a return
         then must mean that the job is done.

@@ -4,47 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from connect.api import ConnectError, JobTask, OffsetRange, RetriableConnectError, TopicPartition
-from connect.clients import ClientLoop
 from connect.connector_config import JobConfig, SinkConfig
 from connect.control import TaskControl
-from tidegate.kit.java_regex import JavaRegex
+from connect.sinks.job_log import Intent, JobLog, PartitionState
 from tidegate.kit.logs import logger
 
-if TYPE_CHECKING:
-    from broker.client import ClientConfig
-
-__all__ = ["GroupOffsets", "JobLog", "JobRunner", "PartitionState", "planned_ranges"]
+__all__ = ["JobRunner", "planned_ranges"]
 
 log = logger(__name__)
 
 _RETRY_S: Final = 5.0
-
-
-class PartitionState(NamedTuple):
-    """Offsets of a partition: what the job has committed (None: never anything), the first one there, and the end."""
-
-    committed: int | None
-    first: int
-    end: int
-
-    @property
-    def has_position(self) -> bool:
-        """Whether the log still holds what comes after the committed offset."""
-        return self.committed is None or self.first <= self.committed <= self.end
-
-
-class JobLog(Protocol):
-    """What the runner asks of the log, from its thread."""
-
-    def partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
-        """Those of the connector's topics."""
-        ...
-
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 
 
 def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records: int) -> list[OffsetRange]:
@@ -58,6 +32,19 @@ def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records
             room, left = room - shares[partition], left - 1
         open_ = {p: (start, start + shares[p]) for p, (start, _) in open_.items() if shares[p]}
     return [OffsetRange(partition, start, stop) for partition, (start, stop) in open_.items()]
+
+
+class _Run(NamedTuple):
+    id: str
+    ranges: Sequence[OffsetRange]
+
+    @property
+    def records(self) -> int:
+        return sum(one.stop - one.start for one in self.ranges)
+
+    @property
+    def intents(self) -> dict[TopicPartition, Intent]:
+        return {one.partition: Intent(self.id, one.stop) for one in self.ranges}
 
 
 class JobRunner:
@@ -119,44 +106,44 @@ class JobRunner:
 
     def _run_once(self) -> float:
         """Run the job over what there is; returns when it is due again."""
-        ranges = planned_ranges(self._bounds(), self._job.max_records)
-        count = sum(one.stop - one.start for one in ranges)
-        if count < self._job.min_records:
-            return self._next_due()
-        for topic in sorted({one.partition.topic for one in ranges} - self._topics):
+        partitions = self._positioned()
+        run = _begun(partitions)
+        if run is None:
+            bounds = {p: (_start(state), state.end) for p, state in partitions.items()}
+            run = _Run(uuid.uuid4().hex[:16], planned_ranges(bounds, self._job.max_records))
+            if run.records < self._job.min_records:
+                return self._next_due()
+            with self._control.gate.passing():
+                self._log.commit({one.partition: one.start for one in run.ranges}, run.intents)
+        for topic in sorted({one.partition.topic for one in run.ranges} - self._topics):
             self._topics.add(topic)
             self._on_topic(topic)
         try:
-            self._task.run(ranges)
+            self._task.run(run.ranges, run.id)
         except RetriableConnectError as error:
             log.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
         with self._control.gate.passing():
-            self._log.commit({one.partition: one.stop for one in ranges})
+            self._log.commit({one.partition: one.stop for one in run.ranges})
         self._runs += 1
-        self._records += count
-        log.info("job done", connector=self._connector, records=count, partitions=len(ranges))
+        self._records += run.records
+        log.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
         # What could not go into this run for its size is due at once.
-        more = self._job.max_records and count >= self._job.max_records and self._job.schedule is None
+        more = self._job.max_records and run.records >= self._job.max_records and self._job.schedule is None
         return time.time() if more else self._next_due()
 
-    def _bounds(self) -> dict[TopicPartition, tuple[int, int]]:
-        """The offsets to start from and the ends. Raises ConnectError where records are missing and that is not allowed."""
+    def _positioned(self) -> dict[TopicPartition, PartitionState]:
+        """The partitions, each with what comes next in it. Raises ConnectError where records are missing and that is not allowed."""
         partitions = self._log.partitions(self._sink)
         lost = {partition: state for partition, state in sorted(partitions.items()) if not state.has_position}
-        if lost:
-            offsets = self._reset(lost)
-            partitions |= {partition: state._replace(committed=offsets[partition]) for partition, state in lost.items()}
-        return {
-            partition: (state.first if state.committed is None else state.committed, state.end)
-            for partition, state in partitions.items()
-        }
+        return partitions | self._reset(lost) if lost else partitions
 
-    def _reset(self, lost: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, int]:
-        """Commit where to go on in these, and return it. Raises ConnectError where records may not be missing."""
+    def _reset(self, lost: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+        """Commit where to go on in these, and return that. Raises ConnectError where records may not be missing."""
         policy = self._job.offset_reset
         told = "; ".join(
             f"{partition.topic}-{partition.partition} has offsets {state.first} to {state.end}, committed is {state.committed}"
+            + (f" and a run to {state.intent.stop} is not done" if state.intent is not None else "")
             for partition, state in lost.items()
         )
         if policy == "none":
@@ -175,9 +162,14 @@ class JobRunner:
             partitions=told,
         )
         # Committed at once: 'latest' would otherwise pass over what comes until the next run.
+        intents = {
+            p: state.intent
+            for p, state in lost.items()
+            if state.intent is not None and offsets[p] < state.intent.stop <= state.end
+        }
         with self._control.gate.passing():
-            self._log.commit(offsets)
-        return offsets
+            self._log.commit(offsets, intents)
+        return {p: state._replace(committed=offsets[p], intent=intents.get(p)) for p, state in lost.items()}
 
     def statistics(self) -> dict[str, Any]:
         return {
@@ -186,46 +178,18 @@ class JobRunner:
         }
 
 
-class GroupOffsets:
-    """A JobLog over any Kafka: positions are those of the group ``connect-<connector>``."""
-
-    def __init__(self, loop: ClientLoop, config: ClientConfig, group: str) -> None:
-        from broker.client import Admin
-
-        self._loop, self._group = loop, group
-        self._admin = Admin(config)
-
-    def start(self) -> None:
-        """Connect; waits for a cluster that is away. Raises Stopped."""
-        self._loop.patiently(self._admin.start, "starting a job's admin client")
-
-    def partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
-        return self._loop.patiently(lambda: self._partitions(config), f"offsets of group {self._group}")
-
-    async def _partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
-        from broker.client import TopicPartition as ClientPartition
-
-        there = await self._admin.list_topics()
-        wanted = [name for name in there if _takes(config, name)]
-        described = await self._admin.describe_topics(wanted) if wanted else {}
-        partitions = [ClientPartition(name, p.partition) for name, topic in described.items() for p in topic.partitions]
-        firsts = await self._admin.beginning_offsets(partitions)
-        ends = await self._admin.end_offsets(partitions)
-        committed = await self._admin.group_offsets(self._group)
-        return {TopicPartition(*p): PartitionState(committed.get(p), firsts[p], ends[p]) for p in partitions}
-
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        from broker.client import TopicPartition as ClientPartition
-
-        given = {ClientPartition(*partition): offset for partition, offset in offsets.items()}
-        self._loop.patiently(
-            lambda: self._admin.alter_group_offsets(self._group, given), f"offsets of group {self._group}"
-        )
-
-    def close(self) -> None:
-        self._loop.run(self._admin.stop())
+def _start(state: PartitionState) -> int:
+    return state.first if state.committed is None else state.committed
 
 
-def _takes(config: SinkConfig, topic: str) -> bool:
-    topics: Sequence[str] = config.topics
-    return topic in topics or bool(config.topics_regex and JavaRegex(config.topics_regex).fullmatch(topic))
+def _begun(partitions: Mapping[TopicPartition, PartitionState]) -> _Run | None:
+    """The run that is not done, as far as its partitions are still there."""
+    ids = [state.intent.run_id for state in partitions.values() if state.intent is not None]
+    if not ids:
+        return None
+    ranges = [
+        OffsetRange(partition, _start(state), state.intent.stop)
+        for partition, state in sorted(partitions.items())
+        if state.intent is not None and state.intent.run_id == min(ids)
+    ]
+    return _Run(min(ids), ranges)

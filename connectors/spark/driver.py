@@ -47,10 +47,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Job:
-    """Everything the driver needs. ``identity`` is the same for a job that starts at the same offsets: what an
-    unfinished run of it left is replaced."""
+    """Everything the driver needs. A run that is repeated has the same ``run_id``: what the unfinished one left is replaced."""
 
-    identity: str
+    run_id: str
     name: str
     inputs: list[Input]
     sql: str | None
@@ -232,11 +231,11 @@ def _avro_value(given: Input) -> Column:
 
 
 def _write(spark: SparkSession, job: Job, frame: DataFrame, path: str) -> int:
-    """Write to a folder aside, then move the files to their places under names that begin with the job's identity.
+    """Write to a folder aside, then move the files to their places under names that begin with the run's id.
 
-    A run that was killed left files of the same identity at most: they are deleted before the new ones move in.
+    A run that was killed left files of the same id at most: they are deleted before the new ones move in.
     """
-    staging = f"{path}/.staging-{job.identity}"
+    staging = f"{path}/.staging-{job.run_id}"
     if job.files:
         frame = frame.repartition(job.files, *job.partition_by)
     elif job.partition_by:
@@ -245,7 +244,7 @@ def _write(spark: SparkSession, job: Job, frame: DataFrame, path: str) -> int:
     hadoop = spark._jvm.org.apache.hadoop.fs
     root = hadoop.Path(path)
     system = root.getFileSystem(spark._jsc.hadoopConfiguration())
-    stem = f"part-{job.identity}-"
+    stem = f"part-{job.run_id}-"
     for old in _files(system, root):
         if old.getName().startswith(stem) and staging not in old.toString():
             system.delete(old, False)

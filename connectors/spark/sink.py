@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,10 +23,10 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     def cancel(self) -> None:
         self._driver.kill()
 
-    def run(self, ranges: Sequence[OffsetRange]) -> None:
+    def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
         inputs = [self._input(topic, of_topic) for topic, of_topic in _by_topic(ranges).items()]
         inputs += [self._lookup(topic) for topic in self.config.lookup_topics]
-        done = self._driver.run(self._job(inputs, ranges), self._tell)
+        done = self._driver.run(self._job(inputs, run_id), self._tell)
         rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
         self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files")
 
@@ -41,12 +40,10 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     def _tell(self, said: Any) -> None:
         self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])
 
-    def _job(self, inputs: list[Input], ranges: Sequence[OffsetRange]) -> Job:
+    def _job(self, inputs: list[Input], run_id: str) -> Job:
         config = self.config
-        starts = sorted((r.partition.topic, r.partition.partition, r.start) for r in ranges)
-        identity = hashlib.sha256(repr((self.context.connector, starts)).encode()).hexdigest()[:16]
         return Job(
-            identity=identity,
+            run_id=run_id,
             name=f"tidegate {self.context.connector}",
             inputs=inputs,
             sql=config.sql,

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from connect.api import ConnectError, OffsetRange, TopicPartition
 from connect.connector_config import JobConfig, SinkConfig
 from connect.control import TaskControl
-from connect.sinks.job_runner import JobRunner, PartitionState, planned_ranges
+from connect.sinks.job_log import Intent, PartitionState
+from connect.sinks.job_runner import JobRunner, planned_ranges
 from tidegate.kit.config import parse
 
 BOUNDS = st.dictionaries(
@@ -34,32 +35,48 @@ def test_small_partitions_leave_their_share_to_the_others():
 
 
 class Log:
-    """A log of one partition, as a job's runner sees it."""
+    """A log as a job's runner sees it; made with one partition."""
 
     def __init__(self, committed, first, end):
-        self.committed, self.first, self.end = committed, first, end
+        self.states = {PARTITION: PartitionState(committed, first, end)}
 
     def partitions(self, config):
-        return {PARTITION: PartitionState(self.committed, self.first, self.end)}
+        return dict(self.states)
 
-    def commit(self, offsets):
-        self.committed = offsets[PARTITION]
+    def commit(self, offsets, intents=None):
+        for partition, offset in offsets.items():
+            intent = (intents or {}).get(partition)
+            self.states[partition] = self.states[partition]._replace(committed=offset, intent=intent)
+
+    def grow(self, partition, end):
+        state = self.states.get(partition, PartitionState(None, 0, 0))
+        self.states[partition] = state._replace(end=end)
+
+    @property
+    def committed(self):
+        return self.states[PARTITION].committed
 
 
 class RecordingTask:
-    def __init__(self):
-        self.ranges = []
+    def __init__(self, dies=False):
+        self.dies, self.runs = dies, []
 
-    def run(self, ranges):
-        self.ranges += ranges
+    @property
+    def ranges(self):
+        return [one for _, ranges in self.runs for one in ranges]
+
+    def run(self, ranges, run_id):
+        self.runs.append((run_id, list(ranges)))
+        if self.dies:
+            raise OSError("killed in the middle of the run")
 
 
-PARTITION = TopicPartition("t", 0)
+PARTITION, IDLE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def stepped(log, steps=1, **properties):
+def stepped(log, steps=1, task=None, **properties):
     """The ranges that a job ran over in so many looks at the log."""
-    task = RecordingTask()
+    task = task or RecordingTask()
     runner = JobRunner(
         task,
         TaskControl(),
@@ -97,9 +114,65 @@ def test_a_job_that_goes_on_behind_the_last_record_reads_what_comes_next():
     log = Log(3, 10, 20)
     assert stepped(log, **{"job.offset.reset": "latest"}) == []
     assert log.committed == 20
-    log.end = 25
+    log.grow(PARTITION, 25)
     assert stepped(log, **{"job.offset.reset": "latest"}) == [OffsetRange(PARTITION, 20, 25)]
 
 
 def test_a_job_that_never_committed_begins_at_the_first_record():
     assert stepped(Log(None, 10, 20)) == [OffsetRange(PARTITION, 10, 20)]
+
+
+def killed(log, **properties):
+    """A job that is killed in the middle of a run: the id of the run and its ranges."""
+    task = RecordingTask(dies=True)
+    with pytest.raises(OSError, match="killed"):
+        stepped(log, task=task, **properties)
+    ((run_id, ranges),) = task.runs
+    return run_id, ranges
+
+
+@pytest.mark.parametrize("later", [{}, {"job.max.records": "1"}, {"job.min.records": "1000"}])
+def test_a_run_that_was_killed_is_repeated_as_it_was_though_more_records_came(later):
+    log = Log(0, 0, 20)
+    run_id, ranges = killed(log)
+    assert ranges == [OffsetRange(PARTITION, 0, 20)]
+    log.grow(PARTITION, 30)
+    log.grow(IDLE, 1)
+    task = RecordingTask()
+    stepped(log, task=task, **later)
+    assert task.runs == [(run_id, ranges)]
+    assert log.committed == 20
+    stepped(log, task=task)
+    other, rest = task.runs[1]
+    assert other != run_id
+    assert rest == [OffsetRange(PARTITION, 20, 30), OffsetRange(IDLE, 0, 1)]
+    assert all(state.intent is None for state in log.states.values())
+
+
+def test_a_run_that_was_killed_and_whose_records_are_gone_fails_or_is_repeated_without_them():
+    log = Log(0, 0, 20)
+    run_id, _ = killed(log)
+    log.states[PARTITION] = log.states[PARTITION]._replace(first=5)
+    with pytest.raises(ConnectError, match="committed is 0 and a run to 20 is not done"):
+        stepped(log)
+    task = RecordingTask()
+    stepped(log, task=task, **{"job.offset.reset": "earliest"})
+    assert task.runs == [(run_id, [OffsetRange(PARTITION, 5, 20)])]
+
+
+def test_a_run_over_a_topic_that_was_made_anew_is_not_repeated():
+    log = Log(10, 0, 20)
+    run_id, _ = killed(log)
+    log.grow(PARTITION, 15)
+    with pytest.raises(ConnectError, match="a run to 20 is not done"):
+        stepped(log)
+    task = RecordingTask()
+    stepped(log, task=task, **{"job.offset.reset": "earliest"})
+    ((other, ranges),) = task.runs
+    assert other != run_id and ranges == [OffsetRange(PARTITION, 0, 15)]
+
+
+@given(st.text())
+def test_what_others_wrote_beside_an_offset_is_no_run(text):
+    assert Intent.from_metadata(text) is None
+    assert Intent.from_metadata(Intent(text, 3).to_metadata()) == Intent(text, 3)

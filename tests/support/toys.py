@@ -122,7 +122,7 @@ class RowsConfig:
     report_at_flush: int = key(
         "report.at.flush", default=-1, doc="The offset of a record to be reported, one fetch later."
     )
-    fail_until: str = key("fail.until", default="", doc="put is to be repeated until this file exists.")
+    fail_until: str = key("fail.until", default="", doc="put is to be repeated, run goes on, until this file exists.")
 
 
 class RowsTask(SinkTask[RowsConfig]):
@@ -155,10 +155,12 @@ class RowsConnector(SinkConnector[RowsConfig]):
 
 
 class RangesTask(JobTask[RowsConfig]):
-    def run(self, ranges: Sequence[OffsetRange]) -> None:
+    def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
         with Path(self.config.file).open("a") as output:
             for one in ranges:
-                output.write(json.dumps([str(one.partition), one.start, one.stop]) + "\n")
+                output.write(json.dumps([str(one.partition), one.start, one.stop, run_id]) + "\n")
+        while self.config.fail_until and not Path(self.config.fail_until).exists():
+            _sleep()
 
 
 class RangesConnector(SinkConnector[RowsConfig]):

@@ -45,7 +45,7 @@ def fill(bootstrap, topic, values, partitions=2):
 
 def make_job(bootstrap, inputs, path, **changes):
     job = dict(
-        identity="abc",
+        run_id="abc",
         name="test",
         inputs=inputs,
         sql=None,
