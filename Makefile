@@ -14,7 +14,7 @@ demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to
 	$(BIN)/tidegate demo $(ARGS)
 
 test: $(VENV)/.dev servers   ## every test but the long proofs
-	$(PYTEST) -m "not proof" $(if $(CI),--reruns 1 --rerun-show-tracebacks) $(ARGS)
+	$(PYTEST) -m "not proof" $(ARGS)
 
 check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs
 	$(BIN)/ruff format --check .

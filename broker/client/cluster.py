@@ -56,7 +56,7 @@ class Cluster:
         client = AIOKafkaClient(**arguments)
         measured(client, self._kind)
         try:
-            await first_connection(client.bootstrap(), arguments)
+            await first_connection(client.bootstrap())
         except BaseException:
             await client.close()
             raise

@@ -7,6 +7,7 @@ file is what has to change.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import weakref
@@ -16,6 +17,7 @@ from typing import Any, Final, Literal
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 
+from broker.client.reach import closed, first_answer
 from tidegate.kit.windowed import Windowed
 
 __all__ = ["ClientKind", "ClientMeasures", "client_measures", "measured"]
@@ -228,7 +230,7 @@ def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
     """Count what a client does from now on; to be called before it connects."""
     client.__class__ = _Client
     measures: ClientMeasures = ClientMeasures(kind, client)
-    client.measures = measures
+    client.measures, client.closing = measures, set()
     with _living_lock:
         _living.add(measures)
     return measures
@@ -236,11 +238,25 @@ def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
 
 class _Client(AIOKafkaClient):  # type: ignore[misc]
     measures: ClientMeasures
+    closing: set[AIOKafkaConnection]
+    _sync_task: asyncio.Task[None] | None
+
+    async def bootstrap(self) -> None:
+        """As the library's, but for what it says where no address answers, and for the connections it leaves open."""
+        connection, answer = await first_answer(self)
+        self.cluster.update_metadata(answer)
+        if self.cluster.brokers():
+            await closed(connection)
+        else:  # one that is starting: it is asked again over this connection
+            self._conns["bootstrap", ConnectionGroup.DEFAULT] = connection
+        if self._sync_task is None:
+            self._sync_task = asyncio.create_task(self._md_synchronizer())
 
     async def close(self) -> None:
         with _living_lock:
             _living.discard(self.measures)
         await super().close()
+        await closed(*self.closing)
 
     async def _get_conn(
         self, node_id: int, *, group: int = ConnectionGroup.DEFAULT, no_hint: bool = False
@@ -255,6 +271,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
             self.measures.closed()
         elif reason is CloseReason.AUTH_FAILURE:
             self.measures.refused()
+        self.closing = {one for one in self.closing if not one._closed_fut.done()} | {connection}
         super()._on_connection_closed(connection, reason)
 
 

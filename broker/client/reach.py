@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Any, Final
 
 import aiokafka.errors as library
-from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.protocol.metadata import MetadataRequest
 
 from broker.client.errors import NotReachable, translated
 
-__all__ = ["first_connection"]
+__all__ = ["closed", "first_answer", "first_connection"]
 
 _TO_ITS_END_S: Final = 2.0
+_FAREWELL_S: Final = 2.0
+"""As long as a broker may take to answer the end of TLS."""
 
 
-async def first_connection(connect: Coroutine[Any, Any, Any], arguments: Mapping[str, Any]) -> None:
+async def first_connection(connect: Coroutine[Any, Any, Any]) -> None:
     """Run the library's first connection; a failure leaves as NotReachable, or as the broker's refusal, with the reason.
 
-    The library only logs why an address failed, so the first one is tried once more to hear it. Cancelled amid its
-    bootstrap it leaves a socket open, so it is let come to its end before the caller's cancellation goes on.
+    Cancelled amid its bootstrap the library leaves a socket open, so it is let come to its end before the caller's
+    cancellation goes on.
     """
     connecting = asyncio.ensure_future(connect)
     try:
@@ -30,25 +34,57 @@ async def first_connection(connect: Coroutine[Any, Any, Any], arguments: Mapping
         connecting.cancel()
         await asyncio.gather(connecting, return_exceptions=True)
         raise
-    except library.KafkaConnectionError as error:
-        raise await _reason(arguments) or translated(error) from error
     except (library.KafkaError, TimeoutError) as error:
-        raise translated(error, f"connecting to {arguments['bootstrap_servers']}") from error
+        raise translated(error, "connecting") from error
 
 
-async def _reason(arguments: Mapping[str, Any]) -> BaseException | None:
-    options = {
-        name: value
-        for name, value in arguments.items()
-        if name in ("client_id", "request_timeout_ms", "ssl_context") or name.startswith(("sasl_", "security_"))
-    }
-    host, port, _ = collect_hosts(arguments["bootstrap_servers"])[0]
-    where = f"no broker can be reached at {arguments['bootstrap_servers']}"
-    try:
-        connection = await create_conn(host, port, **options)
-    except library.BrokerResponseError as error:
-        return translated(error, f"{host}:{port} refuses the connection")
-    except (OSError, library.KafkaError) as error:
-        return NotReachable(f"{where}: {error or type(error).__name__}")
-    connection.close()
-    return None
+async def first_answer(client: AIOKafkaClient) -> tuple[AIOKafkaConnection, Any]:
+    """A connection to the first of a client's addresses that says what the cluster is, and its answer.
+
+    Raises, of the first address that failed, NotReachable or the broker's refusal.
+    """
+    failures: list[BaseException] = []
+    for host, port, _ in client.hosts:
+        connection = _connection(client, host, port)
+        try:
+            await connection.connect()
+            return connection, await connection.send(MetadataRequest([]))
+        except library.BrokerResponseError as error:
+            failures.append(translated(error, f"{host}:{port} refuses the connection"))
+        except (OSError, library.KafkaError, TimeoutError) as error:
+            where = ",".join(f"{host}:{port}" for host, port, _ in client.hosts)
+            failures.append(NotReachable(f"no broker can be reached at {where}: {error or type(error).__name__}"))
+        except BaseException:
+            connection.close()
+            raise
+        await closed(connection)
+    raise failures[0] if failures else NotReachable("no address of a broker is given")
+
+
+def _connection(client: AIOKafkaClient, host: str, port: int) -> AIOKafkaConnection:
+    return AIOKafkaConnection(
+        host,
+        port,
+        client_id=client._client_id,
+        request_timeout_ms=client._request_timeout_ms,
+        ssl_context=client._ssl_context,
+        security_protocol=client._security_protocol,
+        max_idle_ms=client._connections_max_idle_ms,
+        sasl_mechanism=client._sasl_mechanism,
+        sasl_plain_username=client._sasl_plain_username,
+        sasl_plain_password=client._sasl_plain_password,
+        sasl_kerberos_service_name=client._sasl_kerberos_service_name,
+        sasl_kerberos_domain_name=client._sasl_kerberos_domain_name,
+        sasl_oauth_token_provider=client._sasl_oauth_token_provider,
+    )
+
+
+async def closed(*connections: AIOKafkaConnection) -> None:
+    """Close connections, and wait until their sockets are: a TLS connection says good-bye first, and hears it."""
+    ends = []
+    for connection in connections:
+        end = connection.close()
+        if connection._protocol is not None and not end.done():  # one that never was has an end that never comes
+            ends.append(end)
+    if ends:
+        await asyncio.wait(ends, timeout=_FAREWELL_S)

@@ -9,9 +9,11 @@ import socket
 import ssl
 import struct
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
@@ -182,6 +184,22 @@ async def test_a_wrong_password_is_refused(secured: dict[str, str]) -> None:
     }
     with pytest.raises(SaslAuthenticationFailed, match="invalid credentials with SASL mechanism SCRAM-SHA-512"):
         await Admin(ClientConfig(secured["SASL_SSL"], settings)).start()
+
+
+@pytest.mark.parametrize("password", ["gate", "wrong"])
+async def test_a_client_that_stopped_or_was_refused_leaves_no_socket(secured: dict[str, str], password: str) -> None:
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.certificates": certificate(secured),
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{LOGIN} username="tide" password="{password}";',
+    }
+    admin = Admin(ClientConfig(secured["SASL_SSL"], settings))
+    with nullcontext() if password == "gate" else pytest.raises(SaslAuthenticationFailed):
+        await admin.start()
+        await admin.stop()
+    port = int(secured["SASL_SSL"].rpartition(":")[2])
+    assert [one for one in psutil.Process().net_connections() if one.raddr and one.raddr.port == port] == []
 
 
 async def test_a_certificate_nobody_trusts_is_refused(secured: dict[str, str]) -> None:

@@ -22,6 +22,8 @@ def test_the_private_names_are_there() -> None:
     assert list(inspect.signature(AIOKafkaClient._get_conn).parameters) == ["self", "node_id", "group", "no_hint"]
     assert list(inspect.signature(AIOKafkaClient._on_connection_closed).parameters) == ["self", "conn", "reason"]
     assert list(inspect.signature(AIOKafkaConnection._handle_frame).parameters) == ["self", "resp"]
+    assert "await self.send(" in inspect.getsource(AIOKafkaConnection._do_version_lookup)
+    assert "protocol = AIOKafkaProtocol(self._closed_fut" in inspect.getsource(AIOKafkaConnection.connect)
     sends = inspect.getsource(AIOKafkaConnection.send)
     assert (
         sends.index("self._writer.write(") < sends.index("self._writer.drain()") < sends.index("self._requests.append(")
