@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -367,3 +368,35 @@ def test_any_value_has_its_column_s_form_or_is_refused(declared: str, modes: Mod
         assert all(
             int(given) == found for given, found in zip(values, made.to_pylist(), strict=True) if given is not None
         )
+
+
+def test_changes_read_before_a_heartbeat_query_that_failed_are_delivered(place: Place) -> None:
+    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    beats = {"heartbeat_interval_ms": "1", "heartbeat_action_query": "INSERT INTO beats VALUES (1)"}
+    bench = place.bench(table_include_list="main.t", **beats)
+    seen: list[int] = []
+    failures = 0
+    with bench.task() as running:
+
+        def poll() -> None:
+            nonlocal failures
+            try:
+                batches = running.task.poll()
+            except ConnectError:
+                failures += 1
+            else:
+                seen.extend(key for _, _, key, *_ in events([b for b in batches if "heartbeat" not in b.topic]))
+
+        for n in range(5):
+            if n:
+                place.execute("INSERT INTO t VALUES (?)", n)
+            while failures <= n:  # each heartbeat fails, after the changes were read
+                time.sleep(0.002)
+                poll()
+        place.execute("INSERT INTO t VALUES (0)")
+        assert seen == []
+        place.execute("CREATE TABLE beats (n INTEGER)")
+        deadline = time.monotonic() + 20
+        while len(seen) < 5 and time.monotonic() < deadline:
+            poll()
+    assert seen == [1, 2, 3, 4, 0]
