@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,29 @@ __all__ = ["HdfsStore"]
 _SETTINGS: Final = {"dfs.client.failover.max.attempts": "3"}
 """The worker repeats what failed for the moment: the client need not try for minutes (15 attempts) on its own."""
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
-_FOR_GOOD: Final = ("permission denied", "accesscontrol", "quota", "illegal", "invalid", "standby")
+_REMOTE: Final = re.compile(r'(?:Fatal)?RPCError\("[\w.$]*?(\w+)", "')
+_LOCAL: Final = re.compile(r"(\w+)\(")
+_FOR_GOOD: Final = frozenset(
+    [
+        "AccessControlException",
+        "DSQuotaExceededException",
+        "HadoopIllegalArgumentException",
+        "IllegalArgumentException",
+        "InvalidPathException",
+        "InvalidToken",
+        "MaxDirectoryItemsExceededException",
+        "NSQuotaExceededException",
+        "ParentNotDirectoryException",
+        "PathComponentTooLongException",
+        "QuotaByStorageTypeExceededException",
+        "QuotaExceededException",
+    ]
+)
+"""Exceptions of the name node that the same call meets again, however often it is made. Not StandbyException: in a cluster whose
+name nodes are changing places, one of them is active soon."""
+_LOCAL_FOR_GOOD: Final = frozenset(
+    {"InvalidArgument", "InvalidPath", "NoSASLMechanism", "UnsupportedErasureCodingPolicy", "UnsupportedFeature"}
+)
 
 
 class HdfsStore(RenamingStore):
@@ -77,10 +100,25 @@ class HdfsStore(RenamingStore):
         except (FileNotFoundError, ConnectError):
             raise
         except Exception as error:
-            said = f"cannot {doing} {self._url}/{name}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-            if any(word in said.lower() for word in _FOR_GOOD):
-                raise ConnectError(said) from error
-            raise RetriableConnectError(said) from error
+            kind = ConnectError if _is_for_good(error) else RetriableConnectError
+            raise kind(f"cannot {doing} {self._url}/{name}: {_first_line(error)}") from error
+
+
+def _is_for_good(error: Exception) -> bool:
+    """hdfs-native has a RuntimeError for most things, with the name of its own error or of Hadoop's exception at the beginning."""
+    if isinstance(error, PermissionError):
+        return True
+    text = str(error)
+    if remote := _REMOTE.match(text):
+        return remote[1] in _FOR_GOOD
+    local = _LOCAL.match(text) if isinstance(error, RuntimeError) else None
+    return local is not None and local[1] in _LOCAL_FOR_GOOD
+
+
+def _first_line(error: Exception) -> str:
+    """Without the stack of the name node, which hdfs-native writes as one line with escapes."""
+    text = re.split(r"\n|\\n", str(error), maxsplit=1)[0]
+    return _REMOTE.sub(r"\1: ", text) or type(error).__name__
 
 
 def _client(url: str, conf_dir: str) -> Any:

@@ -20,11 +20,25 @@ __all__ = ["Found", "S3Access", "S3Objects", "S3Store"]
 _BLOCK_BYTES: Final = 8 * 1024 * 1024
 _IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
 _TIMEOUT_S: Final = 60
-_FOR_GOOD: Final = re.compile(
-    r"ACCESS_DENIED|NO_SUCH_BUCKET|INVALID_ACCESS_KEY|SIGNATURE|UNRECOGNIZED_CLIENT|InvalidAccessKeyId|NoSuchBucket|"
-    r"AccessDenied|PermanentRedirect|HTTP status 40[034]",
-    re.IGNORECASE,
+_ERROR: Final = re.compile(r"AWS Error (\w+)(?: \(HTTP status (\d+)\))? during \w+ operation")
+"""How pyarrow begins what it tells of an answer; the SDK's name of the error is UNKNOWN for codes that it has no name for."""
+_FOR_GOOD: Final = frozenset(
+    [
+        "ACCESS_DENIED",
+        "INCOMPLETE_SIGNATURE",
+        "INVALID_ACCESS_KEY_ID",
+        "INVALID_CLIENT_TOKEN_ID",
+        "INVALID_OBJECT_STATE",
+        "MISSING_AUTHENTICATION_TOKEN",
+        "NO_SUCH_BUCKET",
+        "OPT_IN_REQUIRED",
+        "SIGNATURE_DOES_NOT_MATCH",
+        "UNRECOGNIZED_CLIENT",
+        "VALIDATION",
+    ]
 )
+"""Errors of the AWS SDK (``S3Errors.h``, ``CoreErrors.h``) that the same request meets again, however often it is sent."""
+_STATUS_FOR_GOOD: Final = frozenset({"301", "400", "401", "403", "404", "405"})
 
 
 class S3Access(Protocol):
@@ -140,17 +154,25 @@ def _s3_errors(doing: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"cannot {doing} s3://{path}: {_reason(error)}"
-        if _FOR_GOOD.search(said):
-            raise ConnectError(said) from error
-        raise RetriableConnectError(said) from error
+        reason, for_good = _judged(str(error), path)
+        kind = ConnectError if for_good else RetriableConnectError
+        raise kind(f"cannot {doing} s3://{path}: {reason}") from error
 
 
-def _reason(error: OSError) -> str:
-    """The server's words out of what pyarrow makes of them."""
-    text = str(error)
-    found = re.search(r"AWS Error .*", text, re.DOTALL)
-    return (found[0] if found else text).splitlines()[0]
+def _judged(text: str, path: str) -> tuple[str, bool]:
+    """The server's words out of what pyarrow makes of them, and whether a repetition would meet the same.
+
+    pyarrow has no field for the code. It is read where pyarrow writes it, behind the name of the object, whose words are the user's.
+    """
+    bucket, _, key = path.partition("/")
+    text = text.partition(f"for key '{key}' in bucket '{bucket}': ")[2] or text
+    found = _ERROR.search(text)
+    if found is None:
+        return text.splitlines()[0] if text else "no reason is given", False
+    code, status = found.groups()
+    return text[found.start() :].splitlines()[0], code in _FOR_GOOD or (
+        code == "UNKNOWN" and status in _STATUS_FOR_GOOD
+    )
 
 
 def _file_system(config: S3Access) -> Any:

@@ -16,8 +16,11 @@ __all__ = ["ConnectWorker", "settled"]
 
 
 def settled(answer: requests.Response) -> bool:
-    """Whether a worker, ours or the original, did not ask to be asked again when its group has shared out its work."""
-    return answer.status_code != 409 or not any(word in answer.text for word in ("rebalance", "momentarily"))
+    """Whether a worker, ours or the original, did not ask to be asked again when its group has shared out its work.
+
+    The original mostly says so with 409, and with 500 where the rebalance began while the request was waiting.
+    """
+    return answer.status_code not in (409, 500) or not any(word in answer.text for word in ("rebalance", "momentarily"))
 
 
 class ConnectWorker:

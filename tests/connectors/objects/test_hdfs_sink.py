@@ -12,6 +12,7 @@ import fastavro
 import pytest
 
 from connect.api import ConnectError, RetriableConnectError, TopicPartition
+from connectors.hdfs.client import HdfsStore
 from connectors.hdfs.config import HdfsSinkConfig
 from connectors.hdfs.sink import HdfsSinkConnector
 from tests.servers.hdfs import HdfsServer
@@ -129,6 +130,21 @@ def test_a_file_system_that_is_away_is_retriable_and_told(folder: Folder) -> Non
     (problem,) = HdfsSinkConnector.check(config)
     assert problem.key == "hdfs.url" and "hdfs://127.0.0.1:1" in problem.message
     assert list(HdfsSinkConnector.check(parse(HdfsSinkConfig, folder.properties()))) == []
+
+
+def test_the_name_of_a_file_says_nothing_about_an_error(folder: Folder) -> None:
+    task = folder.task()
+    store = HdfsStore("hdfs://127.0.0.1:1", "/invalid_topics", "/logs")
+    with pytest.raises(RetriableConnectError, match="cannot write .*Connection refused"):
+        store._write("invalid_topics/standby/quota", b"x")
+    task.stop()
+
+
+def test_a_name_that_is_too_long_is_an_error_for_good(folder: Folder) -> None:
+    store = HdfsStore(folder.server.url, "/topics", "/logs")
+    with pytest.raises(ConnectError, match=": PathComponentTooLongException: The maximum") as raised:
+        store._write(f"{folder.name}/{'n' * 300}", b"x")
+    assert not isinstance(raised.value, RetriableConnectError) and "FSDirectory" not in str(raised.value)
 
 
 def test_a_file_in_the_way_is_an_error(folder: Folder) -> None:

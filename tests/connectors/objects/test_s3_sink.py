@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from connect.api import ConnectError, RetriableConnectError, TopicPartition
+from connectors.s3.client import _judged
 from connectors.s3.config import S3SinkConfig
 from connectors.s3.sink import S3SinkConnector
 from tests.servers.s3 import S3Server
@@ -92,6 +93,32 @@ def test_what_is_wrong_is_said(bucket: Bucket, change: dict[str, str], error: ty
         task.put([batch([row(n) for n in range(3)])])
     assert "wrong" not in str(raised.value)
     task.stop()
+
+
+@pytest.mark.parametrize(
+    "name", ["signatures", "access_denied", "AWS Error NO_SUCH_BUCKET during HeadObject operation"]
+)
+def test_the_name_of_an_object_says_nothing_about_an_error(bucket: Bucket, name: str) -> None:
+    task = sink(bucket, store_url="http://127.0.0.1:1", topics_dir=name)
+    with pytest.raises(RetriableConnectError, match="NETWORK_CONNECTION"):
+        task.put([batch([row(n) for n in range(3)])])
+    task.stop()
+
+
+@pytest.mark.parametrize(
+    ("told", "for_good"),
+    [
+        ("AWS Error SLOW_DOWN during UploadPart operation: Please reduce your request rate.", False),
+        ("AWS Error UNKNOWN (HTTP status 503) during UploadPart operation: 400 403 404", False),
+        ("AWS Error UNKNOWN (HTTP status 400) during CreateMultipartUpload operation: InvalidBucketName", True),
+        ("AWS Error INTERNAL_FAILURE during UploadPart operation: AccessDenied", False),
+        ("AWS Error SIGNATURE_DOES_NOT_MATCH during ListObjectsV2 operation: check your key", True),
+        ("no words of a server", False),
+    ],
+)
+def test_errors_are_told_apart_by_their_codes(told: str, for_good: bool) -> None:
+    text = f"When uploading a part for key 'topics/NoSuchBucket/x' in bucket 'b': {told} (Request ID: 1)"
+    assert _judged(text, "b/topics/NoSuchBucket/x")[1] is for_good
 
 
 def test_configurations_as_people_write_them_are_valid() -> None:
