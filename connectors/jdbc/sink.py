@@ -24,6 +24,7 @@ from connect.api import (
 from connectors.jdbc.debezium_sink_config import DebeziumSinkConfig
 from connectors.jdbc.sink_config import JdbcSinkConfig, MySqlSinkConfig
 from connectors.jdbc.sink_settings import SinkConfig
+from connectors.sql.errors import login_fault
 from connectors.sql.write_dialects import write_dialect
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
@@ -196,11 +197,9 @@ class _SinkConnector(SinkConnector[Any]):
                 yield from cls._table_problems(config, writer)
                 return
         except TidegateError as error:
-            said = str(error)
-        key = "connection.url"
-        if "password" in said.lower() or "access denied" in said.lower():
-            key = "connection.password"
-        yield Problem(key, said)
+            known = error.__cause__ is not None and login_fault(error.__cause__) == "password"
+            problem = Problem("connection.password" if known else "connection.url", str(error))
+        yield problem
 
     @classmethod
     def _table_problems(cls, config: SinkConfig, writer: Writer) -> Iterable[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from connect.api import ConnectError, DataError, Record, RecordBatch, TopicPartition
+from connect.api import ConnectError, DataError, Record, RecordBatch, RetriableConnectError, TopicPartition
 from connectors.jdbc.sink_offsets import StoredOffsets
 from connectors.jdbc.sink_rows import Part, RowShaper
 from connectors.jdbc.sink_settings import SinkSettings
@@ -80,9 +80,12 @@ def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None
     for statement in _ddl(writer, part, settings, known):
         try:
             writer.run(statement)
+        except (RetriableConnectError, Conflict):
+            raise
         except TidegateError as error:
             # another task may have done the same in the meantime; then all is well at the next try
-            if isinstance(error, RowsRefused) or "exist" in str(error).lower() or "duplicate" in str(error).lower():
+            writer.rollback()
+            if isinstance(error, RowsRefused) or writer.columns(part.table) != known:
                 raise Conflict(str(error)) from error
             raise
         known = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -250,7 +251,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
     def _explain(self, error: pymysql.err.Error) -> None:
         """Say what to do about the errors with which a server ends its stream."""
         code, text = (error.args[0], str(error.args[-1])) if error.args else (0, "")
-        if "same server_uuid/server_id" in text or "same server_id" in text:
+        if re.match(r"A (?:slave|replica) with the same server_(?:uuid/server_)?id\b", text):
             raise ConnectError(
                 f"another reader has taken server id {self.config.reader_id}: give database.server.id a number that no server and no other "
                 f"connector has ({text})"

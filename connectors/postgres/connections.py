@@ -23,6 +23,7 @@ from psycopg.conninfo import make_conninfo
 from connect.api import ConnectError, RetriableConnectError
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.types import SESSION
+from connectors.sql.errors import is_lost_connection, login_fault
 
 __all__ = [
     "BLOCK_BYTES",
@@ -66,13 +67,13 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
     try:
         yield
     except psycopg.OperationalError as error:
-        raise RetriableConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
+        kind = ConnectError if login_fault(error) is not None else RetriableConnectError
+        raise kind(f"{doing} {_place(config)}: {str(error).strip()}") from error
     except psycopg.Error as error:
         raise ConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
     except adbc_driver_manager.Error as error:
         said = str(error).strip()
-        # class 08 and 57P: the connection was lost, or the server goes down; without a code libpq lost it
-        lost = not error.sqlstate or error.sqlstate.startswith(("08", "57P"))
+        lost = is_lost_connection(error, "postgresql")
         raise (RetriableConnectError if lost else ConnectError)(f"{doing} {_place(config)}: {said}") from error
 
 
@@ -163,6 +164,16 @@ def replication(config: PostgresConfig) -> pq.abc.PGconn:
     return made
 
 
+def _refusal(result: pq.abc.PGresult) -> psycopg.OperationalError:
+    """The server's answer with its SQLSTATE."""
+    error = psycopg.OperationalError(result.get_error_message() or _ENDED)
+    error.sqlstate = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode() or None
+    return error
+
+
+_ENDED: Final = "the server ended the replication"
+
+
 class ReplicationStream:
     """The changes of a slot from a position on."""
 
@@ -172,9 +183,9 @@ class ReplicationStream:
         command = f'START_REPLICATION SLOT "{config.slot}" LOGICAL {lsn_text(lsn)} ({given})'
         result = self._connection.exec_(command.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
-            text = result.get_error_message()
+            error = _refusal(result)
             self._connection.finish()
-            raise psycopg.OperationalError(text)
+            raise error
         self._connection.nonblocking = 1
         self.server_lsn = 0
         """Up to where the server has looked through its log and sent all there was."""
@@ -193,17 +204,18 @@ class ReplicationStream:
                 if length == 0:
                     return None
             if length < 0:
-                raise psycopg.OperationalError(self._ended())
+                raise self._ended()
             raw = bytes(data)
             if raw[0] == 119:  # w: XLogData
                 return raw
             self.server_lsn = max(self.server_lsn, int.from_bytes(raw[1:9]))
             self._reply_due = self._reply_due or raw[17] == 1
 
-    def _ended(self) -> str:
+    def _ended(self) -> psycopg.OperationalError:
         result = self._connection.get_result()
-        text = result.get_error_message() if result is not None else self._connection.get_error_message()
-        return text or "the server ended the replication"
+        if result is not None:
+            return _refusal(result)
+        return psycopg.OperationalError(self._connection.get_error_message() or _ENDED)
 
     def wait(self, seconds: float) -> None:
         select.select([self._connection.socket], [], [], seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import pq
@@ -15,8 +15,14 @@ from connectors.debezium.filters import Filters
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import application, connect, lsn_number, replication
 from connectors.postgres.tables import Catalog, Table, captured
+from connectors.sql.errors import login_fault
 
 __all__ = ["Slot", "drop_slot", "find_problems", "find_slot", "make_publication", "make_slot", "set_identities"]
+
+
+_BLAMED: Final = {"password": "database.password", "user": "database.user", "database": "database.dbname"}
+_NO_MORE: Final = b"53400"
+"""SQLSTATE of a slot that would be one too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +66,13 @@ def make_slot(config: PostgresConfig, version: int) -> tuple[Slot, pq.abc.PGconn
     if result.status != pq.ExecStatus.TUPLES_OK:
         text = result.get_error_message()
         connection.finish()
-        raise ConnectError(f"replication slot {config.slot!r} could not be made: {text}{_slot_advice(text)}")
+        raise ConnectError(f"replication slot {config.slot!r} could not be made: {text}{_slot_advice(result)}")
     consistent, snapshot = (result.get_value(0, 1) or b"").decode(), (result.get_value(0, 2) or b"").decode()
     return Slot(lsn_number(consistent), snapshot=snapshot), connection
 
 
-def _slot_advice(text: str) -> str:
-    if "all replication slots are in use" in text:
+def _slot_advice(result: pq.abc.PGresult) -> str:
+    if result.error_field(pq.DiagnosticField.SQLSTATE) == _NO_MORE:
         return "; raise max_replication_slots or drop slots that nobody uses"
     return ""
 
@@ -139,11 +145,7 @@ def find_problems(config: PostgresConfig) -> Iterable[Problem]:
         connection = connect(config)
     except psycopg.OperationalError as error:
         text = str(error).strip().splitlines()[-1] if str(error).strip() else "no answer"
-        name = "database.hostname"
-        if "password" in text or "role" in text:
-            name = "database.password" if "password" in text else "database.user"
-        elif "database" in text and "does not exist" in text:
-            name = "database.dbname"
+        name = _BLAMED.get(login_fault(error) or "", "database.hostname")
         yield Problem(name, f"Could not connect to {config.hostname}:{config.port} as {config.user!r}. {text}")
         return
     except psycopg.Error as error:

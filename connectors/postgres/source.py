@@ -43,6 +43,8 @@ __all__ = ["PostgresSource", "PostgresTask"]
 log = logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _MANY: Final = 100
+_IN_USE: Final = "55006"
+"""SQLSTATE of a slot that another reader has."""
 _LINGER_S: Final = 0.02
 """How long a batch waits for more where so many changes are at hand that more are likely."""
 
@@ -187,7 +189,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         try:
             self._stream = ReplicationStream(config, int(start), options)
         except psycopg.OperationalError as error:
-            if "is active" not in str(error):
+            if error.sqlstate != _IN_USE:
                 raise
             self._slot_failures += 1
             if self._slot_failures > config.slot_retries:

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.pool import NullPool
 
 from connect.api import ConnectError, RetriableConnectError
-from connectors.sql.mysql import LOST_CONNECTION
+from connectors.sql.errors import is_lost_connection, mysql_code
 from connectors.sql.urls import Database
 from tidegate.kit.errors import MissingExtra, TidegateError
 
@@ -102,25 +102,9 @@ def database_errors(database: Database, doing: str) -> Iterator[None]:
     except Exception as error:
         said = _first_lines(error)
         said += _advice(said)
-        if _is_lost_connection(error, said):
+        if is_lost_connection(error, database.kind):
             raise RetriableConnectError(f"{doing} {database}: {said}") from error
         raise ConnectError(f"{doing} {database}: {said}") from error
-
-
-_LOST = re.compile(
-    r"connection refused|could not connect|failed to connect|connection to server|server closed the connection|"
-    r"terminating connection|connection timed out|timeout expired|no connection to the server|database is locked|Could not set lock on file|"
-    r"SSL connection has been closed|the database system is (starting up|shutting down)|connection reset|"
-    r"could not receive data|SQLSTATE: (08|57P|53)",
-    re.IGNORECASE,
-)
-
-
-def _is_lost_connection(error: Exception, said: str) -> bool:
-    if _code(error) in LOST_CONNECTION:
-        return True
-    refused_for_good = re.search(r"authentication failed|does not exist|no pg_hba", said, re.IGNORECASE)
-    return _LOST.search(f"{said} {error}") is not None and refused_for_good is None
 
 
 _ADVICE = (
@@ -144,16 +128,10 @@ def _advice(said: str) -> str:
     return next((f"; {advice}" for pattern, advice in _ADVICE if re.search(pattern, said)), "")
 
 
-def _code(error: BaseException) -> int | None:
-    """MySQL's number of an error."""
-    code = error.args[0] if error.args else None
-    return code if isinstance(code, int) and type(error).__module__.startswith("pymysql") else None
-
-
 def _first_lines(error: Exception) -> str:
     """What the server said, without SQLAlchemy's links and the statement's text."""
     original = getattr(error, "orig", None) or error
-    text = str(original.args[1]) if _code(original) is not None and len(original.args) > 1 else str(original)
+    text = str(original.args[1]) if mysql_code(original) is not None and len(original.args) > 1 else str(original)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     kept = [line for line in lines if not re.match(r"(LINE \d+:|\^|Query was:|query:|\[SQL:|\(Background)", line)]
     return " ".join(kept[:3]) or type(error).__name__

@@ -11,6 +11,7 @@ from connect.api import RetriableConnectError
 from connectors.jdbc.writers.columns import wall_clock
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer, fits
 from connectors.sql.duckdb_files import open_duckdb
+from connectors.sql.errors import is_lost_connection
 from connectors.sql.tables import TableId
 
 __all__ = ["DuckDbWriter"]
@@ -101,4 +102,4 @@ class DuckDbWriter(Writer):
             return RowsRefused
         if isinstance(error, duckdb.TransactionException):
             return Conflict
-        return RetriableConnectError if isinstance(error, duckdb.IOException) and "lock" in str(error) else None
+        return RetriableConnectError if is_lost_connection(error, "duckdb") else None

@@ -5,7 +5,9 @@ Dates, times and timestamps become milliseconds, as sqlite-jdbc stores them.
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,9 +15,18 @@ from connect.api import RetriableConnectError
 from connectors.jdbc.writers.adbc import AdbcWriter
 from connectors.jdbc.writers.columns import as_text, millis
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, fits
+from connectors.sql.errors import is_locked_sqlite
 from connectors.sql.tables import TableId
 
 __all__ = ["SqliteWriter"]
+
+
+_RAN: Final = frozenset({8, 9, 10})
+"""``ADBC_STATUS_INTEGRITY``, ``INTERNAL`` and ``IO``: the statement was understood, so that what it names is not in the words."""
+_REFUSED: Final = re.compile(
+    r": (?:(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY|PRIMARY KEY) constraint failed|datatype mismatch$|string or blob too big$)"
+)
+"""SQLite's own words (``sqlite3_errstr``, ``sqlite3HaltConstraint``): the driver keeps no code of them."""
 
 
 class SqliteWriter(AdbcWriter):
@@ -62,7 +73,8 @@ class SqliteWriter(AdbcWriter):
         return as_text(column) if pa.types.is_decimal(kind) else column
 
     def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:
-        said = str(error)
-        if "constraint failed" in said or "datatype mismatch" in said or "too big" in said:
-            return RowsRefused
-        return Conflict if "database is locked" in said or "table is locked" in said else None
+        if is_locked_sqlite(error):
+            return Conflict
+        first = next(iter(str(error).splitlines()), "")
+        ran = getattr(error, "status_code", None) in _RAN
+        return RowsRefused if ran and _REFUSED.search(first) is not None else None

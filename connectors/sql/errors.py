@@ -1,0 +1,104 @@
+"""What an error of a database's driver comes to, by its type and its codes.
+
+Never by words that may be a name or a value of the user's: a table may be called ``connection refused``. Some drivers have
+no code for a thing; their fixed words are looked for only where the driver itself writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from connectors.sql.mysql import LOST_CONNECTION
+
+__all__ = ["LoginFault", "is_locked_sqlite", "is_lost_connection", "login_fault", "mysql_code"]
+
+LoginFault = Literal["database", "password", "user"]
+
+_LOST_STATES: Final = ("08", "57P", "53")
+"""Classes of SQLSTATE (PostgreSQL, appendix A): connection exceptions, the server goes down or comes up, it has no room."""
+_ADBC_IO: Final = 10
+"""``ADBC_STATUS_IO`` (adbc.h)."""
+_SQLITE_LOCKS: Final = frozenset({5, 6})
+"""``SQLITE_BUSY`` and ``SQLITE_LOCKED``."""
+
+# Before a login libpq has no SQLSTATE for the server's answer (PQerrorMessage): it writes "... failed: FATAL:  <the answer>".
+_REFUSED_LOGIN: Final = re.compile(
+    r"failed: (?:FATAL:  (?:(?P<password>password authentication failed|[A-Z0-9-]+ authentication failed)|(?P<user>role \")|"
+    r"(?P<database>database \".*\" does not exist)|no pg_hba\.conf entry|permission denied for database|must be )|"
+    r"(?P<no_password>fe_sendauth: no password supplied))"
+)
+_LOCKED_SQLITE: Final = re.compile(
+    r"[A-Z_]+: (?:\[SQLite\] )?[Ff]ailed to \w+(?: \w+)?: database (?:is locked|(?:table|schema) is locked(?:: .*)?)"
+)
+"""The whole of what ADBC's driver says: it keeps no code."""
+_LOCKED_DUCKDB: Final = "IO Error: Could not set lock on file"
+_MYSQL_FAULTS: Final[dict[int, LoginFault]] = {1044: "user", 1045: "password", 1049: "database", 1698: "password"}
+
+
+def is_lost_connection(error: BaseException, kind: str) -> bool:
+    """Whether the same may succeed over another connection, or later over this one. ``kind`` is the database's."""
+    original = _original(error)
+    if getattr(error, "connection_invalidated", False):  # SQLAlchemy's dialects know the codes of their drivers
+        return True
+    if state := getattr(original, "sqlstate", None):
+        return str(state).startswith(_LOST_STATES)
+    match _driver(original):
+        case "pymysql":
+            return mysql_code(original) in LOST_CONNECTION or type(original).__name__ == "InterfaceError"
+        case "psycopg":
+            return (
+                type(original).__name__ in ("ConnectionTimeout", "OperationalError") and login_fault(original) is None
+            )
+        case "adbc_driver_manager":
+            if kind == "sqlite":
+                return is_locked_sqlite(original)
+            return getattr(original, "status_code", None) == _ADBC_IO and login_fault(original) is None
+        case "sqlite3":
+            return is_locked_sqlite(original)
+        case "duckdb":
+            return type(original).__name__ == "IOException" and str(original).startswith(_LOCKED_DUCKDB)
+        case "builtins" | "socket":
+            return isinstance(original, OSError)
+        case _:
+            # A driver that is not known here: SQLAlchemy says what failed before there was a statement.
+            connecting = getattr(error, "statement", "") is None
+            return connecting and type(error).__name__ in ("InterfaceError", "OperationalError")
+
+
+def login_fault(error: BaseException) -> LoginFault | Literal["refused"] | None:
+    """What of a login the server did not take; ``refused`` for another reason of its own, None for no such answer."""
+    original = _original(error)
+    if (code := mysql_code(original)) is not None:
+        return _MYSQL_FAULTS.get(code)
+    if _driver(original) not in ("psycopg", "adbc_driver_manager"):
+        return None
+    found = _REFUSED_LOGIN.search(str(original))
+    if found is None:
+        return None
+    if found["password"] or found["no_password"]:
+        return "password"
+    return "user" if found["user"] else "database" if found["database"] else "refused"
+
+
+def is_locked_sqlite(error: BaseException) -> bool:
+    """Whether another process or connection writes just now."""
+    original = _original(error)
+    if (code := getattr(original, "sqlite_errorcode", None)) is not None:
+        return code & 0xFF in _SQLITE_LOCKS
+    return _LOCKED_SQLITE.fullmatch(next(iter(str(original).splitlines()), "")) is not None
+
+
+def mysql_code(error: BaseException) -> int | None:
+    """MySQL's number of an error; None where a server did not give one."""
+    code = error.args[0] if error.args else None
+    return code if isinstance(code, int) and _driver(error) == "pymysql" else None
+
+
+def _original(error: BaseException) -> BaseException:
+    """The driver's error in one of SQLAlchemy's."""
+    return getattr(error, "orig", None) or error
+
+
+def _driver(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0].lstrip("_")
