@@ -27,6 +27,7 @@ from connect.sinks.pipeline import SinkPipeline
 from connect.sources.conversion import Conversion
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
+from tidegate.kit.scrubbing import noted_config
 
 if TYPE_CHECKING:
     from broker.client import FetchedBatches
@@ -72,6 +73,8 @@ def preview(
     worker = {"bootstrap.servers": "127.0.0.1:9092", **worker}
     worker.setdefault("schema.registry.url", parse(WorkerConfig, worker).schema_registry_url or _NO_REGISTRY)
     config = resolved(worker, config)
+    noted_config(worker)
+    noted_config(config)
     plugin = plugins.connector(config.get("connector.class", ""))
     config, connector = with_cloud_keys(config, plugin.type), plugin.load()
     common = parse(CommonConfig, config)

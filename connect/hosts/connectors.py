@@ -24,6 +24,7 @@ from connect.stores.offsets import canonical
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import about, logger
+from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed
 
 if TYPE_CHECKING:
     from connect.hosts.link import ThreadedLink
@@ -121,7 +122,7 @@ class HostedConnector:
     # The connector's thread
 
     def _run(self) -> None:
-        with about(connector=self.name):
+        with about(connector=self.name), knowing(Secrets()):
             connector: Connector[Any] | None = None
             try:
                 connector = self._made()
@@ -140,6 +141,8 @@ class HostedConnector:
     def _made(self) -> Connector[Any]:
         stored = self._setup.properties
         given = self._given = resolved(self._setup.worker, stored)
+        noted_config(self._setup.worker)
+        noted_config(given)
         self._plugin = self._plugins.connector(given.get("connector.class", ""))
         cls: type[Connector[Any]] = self._plugin.load()
         self._common = parse(CommonConfig, given)
@@ -200,7 +203,7 @@ class HostedConnector:
     def _fail(self, error: BaseException) -> None:
         known = {"error": str(error)} if isinstance(error, TidegateError) else {"exc_info": error}
         log.error("connector failed", connector=self.name, **known)
-        self._trouble(str(error) if isinstance(error, TidegateError) else trace_of(error), failed=True)
+        self._trouble(scrubbed(str(error)) if isinstance(error, TidegateError) else trace_of(error), failed=True)
 
     def _trouble(self, trace: str, *, failed: bool = False) -> None:
         self._event("connector_trouble", trace=trace, failed=failed)

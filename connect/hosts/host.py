@@ -25,6 +25,7 @@ from connect.plugins import PluginRegistry, load_plugins
 from connect.providers import resolved
 from tidegate.kit.config import parse
 from tidegate.kit.logs import logger
+from tidegate.kit.scrubbing import Secrets, knowing, noted_config
 
 __all__ = ["TaskHost"]
 
@@ -80,7 +81,10 @@ class TaskHost:
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration; ``type``, ``errors`` and ``unknown`` keys beside them are for the worker."""
         given = resolved(self._worker, {name: value for name, value in properties.items() if value is not None})
-        infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
+        with knowing(Secrets()):
+            noted_config(given)
+            infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
+            infos.scrub()
         for name, value in given.items():
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))

@@ -24,6 +24,7 @@ from connect.providers import resolved as with_placeholders_replaced
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import about, logger
+from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed
 
 if TYPE_CHECKING:
     from connect.hosts.link import ThreadedLink
@@ -57,7 +58,7 @@ class _Resolved(NamedTuple):
 
 
 def trace_of(error: BaseException) -> str:
-    """What ``status`` shows of a failure: the messages from the error to its first cause."""
+    """What ``status`` shows of a failure: the messages from the error to its first cause, without secrets known here."""
     lines: list[str] = []
     current: BaseException | None = error
     while current is not None and len(lines) < 10:
@@ -65,7 +66,7 @@ def trace_of(error: BaseException) -> str:
         if not lines or text not in lines[-1]:
             lines.append(text)
         current = current.__cause__
-    return "\nCaused by: ".join(lines)
+    return scrubbed("\nCaused by: ".join(lines))
 
 
 class Hang(NamedTuple):
@@ -85,6 +86,7 @@ class HostedTask:
         self._hang_s, self._restarts_on_hang = 0.0, False
         self._told_hang = False
         self._lifecycle: Lifecycle | None = None
+        self._secrets = Secrets()
         self._name = f"{setup.connector}-{setup.task}"
         self._about = {"connector": setup.connector, "task": setup.task}
         self._thread = threading.Thread(target=self._run_named, name=self._name, daemon=True)
@@ -109,7 +111,7 @@ class HostedTask:
         return not self._thread.is_alive()
 
     def _cancel(self, lifecycle: Lifecycle) -> None:
-        with about(**self._about):
+        with about(**self._about), knowing(self._secrets):
             log.warning("task did not stop in time and is cancelled", call=self._control.running_call)
             try:
                 lifecycle.cancel(CANCEL_S)
@@ -120,7 +122,7 @@ class HostedTask:
         return self._lifecycle.statistics() if self._lifecycle is not None else {}
 
     def _run_named(self) -> None:
-        with about(**self._about):
+        with about(**self._about), knowing(self._secrets):
             self._run()
         give_back()
 
@@ -158,10 +160,13 @@ class HostedTask:
         config = with_placeholders_replaced(setup.worker, setup.config)
         plugin = self._plugins.connector(config.get("connector.class", ""))
         config = with_cloud_keys(config, plugin.type)
+        properties = with_placeholders_replaced(setup.worker, setup.properties)
+        for given in (setup.worker, config, properties):
+            noted_config(given)
         common = parse(CommonConfig, config)
         self._hang_s = common.task_hang_timeout_ms / 1000
         self._restarts_on_hang = common.task_hang_action == "restart"
-        return _Resolved(plugin, config, with_placeholders_replaced(setup.worker, setup.properties), common)
+        return _Resolved(plugin, config, properties, common)
 
     def _fail(self, error: BaseException, again_in_s: float | None) -> None:
         facts = {"connector": self._setup.connector, "task": self._setup.task, "again_in_s": again_in_s}

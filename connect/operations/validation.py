@@ -28,6 +28,7 @@ from connect.plugins import PluginRegistry
 from connect.sources.exactly_once import enabled_in, preflight_problems
 from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, families_of, key, keys_of, parse, validate
 from tidegate.kit.errors import Problem, TidegateError
+from tidegate.kit.scrubbing import scrubbed
 
 __all__ = ["CHECK_TIMEOUT_S", "ConfigInfos", "key_infos", "validate_connector"]
 
@@ -112,6 +113,11 @@ class ConfigInfos:
         if entry is not None:
             entry.value = shown if entry.value is not None and not entry.key.secret else entry.value
             entry.errors = [error.replace(value, shown) if value else error for error in entry.errors]
+
+    def scrub(self) -> None:
+        """Take the secrets that are known here out of the errors."""
+        for entry in self.entries.values():
+            entry.errors = [scrubbed(error) for error in entry.errors]
 
     def blame(self, problem: Problem) -> None:
         """Add a problem to its key, or to ``connector.class`` where the answer has no such key."""

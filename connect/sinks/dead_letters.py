@@ -12,6 +12,7 @@ from connect.api import ConnectError, DataError, Record, RecordBatch, RetriableC
 from connect.connector_config import SinkConfig
 from connect.error_policy import ErrorPolicy, Failure
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.scrubbing import scrubbed
 
 __all__ = ["DeadLetters", "LetterSender", "Reporter"]
 
@@ -82,8 +83,8 @@ class DeadLetters:
             "stage": failure.stage,
             "class.name": self._names.get(failure.component, failure.component),
             "exception.class.name": _class_name(error),
-            "exception.message": str(error),
-            "exception.stacktrace": "".join(traceback.format_exception(error)),
+            "exception.message": scrubbed(str(error)),
+            "exception.stacktrace": scrubbed("".join(traceback.format_exception(error))),
         }
         # As the original: a header that the record has already is left as it is.
         return [(key, str(value).encode()) for name, value in facts.items() if (key := _PREFIX + name) not in present]

@@ -7,7 +7,7 @@ from typing import Final
 
 import requests
 
-from connect.api import ConnectError, RetriableConnectError
+from connect.api import ConnectError, Password, RetriableConnectError
 from connectors.http.requests_of import HttpRequest
 from connectors.http.settings import HttpSettings, OAuth
 from tidegate.kit.logs import logger
@@ -102,11 +102,24 @@ class HttpClient:
                 timeout=(self._settings.connect_timeout_s, self._settings.timeout_s),
             )
             try:
-                self._token = str(answer.json()[oauth.token_name])
+                self._token = Password(answer.json()[oauth.token_name]).reveal()
             except (ValueError, KeyError, TypeError) as error:
-                said = f"{answer.status_code}: {answer.text[:_SHOWN]}"
-                raise ConnectError(f"{oauth.url} gave no {oauth.token_name}: it answered {said}") from error
+                raise ConnectError(f"{oauth.url} gave no {oauth.token_name}: it answered {_outline(answer)}") from error
         return self._token
+
+
+def _outline(answer: requests.Response) -> str:
+    """What an answer that may hold a token looks like, without its values. Errors have names and words of the standard (RFC 6749, 5.2)."""
+    try:
+        said = answer.json()
+    except ValueError:
+        return f"{answer.status_code} and no JSON"
+    if not isinstance(said, dict):
+        return f"{answer.status_code} and JSON that is no object"
+    if isinstance(said.get("error"), str):
+        words = [said["error"], said.get("error_description")]
+        return f"{answer.status_code}: {': '.join(word for word in words if isinstance(word, str))}"
+    return f"{answer.status_code} with {', '.join(map(str, said)) or 'nothing'}"
 
 
 def _reason(error: requests.RequestException) -> str:

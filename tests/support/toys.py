@@ -13,6 +13,7 @@ from connect.api import (
     ConnectError,
     JobTask,
     OffsetRange,
+    Password,
     Problem,
     Record,
     RecordBatch,
@@ -38,6 +39,7 @@ class NumbersConfig:
     batch: int = key("batch", default=100, check=at_least(1), doc="Numbers in one batch.", group="Numbers")
     die_at: int = key("die.at", default=-1, doc="The task fails when it comes to this number.")
     refuse: bool = key("refuse", default=False, doc="Whether the check finds a problem.")
+    token: Password = key("token", default=Password(""), doc="A secret, which this connector tells to anybody.")
     keyed: bool = key("keyed", default=False, doc="Whether each row has its number as key.")
     pause_ms: int = key("pause.ms", default=0, doc="A rest after each batch.")
     commit_every: int = key(
@@ -68,7 +70,7 @@ class NumbersTask(SourceTask[NumbersConfig]):
         while self.config.hang_until and not Path(self.config.hang_until).exists():
             _sleep()
         if 0 <= self.config.die_at < stop and not (self.config.die_until and Path(self.config.die_until).exists()):
-            raise ConnectError(f"cannot go past {self.config.die_at}")
+            raise ConnectError(f"cannot go past {self.config.die_at}{self.config.token.reveal()}")
         if first == stop or (first >= self.config.rest_at >= 0 and not Path(self.config.rest_until).exists()):
             self.context.stopping.wait(0.05)
             return []
@@ -113,12 +115,14 @@ class NumbersConnector(SourceConnector[NumbersConfig]):
     @classmethod
     def check(cls, config: NumbersConfig) -> Iterable[Problem]:
         if config.refuse:
-            yield Problem("refuse", "Invalid value true for configuration refuse: the outside world says no")
+            said = f"the outside world says no{config.token.reveal()}"
+            yield Problem("refuse", f"Invalid value true for configuration refuse: {said}")
 
 
 @config
 class RowsConfig:
     file: str = key("file", doc="File to append rows to, as JSON lines.", importance="high")
+    token: Password = key("token", default=Password(""), doc="A secret, which this connector tells to anybody.")
     report_at_flush: int = key(
         "report.at.flush", default=-1, doc="The offset of a record to be reported, one fetch later."
     )
@@ -142,7 +146,9 @@ class RowsTask(SinkTask[RowsConfig]):
 
     def flush(self) -> None:
         while self.unwanted:
-            self.context.errant_records.report(self.unwanted.pop(), ConnectError("this one is not wanted"))
+            self.context.errant_records.report(
+                self.unwanted.pop(), ConnectError(f"this one is not wanted{self.config.token.reveal()}")
+            )
         with Path(self.config.file).open("a") as output:
             output.writelines(f"{row}\n" for row in self.rows)
             output.flush()

@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.scrubbing import Secrets, knowing
 
 __all__ = ["main"]
 
@@ -63,9 +64,11 @@ def main() -> None:
 
     # What a Kafka library has to say of a connection is in the error that follows: one line is enough.
     logging.getLogger().addHandler(logging.NullHandler())
+    secrets = Secrets()
     try:
         refuse_shadowed_packages()
-        status = tidegate(standalone_mode=False)  # what a command gave to click.exceptions.Exit, else None
+        with knowing(secrets):
+            status = tidegate(standalone_mode=False)  # what a command gave to click.exceptions.Exit, else None
         sys.exit(status if isinstance(status, int) else 0)
     except click.Abort:
         sys.exit(130)
@@ -73,7 +76,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except TidegateError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(secrets.scrub(f"error: {error}"), file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -83,5 +86,6 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise
-        print(f"error: unforeseen {type(error).__name__}: {error} (TIDEGATE_DEBUG=1 shows where)", file=sys.stderr)
+        said = f"error: unforeseen {type(error).__name__}: {error} (TIDEGATE_DEBUG=1 shows where)"
+        print(secrets.scrub(said), file=sys.stderr)
         sys.exit(1)

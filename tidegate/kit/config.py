@@ -24,9 +24,10 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal, TypeVar, dataclass_transform
+from typing import Any, Final, Literal, Self, TypeVar, dataclass_transform
 
 from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.scrubbing import HIDDEN, noted
 
 __all__ = [
     "HIDDEN",
@@ -55,9 +56,6 @@ __all__ = [
     "valid_regexes",
     "validate",
 ]
-
-HIDDEN: Final = "[hidden]"
-"""What stands for a secret wherever one would be shown."""
 
 
 class _Required:
@@ -88,9 +86,17 @@ class KeyType(Enum):
 
 
 class Password(str):
-    """A secret: it prints as ``[hidden]``; ``.reveal()`` is the value, and the only way to it."""
+    """A secret: it prints as ``[hidden]``; ``.reveal()`` is the value, and the only way to it.
+
+    Whoever works ``knowing`` its secrets (``tidegate.kit.scrubbing``) knows it from now on.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, value: str = "") -> Self:
+        text = "".join(value)  # str() of a Password is not its value
+        noted(text)
+        return super().__new__(cls, text)
 
     def __repr__(self) -> str:
         return HIDDEN

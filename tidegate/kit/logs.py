@@ -18,6 +18,7 @@ if sys.modules["rich"] is None:
     del sys.modules["rich"]
 
 from tidegate.kit.log_throttle import Throttle  # noqa: E402
+from tidegate.kit.scrubbing import scrubbed_event  # noqa: E402
 
 __all__ = ["Format", "about", "configure", "logger", "threads_inherit"]
 
@@ -58,7 +59,7 @@ def configure(level: str = "INFO", format: Format | None = None) -> None:  # noq
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.processors.format_exc_info],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, scrubbed_event, renderer],
         )
     )
     handler.addFilter(Throttle())

@@ -222,6 +222,12 @@ def test_a_token_is_fetched_and_renewed(api: Api, mode: str) -> None:
     assert ("client_secret" in form) is (mode == "url")
 
 
+def test_an_answer_without_the_token_is_told_without_its_values(api: Api) -> None:
+    oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
+    with pytest.raises(ConnectError, match=r"/token gave no id_token: it answered 200 with access_token$"):
+        put(given(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.token.property": "id_token"}), batch(["a"]))
+
+
 def test_a_trust_store_of_ones_own(tmp_path: Path) -> None:
     pem = write_certificate(tmp_path / "server.pem")
     trusted = tmp_path / "trusted.pem"

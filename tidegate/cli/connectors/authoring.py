@@ -18,6 +18,7 @@ from tidegate.cli.connectors.group import connectors
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.scrubbing import scrubbed
 
 if TYPE_CHECKING:
     from connect.api import RecordBatch, Schema
@@ -167,9 +168,11 @@ def _print(found: Preview) -> None:
         rows = [[one.subject, "id " + str(one.schema_id) if one.schema_id else "new", one.text] for one in seen]
         print_table(["subject", "registered", "schema"], rows)
     for failure in found.left_out:
-        click.echo(f"cannot be handled in {failure.stage} ({failure.component}): {failure.error}", err=True)
+        click.echo(
+            f"cannot be handled in {failure.stage} ({failure.component}): {scrubbed(str(failure.error))}", err=True
+        )
     for action in found.actions:
-        click.echo(f"would write {action}")
+        click.echo(f"would write {scrubbed(action)}")
 
 
 def _print_batch(batch: RecordBatch) -> None:
@@ -215,7 +218,8 @@ def _as_json(found: Preview) -> dict[str, Any]:
         ],
         "schemas": [{"subject": s.subject, "id": s.schema_id, "schema": s.text} for s in found.schemas],
         "left_out": [
-            {"stage": f.stage, "component": f.component, "error": str(f.error), **f.place} for f in found.left_out
+            {"stage": f.stage, "component": f.component, "error": scrubbed(str(f.error)), **f.place}
+            for f in found.left_out
         ],
-        "actions": found.actions,
+        "actions": [scrubbed(action) for action in found.actions],
     }

@@ -1,0 +1,142 @@
+"""Secrets kept out of what people read: traces, logs, headers of dead letters, answers to a validation.
+
+Whoever does a piece of work with secrets does it ``knowing`` a ``Secrets``. Each ``config.Password`` that is made meanwhile, in
+this thread or one that inherits from it (``logs.threads_inherit``), is known from then on, and ``scrubbed`` hides it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+__all__ = ["HIDDEN", "Secrets", "knowing", "noted", "noted_config", "scrubbed", "scrubbed_event"]
+
+HIDDEN: Final = "[hidden]"
+_LONG: Final = 8
+"""Shorter secrets are hidden where they are words of their own only: a password 'a' is not every letter a."""
+_MOST: Final = 1000
+"""Tokens that are renewed all the time: the oldest are forgotten."""
+_TELLING: Final = re.compile(
+    r"(?:^|[._-])(?:password|passwd|pwd|secret|token|credentials?|passphrase|jaas[._-]config|user[._-]info|"
+    r"(?:api|access|private|secret|shared)[._-]?key)$",
+    re.IGNORECASE,
+)
+_INNER: Final = re.compile(r"(?i)\bpassword\s*=\s*\"?([^\"&;\s]+)|//[^/@:\s]*:([^/@\s]+)@")
+"""Passwords within a value: of a JAAS line, of a URL."""
+
+_current: ContextVar[Secrets | None] = ContextVar("secrets", default=None)
+
+
+class Secrets:
+    """Of one connector, task or request. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, None] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, value: str) -> None:
+        """Hide this from now on, also as it is written in JSON, in a URL, in base64 and by ``repr``."""
+        if not value.strip() or value == HIDDEN:
+            return
+        with self._lock:
+            if value in self._values:
+                return
+            self._values[value] = None
+            while len(self._values) > _MOST:
+                del self._values[next(iter(self._values))]
+            self._pattern = None
+
+    def add_config(self, properties: Mapping[str, Any]) -> None:
+        """What keys of these names mostly hold, whoever declares them; passwords within URLs and JAAS lines."""
+        for name, value in properties.items():
+            if not isinstance(value, str):
+                continue
+            if _TELLING.search(name):
+                self.add(value)
+            for inner in _INNER.finditer(value):
+                self.add(inner[1] or inner[2])
+
+    def scrub(self, text: str) -> str:
+        """The text with ``[hidden]`` for each secret."""
+        pattern = self._pattern
+        if pattern is None:
+            with self._lock:
+                pattern = self._pattern = _pattern_of(self._values)
+        return pattern.sub(HIDDEN, text)
+
+
+_NOTHING: Final = re.compile(r"(?!)")
+
+
+def _pattern_of(values: Iterable[str]) -> re.Pattern[str]:
+    found = {form for value in values for form in _forms(value)}
+    if not found:
+        return _NOTHING
+    whole = [re.escape(form) if len(form) >= _LONG else rf"(?<!\w){re.escape(form)}(?!\w)" for form in found]
+    return re.compile("|".join(sorted(whole, key=len, reverse=True)))
+
+
+def _forms(value: str) -> set[str]:
+    encoded = base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
+    written = {value, json.dumps(value)[1:-1], repr(value)[1:-1], encoded}
+    return {
+        form for form in written | {quote(value, "", errors="replace"), quote_plus(value, errors="replace")} if form
+    }
+
+
+@contextmanager
+def knowing(secrets: Secrets) -> Iterator[Secrets]:
+    """Within this, passwords that are made are noted in ``secrets``, and ``scrubbed`` and log lines hide them."""
+    token = _current.set(secrets)
+    try:
+        yield secrets
+    finally:
+        _current.reset(token)
+
+
+def noted(value: str) -> None:
+    """Take a secret note of, where somebody wants to know."""
+    secrets = _current.get()
+    if secrets is not None:
+        secrets.add(value)
+
+
+def noted_config(properties: Mapping[str, Any]) -> None:
+    """Likewise of what ``Secrets.add_config`` finds in a configuration."""
+    secrets = _current.get()
+    if secrets is not None:
+        secrets.add_config(properties)
+
+
+def scrubbed(text: str) -> str:
+    """The text without the secrets that are known here."""
+    secrets = _current.get()
+    return text if secrets is None else secrets.scrub(text)
+
+
+def scrubbed_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """For structlog: a line without the secrets that are known here."""
+    secrets = _current.get()
+    return event if secrets is None else {name: _scrubbed_value(secrets, value) for name, value in event.items()}
+
+
+def _scrubbed_value(secrets: Secrets, value: Any) -> Any:
+    match value:
+        case str():
+            return secrets.scrub(value)
+        case dict():
+            return {name: _scrubbed_value(secrets, inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_scrubbed_value(secrets, inner) for inner in value]
+        case BaseException():
+            return secrets.scrub(str(value))
+        case _:
+            return value
