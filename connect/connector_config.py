@@ -178,7 +178,8 @@ class CommonConfig:
         "config.action.reload",
         default="restart",
         check=one_of("none", "restart"),
-        doc="What to do when a value behind a placeholder changes.",
+        doc="What to do when the lease of a value behind a placeholder ends (KIP-297). The providers for files, directories and the "
+        "environment give no leases, as in Kafka Connect: a changed value is read at the next start.",
         importance="low",
         group=_COMMON,
         display_name="Reload Action",

@@ -30,7 +30,10 @@ def _fraction(at: datetime, width: int) -> str:
 
 
 def _offset(at: datetime, width: int) -> str:
-    return str(at.tzinfo) if width > 2 else at.strftime("%:z" if width == 2 else "%z")
+    if width > 2:
+        return str(at.tzinfo)
+    sign, hours, minutes = (shown := at.strftime("%z"))[:1], shown[1:3], shown[3:]  # %:z came with Python 3.12
+    return f"{sign}{hours}:{minutes}" if width == 2 else shown
 
 
 _LETTERS: Final[Mapping[str, Callable[[datetime, int], str]]] = {

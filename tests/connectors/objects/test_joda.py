@@ -24,6 +24,7 @@ AT = datetime(2024, 3, 7, 15, 4, 5, 67_000, tzinfo=ZoneInfo("Europe/Berlin"))
         ("hh a", "03 PM"),
         ("DDD xxxx-ww-e", "067 2024-10-4"),
         ("Z", "+0100"),
+        ("ZZ", "+01:00"),
         ("ZZZ", "Europe/Berlin"),
     ],
 )
