@@ -19,6 +19,7 @@ class PricesSource(SourceConnector[PricesConfig]):
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from abc import abstractmethod
@@ -39,6 +40,8 @@ __all__ = ["Rows", "RowsConfig", "RowsTask"]
 
 _LINGER_S: Final = 0.1
 """How long single rows are gathered into one batch."""
+_SCHEMAS: Final = "tidegate.schemas"
+"""Their JSON beside the position, so that rows after a restart go on in the types of those before it."""
 _SLOW_S: Final = 0.005
 """A generator that takes longer for a row has it delivered at once."""
 
@@ -77,6 +80,10 @@ class RowsTask(SourceTask[ConfigT]):
     Rows may come as a dict, a list of dicts, a pandas or polars DataFrame, an Arrow table or record batch, or anything else with
     ``__arrow_c_stream__``; in ``Rows`` where they need a position or a topic of their own. Columns are optional and the schema grows
     as new ones appear or a type has to widen (int to float); a column that is null throughout is left out until it has a value.
+    Schemas are kept with the position, so that they go on growing after a restart.
+
+    Single rows are put together for a tenth of a second, or until the generator takes its time for the next one: what it yielded
+    before it waits is delivered with the row after. A list, a table or ``Rows`` is delivered at once.
     """
 
     key_columns: ClassVar[Sequence[str]] = ()
@@ -99,8 +106,16 @@ class RowsTask(SourceTask[ConfigT]):
         return {"connector": self.context.connector}
 
     def start(self) -> None:
-        self._arrow: dict[str, pa.StructType] = {}
-        self._position = self.context.offset(self.source_partition)
+        from connect.converters.json_schema import schema_from_json
+
+        position = dict(self.context.offset(self.source_partition) or {})
+        self._schemas: dict[str, Any] = {}
+        """In Kafka Connect's JSON form, by topic: they are stored with the position."""
+        if self.schema is None:
+            self._schemas = json.loads(position.pop(_SCHEMAS, "{}"))
+        self._schemas_text = json.dumps(self._schemas, separators=(",", ":"))
+        self._arrow = {topic: schema_from_json(form).arrow_type for topic, form in self._schemas.items()}
+        self._position: Mapping[str, Any] | None = position or None
         self._rows: Iterator[Any] | None = None
         self._slow = False
 
@@ -160,6 +175,8 @@ class RowsTask(SourceTask[ConfigT]):
 
         arrow = self._arrow.get(topic) if self.schema is None else self.schema.arrow_type
         if arrow is None or (self.schema is None and column.type != arrow):
+            from connect.converters.json_schema import schema_to_json
+
             known = pa.schema([] if arrow is None else list(arrow))
             try:
                 grown = pa.unify_schemas([known, pa.schema(list(column.type))], promote_options="permissive")
@@ -167,6 +184,8 @@ class RowsTask(SourceTask[ConfigT]):
                 raise ConnectError(f"the rows for {topic} have changed in type: {error}") from error
             found = schema_from_arrow(pa.struct([field.with_nullable(True) for field in grown]))
             arrow = self._arrow[topic] = found.arrow_type
+            self._schemas[topic] = schema_to_json(found)
+            self._schemas_text = json.dumps(self._schemas, separators=(",", ":"))
         if column.type == arrow:
             return column
         try:
@@ -188,7 +207,7 @@ class RowsTask(SourceTask[ConfigT]):
             keys=keys,
             key_schema=None if keys is None else schema_from_arrow(keys.type, name=_key_name(topic, keys)),
             source_partition=self.source_partition,
-            source_offset=offset,
+            source_offset={**offset, _SCHEMAS: self._schemas_text} if offset is not None and self._schemas else offset,
         )
 
     def _keys(self, column: pa.StructArray) -> pa.Array | None:
