@@ -80,15 +80,16 @@ def _produce(
                 ],
             )
         )
+    logs = (one for one in touched if one is not None)
     if request.acks == 0:
+        context.broker.partitions.due(logs)  # nobody waits for it
         failed = next((one for _, produced in topics for one in produced if one.error_code), None)
         if failed is not None:
             # There is no answer to say it in: Kafka closes, so that the producer looks again.
             raise ConnectionRefusal(f"acks=0 and partition {failed.partition} refused: {failed.error_message}")
         return None
-    if request.acks == 1:
-        return ProduceResponse(topics)
-    waiting = context.broker.partitions.durable(one for one in touched if one is not None)
+    partitions = context.broker.partitions
+    waiting = partitions.due(logs) if request.acks == 1 else partitions.durable(logs)
     if waiting is None:
         return ProduceResponse(topics)
     return Pending(waiting, lambda flushed: ProduceResponse(_with_failures(topics, touched, flushed)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import struct
 import uuid
 from collections.abc import Iterable
@@ -16,7 +15,6 @@ from broker.errors import (
     InvalidTopic,
     KafkaStorageError,
     NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
     RequestTimedOut,
     UnknownLeaderEpoch,
     UnknownTopicId,
@@ -52,6 +50,8 @@ class Partitions:
         self._logs = logs
         self._durability = durability
         self._arrivals = arrivals
+        self._due: set[PartitionLog] = set()
+        """Those with as many unflushed records as ``flush.messages`` allows."""
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get(topic, partition)
@@ -99,33 +99,35 @@ class Partitions:
         except (NotEnoughReplicas, KafkaStorageError, RequestTimedOut):
             partition.refused(records)
             raise
-        try:
-            self._account(partition, len(records))
-        except KafkaStorageError as error:
-            # The records are in the log: told that they are not, a producer would give their sequences to others.
-            raise NotEnoughReplicasAfterAppend(error.message) from error
+        self.appended(partition, len(records))
         return appended
 
     def appended(self, partition: PartitionLog, size: int) -> None:
         """Account for an append of ``size`` bytes: wake who waits, and see that it is flushed in time."""
-        with contextlib.suppress(KafkaStorageError):  # the log takes nothing more until it is repaired
-            self._account(partition, size)
-
-    def _account(self, partition: PartitionLog, size: int) -> None:
-        """Raises KafkaStorageError where ``flush.messages`` asks for a flush that fails."""
         config = partition.config
         self._arrivals.notify(partition, size)
         self._durability.appended(partition, config.flush_ms)
         if partition.log_end_offset - partition.flushed_offset >= config.flush_messages:
-            self._durability.flush_now(partition)
+            self._due.add(partition)
+            self._durability.flushed([partition])
 
     def durable(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
         """A future for what these partitions hold to be as durable as ``acks=all`` promises; None if it is already."""
         to_flush = [
             one
             for one in partitions
-            if one.config.acks_all_durability == "disk" and one.flushed_offset < one.log_end_offset
+            if (one.config.acks_all_durability == "disk" or one in self._due)
+            and one.flushed_offset < one.log_end_offset
         ]
+        self._due.difference_update(to_flush)
+        return self._durability.flushed(to_flush) if to_flush else None
+
+    def due(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
+        """A future for the flush of those of these that ``flush.messages`` asks for by now; None where it asks for none."""
+        if not self._due:
+            return None
+        to_flush = self._due.intersection(partitions)
+        self._due -= to_flush
         return self._durability.flushed(to_flush) if to_flush else None
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -110,3 +111,32 @@ def test_what_nobody_waits_for_is_flushed_in_the_background(logs: list[Partition
             await asyncio.sleep(0.001)
 
     run(test, interval_s=0.005)
+
+
+def test_a_disk_that_stalls_does_not_stop_the_loop(logs: list[PartitionLog], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it was quick before."""
+    stalled = threading.Event()
+
+    async def test(durability: Durability) -> None:
+        for _ in range(20):
+            append(logs[0])
+            assert await durability.flushed(logs[:1]) == {}
+        flush = logs[0].flush
+
+        def stalling() -> int:
+            assert threading.current_thread() is not threading.main_thread()
+            stalled.wait()
+            return flush()
+
+        monkeypatch.setattr(logs[0], "flush", stalling)
+        append(logs[0])
+        waiting = durability.flushed(logs[:1])
+        for _ in range(50):  # the loop turns
+            await asyncio.sleep(0.001)
+        assert not waiting.done()
+        append(logs[0])  # and takes more
+        stalled.set()
+        assert await waiting == {}
+
+    run(test)
+    monkeypatch.undo()

@@ -63,7 +63,10 @@ def test_records_are_flushed_within_flush_ms(logs: LogDirectory) -> None:
     async def test(partitions: Partitions) -> None:
         for log in (slow, at_once):
             partitions.append(log, BATCH, acks=1)
+        waiting = partitions.due([slow, at_once])
+        assert waiting is not None and await waiting == {}
         assert (slow.flushed_offset, at_once.flushed_offset) == (0, 1)
+        assert partitions.due([slow, at_once]) is None
         partitions.append(quick, BATCH, acks=1)
         await flushed(quick)
         await flushed(slow)  # what waits for the background goes along
@@ -79,8 +82,10 @@ def test_a_flush_that_fails_is_not_told_as_nothing_written(logs: LogDirectory, m
 
     async def test(partitions: Partitions) -> None:
         monkeypatch.setattr(log, "flush", broken)
-        with pytest.raises(NotEnoughReplicasAfterAppend, match="the disk is gone"):
-            partitions.append(log, BATCH, acks=1)
+        partitions.append(log, BATCH, acks=1)
+        waiting = partitions.due([log])
+        assert waiting is not None
+        assert [error.message for error in (await waiting).values()] == ["the disk is gone"]
         assert log.log_end_offset == 1
         partitions.appended(log, 0)  # the coordinators learn it from the future that they wait for
         monkeypatch.undo()
