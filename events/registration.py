@@ -122,11 +122,15 @@ class Topics:
     async def _use_up_offset_zero(self, topic: str) -> None:
         """Let replay ids begin with 1: Salesforce gives out no 0, and there are clients that take it for none.
 
-        Only offset 0 is ever deleted, and only when it is the one just written.
+        Only offset 0 is ever deleted, and only when it is the one just written. Of two who make the topic at the same moment
+        one may write a record without a value besides, which readers pass over.
         """
+        partition = TopicPartition(topic, 0)
+        if (await self._admin.end_offsets([partition]))[partition]:
+            return
         marker = await self._producer.send(topic, None, None, partition=0)
         if marker.offset == 0:
-            await self._admin.delete_records({TopicPartition(topic, 0): 1})
+            await self._admin.delete_records({partition: 1})
 
 
 @contextlib.contextmanager

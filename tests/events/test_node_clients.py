@@ -65,7 +65,7 @@ def test_salesforces_pubsub_client_publishes_and_subscribes(
         service.run(service.server.managed.define("Warehouse", metadata))
         arguments.append("Warehouse")
     came, held = node(service, "pubsub.mjs", *arguments)
-    assert came == [[0, "n-1"], [1, "n-2"], [2, "n-3"]]
+    assert came == [[1, "n-1"], [2, "n-2"], [3, "n-3"]]
     assert held == ([["n-1", "n-2", "n-3"], ["n-3"]] if login == "soap" else [])
 
 

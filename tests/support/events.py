@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from events import transactions
 from events.access import User
 from events.config import EventsConfig
 from events.definitions import EventDefinition, EventField, FieldType
-from events.errors import BusUnavailable
+from events.errors import BusUnavailable, EventTooLarge
 from events.log import LogBounds, LogRecord, LogSlice
 from events.server import EventsServer
 from tidegate.kit.config import parse
@@ -22,6 +25,7 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["ORDER_SHIPPED", "PASSWORD", "USER", "EventsThread", "MemoryLog", "MemorySchemas", "events_config"]
 
 T = TypeVar("T")
+_MOST_BYTES: Final = 4 * 1024 * 1024
 USER, PASSWORD = "developer@tidegate.local", "tidegate-dev"
 
 ORDER_SHIPPED = EventDefinition(
@@ -40,7 +44,12 @@ ORDER_SHIPPED = EventDefinition(
 
 
 class MemoryLog:
-    """Topics as lists. ``down`` makes everything fail as a broker that is away does."""
+    """A log of lists, which keeps ``EventLogContract`` (tests/support/event_log_contract.py) as a Kafka does.
+
+    The index in a topic's list is the offset; None is where no record is (any more), or is not committed yet. Offset 0 of a
+    topic of events belongs to nobody, so that replay ids begin with 1. ``down`` makes everything fail as a broker that is
+    away does.
+    """
 
     def __init__(self) -> None:
         self.topics: dict[str, list[LogRecord | None]] = {}
@@ -50,11 +59,17 @@ class MemoryLog:
         self.retentions: dict[str, int] = {}
         self.down = False
         self.reads = 0
+        self._open: dict[str, list[int]] = {}
+        """The first offset of each open transaction."""
         self._grown = asyncio.Condition()
 
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
+
+    def records(self, topic: str) -> list[LogRecord]:
+        """What a reader from the beginning on gets."""
+        return [record for record in self.topics[topic][self.starts.get(topic, 0) :] if record is not None]
 
     def _check(self) -> None:
         if self.down:
@@ -63,35 +78,57 @@ class MemoryLog:
     async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
         if self.down:
             return [BusUnavailable("The log is away") for _ in records]
-        return [await self.put(topic, key, value, ms) for key, value, ms in records]
+        return [
+            EventTooLarge(f"{len(value)} bytes are more than {_MOST_BYTES}")
+            if value is not None and len(value) > _MOST_BYTES
+            else await self.put(topic, key, value, ms)
+            for key, value, ms in records
+        ]
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[MemoryTransaction]:
         self._check()
         opened = MemoryTransaction(self)
-        yield opened
-        self._check()
-        for topic, records in opened.written.items():
-            await self.append(topic, records)
+        began = time.monotonic()
+        committed = False
+        try:
+            yield opened
+            if self.down or time.monotonic() - began > transactions.TIMEOUT_MS / 1000:
+                raise BusUnavailable("The log did not take the events of this request, and none is published")
+            committed = True
+        finally:
+            opened.end(committed=committed)
+            async with self._grown:
+                self._grown.notify_all()
 
     async def settled(self, topic: str) -> None:
         self._check()
 
     async def put(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> int:
-        held = self.topics[topic]
-        held.append(LogRecord(len(held), key, value, timestamp_ms))
+        written = self.topics[topic]
+        written.append(LogRecord(len(written), key, value, timestamp_ms))
         async with self._grown:
             self._grown.notify_all()
-        return len(held) - 1
+        return len(written) - 1
 
     def skip(self, topic: str, count: int) -> None:
         """Offsets that no record has, as transactions leave them."""
         self.topics[topic] += [None] * count
 
+    def delete_records(self, topic: str, before: int) -> None:
+        self.starts[topic] = before
+
+    def delete(self, topic: str) -> None:
+        for known in (self.topics, self.counts, self.starts, self.identities, self.retentions):
+            known.pop(topic, None)  # type: ignore[attr-defined]
+
+    def _readable(self, topic: str) -> int:
+        return min([*self._open.get(topic, ()), len(self.topics[topic])])
+
     async def bounds(self, topic: str) -> LogBounds:
         self._check()
         end = len(self.topics[topic])
-        return LogBounds(self.starts.get(topic, 0), end, end, self.identities.get(topic, ""))
+        return LogBounds(self.starts.get(topic, 0), end, self._readable(topic), self.identities.get(topic, ""))
 
     async def ends(self, topic: str, count: int) -> list[int]:
         self._check()
@@ -99,12 +136,12 @@ class MemoryLog:
 
     async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
         self._check()
-        held = (record for record in self.topics[topic][self.starts.get(topic, 0) :] if record is not None)
-        return next((record.offset for record in held if record.timestamp_ms >= timestamp_ms), None)
+        return next((record.offset for record in self.records(topic) if record.timestamp_ms >= timestamp_ms), None)
 
     async def create_compacted(self, topic: str) -> None:
         self._check()
         self.topics.setdefault(topic, [])
+        self.identities.setdefault(topic, uuid.uuid4().hex)
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         self._check()
@@ -114,7 +151,7 @@ class MemoryLog:
     def _slice(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         found: list[LogRecord] = []
         position = max(offset, self.starts.get(topic, 0))
-        while position < len(self.topics[topic]) and max_bytes > 0:
+        while position < self._readable(topic) and max_bytes > 0:
             record = self.topics[topic][position]
             position += 1
             if record is not None:
@@ -125,13 +162,13 @@ class MemoryLog:
     async def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
         while True:
             self._check()
-            if offset < len(self.topics[topic]):
+            if offset < self._readable(topic):
                 piece = self._slice(topic, offset, 1 << 20)
                 offset = piece.next_offset
                 yield piece
             else:
                 async with self._grown:
-                    if offset >= len(self.topics[topic]):
+                    if offset >= self._readable(topic):
                         await self._grown.wait()
 
     async def partitions(self, topic: str) -> int | None:
@@ -141,7 +178,8 @@ class MemoryLog:
     async def create(self, topic: str, retention_ms: int) -> None:
         self._check()
         if topic not in self.topics:
-            self.topics[topic] = []
+            self.topics[topic], self.starts[topic] = [None], 1
+            self.identities[topic] = uuid.uuid4().hex
             self.retentions[topic] = retention_ms
 
     async def keep(self, topic: str, retention_ms: int) -> None:
@@ -152,19 +190,40 @@ class MemoryLog:
         self._check()
         return self.retentions.get(topic)
 
+    def opened(self, topic: str) -> int:
+        """A transaction writes to a topic from here on: nobody reads past this offset."""
+        first = len(self.topics[topic])
+        self._open.setdefault(topic, []).append(first)
+        return first
+
+    def closed(self, topic: str, first: int) -> None:
+        """That transaction ends, which takes an offset for its marker."""
+        self._open[topic].remove(first)
+        self.topics[topic].append(None)
+
 
 class MemoryTransaction:
-    """Written at the end; nobody else writes meanwhile."""
+    """Records whose offsets are given out, and which are there once it is committed."""
 
     def __init__(self, memory_log: MemoryLog) -> None:
         self._log = memory_log
-        self.written: dict[str, list[tuple[bytes, bytes, int]]] = {}
+        self._written: dict[str, list[LogRecord]] = {}
+        self._firsts: dict[str, int] = {}
 
     async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int]:
-        held = self.written.setdefault(topic, [])
-        first = len(self._log.topics[topic]) + len(held)
-        held += records
-        return list(range(first, first + len(records)))
+        if topic not in self._firsts:
+            self._firsts[topic] = self._log.opened(topic)
+        first = len(self._log.topics[topic])
+        made = [LogRecord(first + n, *record) for n, record in enumerate(records)]
+        self._log.skip(topic, len(made))
+        self._written.setdefault(topic, []).extend(made)
+        return [record.offset for record in made]
+
+    def end(self, *, committed: bool) -> None:
+        for topic, first in self._firsts.items():
+            for record in self._written[topic] if committed else ():
+                self._log.topics[topic][record.offset] = record
+            self._log.closed(topic, first)
 
 
 class MemorySchemas:

@@ -38,7 +38,7 @@ def error(said: Any) -> tuple[str, str]:
 def test_who_may_create_publishes_and_the_event_says_who_it_was(service: EventsThread) -> None:
     status, said = publish(service, "writer")
     assert status == 201, said
-    stored = service.memory_log.topics[EVENT][-1]
+    stored = service.memory_log.records(EVENT)[-1]
     writer = service.server.access.accounts.named("writer@shop")
     assert stored is not None
     assert writer is not None
@@ -70,10 +70,10 @@ def test_a_collection_and_a_tree_refuse_each_record(service: EventsThread) -> No
 def test_all_or_none_is_none(service: EventsThread) -> None:
     sub = {"method": "POST", "url": f"{DATA}/sobjects/{EVENT}", "referenceId": "a", "body": {"Order_Number__c": "1"}}
     body = {"allOrNone": True, "compositeRequest": [sub]}
-    before = len(service.memory_log.topics[EVENT])
+    before = len(service.memory_log.records(EVENT))
     _, said = call(service, "reader", "POST", f"{DATA}/composite", json=body)
     assert said["compositeResponse"][0]["httpStatusCode"] == 400
-    assert len(service.memory_log.topics[EVENT]) == before
+    assert len(service.memory_log.records(EVENT)) == before
 
 
 def test_soap_create_refuses_each_record(service: EventsThread) -> None:

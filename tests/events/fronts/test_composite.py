@@ -22,7 +22,7 @@ def call(service: EventsThread, method: str, path: str, body: Any = None, **head
 
 
 def stored(service: EventsThread) -> int:
-    return len(service.memory_log.topics["Order_Shipped__e"])
+    return len(service.memory_log.records("Order_Shipped__e"))
 
 
 def post(reference: str, number: Any, url: str = EVENT) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def test_later_requests_have_results_of_earlier_ones_in_them(service: EventsThre
         ("second", 201),
     ]
     assert answers[1]["httpHeaders"]["Location"].endswith(answers[1]["body"]["id"])
-    values = [record.value for record in service.memory_log.topics["Order_Shipped__e"][-2:]]
+    values = [record.value for record in service.memory_log.records("Order_Shipped__e")[-2:]]
     assert b"Order Shipped 1" in values[0]
     assert answers[1]["body"]["id"].encode() in values[1]
 

@@ -179,7 +179,7 @@ def test_without_a_preset_only_new_events_come(client: Client) -> None:
 def test_the_earliest_preset_begins_with_what_is_kept(service: EventsThread, client: Client) -> None:
     client.publish("kept")
     responses, asked = client.subscribe(client.fetch(100, replay_preset=client.pb.ReplayPreset.EARLIEST))
-    assert next(responses).events[0].replay_id == b"\0" * 10
+    assert next(responses).events[0].replay_id == b"\0" * 7 + b"\1" + b"\0" * 2
     asked.put(None)
 
 
@@ -336,7 +336,7 @@ def test_a_bad_replay_id_leads_where_the_subscriber_says(client: Client, replay_
     request = client.fetch(1, replay_preset=client.pb.ReplayPreset.CUSTOM, replay_id=replay_id)
     wish = (*client.metadata, ("tidegate-stale-replay", "earliest"))
     responses = client.stub.Subscribe(iter([request]), metadata=wish)
-    assert next(responses).events[0].replay_id == b"\0" * 10
+    assert next(responses).events[0].replay_id == b"\0" * 7 + b"\1" + b"\0" * 2
     responses.cancel()
     unknown = (*client.metadata, ("tidegate-stale-replay", "never"))
     code = refused(lambda: list(client.stub.Subscribe(iter([request]), metadata=unknown)))

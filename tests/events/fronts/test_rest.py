@@ -36,7 +36,7 @@ def test_simple_salesforce_logs_in_over_soap_and_publishes(service: EventsThread
     answer = org.Order_Shipped__e.create({"Order_Number__c": "A-1", "Amount__c": 12.5, "Express__c": True})
     assert answer["success"] is True
     assert answer["errors"][0]["statusCode"] == "OPERATION_ENQUEUED"
-    assert service.memory_log.topics["Order_Shipped__e"][-1].key.decode() == answer["errors"][0]["message"]
+    assert service.memory_log.records("Order_Shipped__e")[-1].key.decode() == answer["errors"][0]["message"]
 
 
 def test_simple_salesforce_describes_events(org: Salesforce) -> None:
@@ -126,13 +126,13 @@ def test_a_wrong_password_is_a_soap_fault(service: EventsThread) -> None:
 def test_a_bad_event_is_refused_with_salesforces_code(
     service: EventsThread, body: Any, code: str, message: str
 ) -> None:
-    before = len(service.memory_log.topics["Order_Shipped__e"])
+    before = len(service.memory_log.records("Order_Shipped__e"))
     answer = call(service, "POST", EVENTS, body)
     assert answer.status_code == 400
     (error,) = answer.json()
     assert error["errorCode"] == code
     assert message in error["message"]
-    assert len(service.memory_log.topics["Order_Shipped__e"]) == before
+    assert len(service.memory_log.records("Order_Shipped__e")) == before
 
 
 def test_a_value_of_a_wrong_type_is_said_to_be_where_it_begins(service: EventsThread) -> None:
@@ -214,7 +214,7 @@ def test_a_collection_answers_for_each_record(service: EventsThread, org: Salesf
 
 
 def test_all_or_none_publishes_nothing_when_one_is_refused(service: EventsThread) -> None:
-    before = len(service.memory_log.topics["Order_Shipped__e"])
+    before = len(service.memory_log.records("Order_Shipped__e"))
     good = {"attributes": {"type": "Order_Shipped__e"}, "Order_Number__c": "D"}
     bad = {"attributes": {"type": "Order_Shipped__e"}}
     path = "/services/data/v60.0/composite/sobjects"
@@ -223,7 +223,7 @@ def test_all_or_none_publishes_nothing_when_one_is_refused(service: EventsThread
         "ALL_OR_NONE_OPERATION_ROLLED_BACK",
         "REQUIRED_FIELD_MISSING",
     ]
-    assert len(service.memory_log.topics["Order_Shipped__e"]) == before
+    assert len(service.memory_log.records("Order_Shipped__e")) == before
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ BAD = "<n:sObjects><n:type>Order_Shipped__e</n:type></n:sObjects>"
 
 
 def test_create_publishes_events_and_answers_for_each(service: EventsThread) -> None:
-    before = len(service.memory_log.topics["Order_Shipped__e"])
+    before = len(service.memory_log.records("Order_Shipped__e"))
     answer = create(service, GOOD + BAD + TYPED + "<n:sObjects><n:type>Missing__e</n:type></n:sObjects>")
     assert results(answer) == [
         ("true", "OPERATION_ENQUEUED", None),
@@ -148,17 +148,17 @@ def test_create_publishes_events_and_answers_for_each(service: EventsThread) -> 
         ("true", "OPERATION_ENQUEUED", None),
         ("false", "INVALID_TYPE", None),
     ]
-    assert len(service.memory_log.topics["Order_Shipped__e"]) == before + 2
+    assert len(service.memory_log.records("Order_Shipped__e")) == before + 2
 
 
 def test_create_holds_back_all_when_asked(service: EventsThread) -> None:
-    before = len(service.memory_log.topics["Order_Shipped__e"])
+    before = len(service.memory_log.records("Order_Shipped__e"))
     header = "<n:AllOrNoneHeader><n:allOrNone>true</n:allOrNone></n:AllOrNoneHeader>"
     codes = [code for _, code, _ in results(create(service, GOOD + BAD, headers=header))]
     assert codes == ["ALL_OR_NONE_OPERATION_ROLLED_BACK", "REQUIRED_FIELD_MISSING"]
-    assert len(service.memory_log.topics["Order_Shipped__e"]) == before
+    assert len(service.memory_log.records("Order_Shipped__e")) == before
     assert len(results(create(service, GOOD + TYPED, headers=header))) == 2
-    assert len(service.memory_log.topics["Order_Shipped__e"]) == before + 2
+    assert len(service.memory_log.records("Order_Shipped__e")) == before + 2
 
 
 def test_create_needs_a_session_and_takes_200(service: EventsThread) -> None:
