@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
 from connect.api import DataError, JavaRegex, Record, RecordBatch, SchemaType
 from connect.api.formats import java_texts, json_column
 from connectors.http.settings import HttpSettings
+from tidegate.kit.url_paths import LeadsElsewhere, with_values
 
 __all__ = ["HttpRequest", "filled", "requests_of"]
 
@@ -73,7 +73,18 @@ def _place(record: Record, settings: HttpSettings, group: str = "") -> _Place:
     headers = None
     if settings.fills_headers:
         headers = tuple((name, filled(value, record)) for name, value in settings.headers)
-    return _Place(filled(settings.url, record, quoted=True), group, headers)
+    literals = _PLACEHOLDER.split(settings.url)  # each other one is the name of a placeholder
+    pieces = [(_text(_part(text, record)) if n % 2 else text, bool(n % 2)) for n, text in enumerate(literals)]
+    return _Place(_address(pieces, record), group, headers)
+
+
+def _address(pieces: Sequence[tuple[str, bool]], record: Record) -> str:
+    try:
+        return with_values(pieces)
+    except LeadsElsewhere as error:
+        raise DataError(
+            f"the record at offset {record.offset} of {record.topic} has no address of its own: {error}"
+        ) from error
 
 
 def _joined(pending: Sequence[tuple[Record, str]], place: _Place | None, settings: HttpSettings) -> HttpRequest:
@@ -96,7 +107,7 @@ def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
     place = _place(record, settings)
     url = place.url
     if "${key" not in settings.url:
-        url = f"{url.rstrip('/')}/{quote(_text(record.key), safe='')}"
+        url = _address([(f"{url.rstrip('/')}/", False), (_text(record.key), True)], record)
     return HttpRequest("DELETE", url, None, [record], place.headers)
 
 
@@ -126,17 +137,12 @@ def _replaced(text: str, settings: HttpSettings) -> str:
     return text
 
 
-def filled(template: str, record: Record, *, quoted: bool = False) -> str:
+def filled(template: str, record: Record) -> str:
     """The template with ``${topic}``, ``${key}``, ``${key.field}`` and ``${field}`` (of the value) filled in.
 
     Raises DataError where the record has no such field.
     """
-
-    def found(match: re.Match[str]) -> str:
-        text = _text(_part(match[1], record))
-        return quote(text, safe="") if quoted else text
-
-    return _PLACEHOLDER.sub(found, template)
+    return _PLACEHOLDER.sub(lambda match: _text(_part(match[1], record)), template)
 
 
 def _part(name: str, record: Record) -> Any:

@@ -7,10 +7,10 @@ import os
 import string
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from events.triggers.api import TriggerEvent
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.url_paths import LeadsElsewhere, with_values
 
 __all__ = ["FlowFailed", "check", "filled", "filled_address"]
 
@@ -75,11 +75,15 @@ def filled(value: Any, event: TriggerEvent) -> Any:
 
 def filled_address(address: str, event: TriggerEvent) -> str:
     """An address with the event's fields percent-encoded, so that no event leads elsewhere. Raises FlowFailed as ``filled``."""
-    made = []
+    pieces = []
     for literal, name in _parts(address):
-        text = "" if name is None else _text(_value(name, event))
-        made += [literal, text if name is None or name.startswith("env:") else quote(text, safe="")]
-    return "".join(made)
+        pieces.append((literal, False))
+        if name is not None:
+            pieces.append((_text(_value(name, event)), not name.startswith("env:")))
+    try:
+        return with_values(pieces)
+    except LeadsElsewhere as error:
+        raise FlowFailed(f"{event.name}: {error}; it needs a value") from error
 
 
 def _value(name: str, event: TriggerEvent) -> Any:

@@ -199,6 +199,17 @@ def test_records_without_value_delete_their_key(api: Api, more: dict[str, str], 
     assert "has no value" in str(put(given(url, behavior_on_null_values="fail"), batch([None])).errant[0][1])
 
 
+@pytest.mark.parametrize("url", ["/v1/customers/42", "/v1/customers/42/${key}", "/v1/${key}/x"])
+@pytest.mark.parametrize("key", [".", "..", ""])
+def test_a_key_that_would_lead_elsewhere_is_refused(api: Api, url: str, key: str) -> None:
+    context = put(given(api.url + url, behavior_on_null_values="delete"), batch([None, None], keys=[key, "good"]))
+    (refused,) = context.errant
+    assert "has no address of its own" in str(refused[1]) and refused[0].key == key
+    assert [(method, path) for method, path, _, _ in api.got] == [
+        ("DELETE", url.replace("${key}", "good") if "${key}" in url else f"{url}/good")
+    ]
+
+
 def test_requests_say_who_sends_them(api: Api) -> None:
     basic = {"auth_type": "BASIC", "connection_user": "me", "connection_password": "secret"}
     put(given(api.url, headers="X-One: 1|X-Two:2", **basic), batch(["a"]))
