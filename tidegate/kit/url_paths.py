@@ -21,9 +21,14 @@ def with_values(pieces: Iterable[tuple[str, bool]]) -> str:
     """An address from its pieces: literal text, and values (True), which are percent-encoded.
 
     Raises LeadsElsewhere where a value comes to an empty segment of the path, to ``.`` or to ``..``, which clients and servers
-    take away: ``/customers/..`` is ``/``, and ``DELETE /customers/`` may be all of them.
+    take away: ``/customers/..`` is ``/``, and ``DELETE /customers/`` may be all of them. Likewise for what is no text.
     """
-    marked = "".join(_MARK + quote(text, safe="") if is_value else text.replace(_MARK, "") for text, is_value in pieces)
+    try:
+        marked = "".join(
+            _MARK + quote(text, safe="") if is_value else text.replace(_MARK, "") for text, is_value in pieces
+        )
+    except UnicodeEncodeError as error:
+        raise LeadsElsewhere(f"half a surrogate pair cannot be in an address: {error}") from error
     path = re.split(r"[?#]", marked, maxsplit=1)[0]
     _, _, behind_scheme = path.rpartition("://")
     for segment in behind_scheme.split("/")[1:]:

@@ -233,7 +233,7 @@ def test_a_signed_token_is_refused_for(doors: Doors, claims: dict[str, Any], hea
         assert exchange(sock, METADATA)
     with connect(doors, "SIGNED") as sock:
         head, _, signature = good.rpartition(".")
-        forged = f"{head}.{'A' if signature[9] != 'A' else 'B'}{signature[1:]}" if not claims else f"{head}."
+        forged = f"{head}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}" if not claims else f"{head}."
         assert log_in(sock, "OAUTHBEARER", bearer(forged))[2] == b'{"status":"invalid_token"}'
 
 

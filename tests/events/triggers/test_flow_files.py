@@ -50,6 +50,9 @@ def test_no_event_leads_an_address_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
     event = TriggerEvent("Order__e", 7, "u-7", {"A__c": "../b?c=d&e #ü", "N__c": 12.0})
     address = filled_address("{env:BASE}/{A__c}?n={N__c}", event)
     assert address == "http://h/api/..%2Fb%3Fc%3Dd%26e%20%23%C3%BC?n=12"
+    for value in ("..", "", None):
+        with pytest.raises(FlowFailed, match="would be a segment of the path"):
+            filled_address("{env:BASE}/{A__c}", TriggerEvent("Order__e", 7, "u-7", {"A__c": value}))
 
 
 @pytest.mark.parametrize(

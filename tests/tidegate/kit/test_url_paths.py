@@ -30,7 +30,7 @@ def test_pieces_of_one_segment_are_seen_together() -> None:
 def test_whatever_the_value_is_the_address_that_is_asked_has_it(value: str) -> None:
     try:
         made = with_values([("http://127.0.0.1/a/", False), (value, True), ("/b", False)])
-    except (LeadsElsewhere, UnicodeEncodeError):
+    except LeadsElsewhere:
         return
     asked = requests.Request("DELETE", made).prepare()
     assert asked.path_url.count("/") == 3 and asked.path_url.startswith("/a/") and asked.path_url.endswith("/b")
