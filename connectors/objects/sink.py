@@ -54,7 +54,13 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             store=store,
             staging=staging,
             now_ms=self.now_ms,
+            refuse=self._refuse,
         )
+
+    def _refuse(self, rows: RecordBatch, why: str) -> None:
+        for record in rows.records():
+            error = DataError(f"the record at offset {record.offset} of {record.topic!r} cannot be stored: {why}")
+            self.context.errant_records.report(record, error)
 
     @abstractmethod
     def make_store(self) -> Store:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from connect.api import TopicPartition
 
@@ -37,6 +38,25 @@ class Store(ABC):
 
     names_end_offset = False
     """Whether file names hold the last record's offset too."""
+    most_segment_bytes: ClassVar[int] = 255
+    """Of one part of a path, in UTF-8; as POSIX file systems and HDFS have it."""
+    most_folder_bytes: ClassVar[int] = 3000
+    """Of a folder that values name, which leaves room for what stands before and behind it."""
+
+    def folder_problem(self, folder: str, delimiter: str) -> str | None:
+        """Why files cannot lie in a folder that values name; None where they can."""
+        if "\0" in folder:
+            return f"{folder!r} cannot name a folder: it holds NUL"
+        for part in folder.replace(delimiter, "/").split("/"):
+            if part in ("", ".", ".."):
+                return f"{folder!r} cannot name a folder: {part!r} leads elsewhere"
+            if len(part.encode()) > self.most_segment_bytes:
+                size = len(part.encode())
+                return f"{part[:40]!r}... cannot name a folder: it has {size} bytes, and {self.most_segment_bytes} are possible"
+        size = len(folder.encode())
+        if size > self.most_folder_bytes:
+            return f"{folder[:40]!r}... cannot name a folder: it has {size} bytes, and {self.most_folder_bytes} are possible"
+        return None
 
     @abstractmethod
     def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,16 @@ import pyarrow.compute as pc
 from connect.api import DataError, RecordBatch, Schema, TopicPartition
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import FileFormat, OpenFile
-from connectors.objects.partitioners import Partitioner
+from connectors.objects.partitioners import Encoded, Partitioner
 from connectors.objects.rotation import Rotation
 from connectors.objects.schemas import must_rotate, project
 from connectors.objects.store import Finished, Mark, Store
 from connectors.objects.timestamps import Millis, timestamps_of
 
 __all__ = ["PartitionWriter", "WriterParts"]
+
+_MOST_OPEN: Final = 250
+"""Folders with open files: a process may have some thousand files open, and its tasks share them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class WriterParts:
     store: Store
     staging: Path
     now_ms: Callable[[], int]
+    refuse: Callable[[RecordBatch, str], None]
+    """Given rows that cannot be stored, and why; raises where that is not tolerated."""
 
 
 @dataclass(slots=True)
@@ -142,7 +147,9 @@ class PartitionWriter:
         return batch.slice(seen)
 
     def _write(self, batch: RecordBatch) -> None:
-        encoded = self._parts.partitioner.encode(batch)
+        assert batch.offsets is not None
+        end = batch.offsets[-1].as_py() + 1
+        batch, encoded = self._storable(batch, self._parts.partitioner.encode(batch))
         times = self._times(batch)
         start = 0
         while start < len(batch):
@@ -152,6 +159,7 @@ class PartitionWriter:
                 return encoded.folders[int(encoded.codes[first + row]) if encoded.codes is not None else 0]
 
             fit = self._rotation.fitting(times[start:] if times is not None else None, codes, folder_of)
+            fit = min(fit, self._room(encoded.folders, codes, len(batch) - start))
             if fit == 0:
                 self._rotate()
                 self._schema = batch.value_schema
@@ -164,6 +172,32 @@ class PartitionWriter:
             if self._rotation.full:
                 self._rotate()
                 self._schema = batch.value_schema
+
+        self._next = max(self._next, end)  # behind rows that were refused
+
+    def _storable(self, batch: RecordBatch, encoded: Encoded) -> tuple[RecordBatch, Encoded]:
+        """The rows whose folders can be; the others are refused."""
+        store, delimiter = self._parts.store, self._parts.config.directory_delim
+        found = {n: why for n, folder in enumerate(encoded.folders) if (why := store.folder_problem(folder, delimiter))}
+        if not found or encoded.codes is None:
+            return batch, encoded
+        for code, why in found.items():
+            self._parts.refuse(batch.filter(pa.array(encoded.codes == code)), why)
+        kept = ~np.isin(encoded.codes, list(found))
+        return batch.filter(pa.array(kept)), Encoded(encoded.folders, encoded.codes[kept])
+
+    def _room(self, folders: Sequence[str], codes: Any, rows: int) -> int:
+        """How many rows can be written before there are too many open files: like all that ends a file, a matter of the records."""
+        if codes is None:
+            return rows
+        present, firsts = np.unique(codes, return_index=True)
+        added = sorted(
+            first
+            for code, first in zip(present.tolist(), firsts.tolist(), strict=True)
+            if folders[code] not in self._open
+        )
+        room = _MOST_OPEN - len(self._open)
+        return rows if len(added) <= room else added[room]
 
     def _times(self, batch: RecordBatch) -> Millis | None:
         config = self._parts.config

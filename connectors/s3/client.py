@@ -128,6 +128,10 @@ class _Stream(io.RawIOBase):
 class S3Store(Store):
     """Objects of one bucket. An upload becomes visible as a whole when it completes."""
 
+    # A key has 1,024 bytes (Amazon S3 User Guide, "Naming Amazon S3 objects"); its parts have no limit of their own.
+    most_segment_bytes = 700
+    most_folder_bytes = 700
+
     def __init__(self, config: S3SinkConfig) -> None:
         self._config = config
         self._files = _file_system(config)

@@ -439,14 +439,6 @@ def test_a_log_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
         assert log.read_bytes() == content
 
 
-def test_a_folder_name_cannot_lead_out(tmp_path: Path) -> None:
-    schema = Schema.struct({"id": Schema(SchemaType.INT64), "city": Schema(SchemaType.STRING)})
-    task = started(tmp_path / "in", partitioner_class="FieldPartitioner", partition_field_name="city", flush_size="1")
-    with pytest.raises(ConnectError, match="leads out of the store"):
-        task.put([batch([{"id": 1, "city": "../../../../x"}], schema=schema)])
-    task.stop()
-
-
 def test_what_is_wrong_with_keys_is_told_together(tmp_path: Path) -> None:
     given = {"store.url": "s3://x", "format.class": "OrcFormat", "flush.size": "0", "partitioner.class": "com.acme.Own"}
     wrong = {judged.key.name: judged.errors for judged in validate(LocalSinkConfig, given) if judged.errors}
@@ -464,3 +456,61 @@ def test_check_makes_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (problem,) = LocalSinkConnector.check(parse(LocalSinkConfig, properties(tmp_path / "file" / "x")))
     assert problem.key == "store.url" and "cannot make folder" in problem.message
+
+
+def by_city(cities: Sequence[str | None], first: int = 0) -> RecordBatch:
+    return batch([{"id": n, "city": city, "at": EPOCH_MS} for n, city in enumerate(cities, first)], first)
+
+
+FIELDS = {
+    "partitioner_class": "io.confluent.connect.storage.partitioner.FieldPartitioner",
+    "partition_field_name": "city",
+}
+POISON = ["../../../../x", "../../etc", "a/../b", "a//b", "x\0y", "ä" * 128, "/".join(["n" * 200] * 20)]
+
+
+@pytest.mark.parametrize("poison", POISON)
+def test_a_value_that_cannot_name_a_folder_is_refused_alone(tmp_path: Path, poison: str) -> None:
+    context = FakeContext()
+    task = started(tmp_path, context, **FIELDS)
+    task.put([by_city(["de", poison, "de", poison])])
+    assert task.pre_commit({P0: 4}) == {}, "the good ones are in an open file"
+    task.put([by_city(["de"], 4)])
+    assert task.pre_commit({P0: 5}) == {P0: 5}
+    task.stop()
+    assert [record.offset for record, _ in context.errant] == [1, 3]
+    assert all("cannot name a folder" in str(error) for _, error in context.errant)
+    (file,) = files_below(tmp_path)
+    assert file == "topics/events/city=de/events+0+0000000000.json"
+    assert [each["id"] for each in read_file(tmp_path / file)] == [0, 2, 4]
+    assert sorted(path.name for path in tmp_path.parent.iterdir() if path.name in ("etc", "b")) == []
+
+
+def test_a_batch_of_nothing_but_poison_is_passed(tmp_path: Path) -> None:
+    context = FakeContext()
+    task = started(tmp_path, context, **FIELDS)
+    task.put([by_city(["a/.", "a/.."])])
+    task.put([by_city(["a/.", "a/.."])])  # repeated, as after a put that failed
+    assert task.pre_commit({P0: 2}) == {P0: 2}
+    task.stop()
+    assert [record.offset for record, _ in context.errant] == [0, 1], "nothing is told twice"
+
+
+def test_thousands_of_values_do_not_need_thousands_of_open_files(tmp_path: Path) -> None:
+    cities = [f"c{n % 520}" for n in range(1040)]
+
+    def files(cut: int) -> dict[str, list[int]]:
+        root = tmp_path / str(cut)
+        task = started(root, **FIELDS, flush_size="1000000")
+        most = 0
+        for first in range(0, 1040, cut):
+            task.put([by_city(cities[first : first + cut], first)])
+            most = max(most, len(task._writers[P0]._open))
+        task.finish()
+        task.stop()
+        assert most <= 250
+        return {name: [each["id"] for each in read_file(root / name)] for name in files_below(root)}
+
+    whole = files(1040)
+    assert sorted(n for ids in whole.values() for n in ids) == list(range(1040))
+    assert files(300) == whole, "where a file ends is a matter of the records"
