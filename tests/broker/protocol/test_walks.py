@@ -123,7 +123,7 @@ def test_an_allowance_ends_a_walk() -> None:
 
 
 def test_a_walk_takes_no_memory_for_records() -> None:
-    batch = many_records(Codec.NONE, 500_000)
+    batch = many_records(Codec.NONE, 100_000)
     header = BatchHeader.parse(batch)
     data = opened(header, batch, allowed())
     tracemalloc.start()
