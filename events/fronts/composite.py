@@ -18,7 +18,7 @@ from starlette.types import Message
 from events.access import Access, Session
 from events.errors import BadRequest, MalformedBody, ResourceNotFound, TooManyRecords, WrongMethod
 from events.fronts.records import error_body, events_of, flag_of, id_of, idempotency_key, save_result, status_of
-from events.fronts.references import MissingReference, resolved
+from events.fronts.references import References
 from events.fronts.requests import check_version, json_object, session_of
 from events.fronts.rest import TOGETHER
 from events.publishing import JsonEvent, Published, Publisher, Together
@@ -126,15 +126,15 @@ class CompositeFront:
     async def _in_order(
         self, request: Request, session: Session, subs: list[_Sub], together: Together | None
     ) -> AsyncGenerator[_Answer, None]:
-        results: dict[str, Any] = {}
+        references = References()
         for sub in subs:
             try:
-                sub = sub._replace(url=str(resolved(sub.url, results)), body=resolved(sub.body, results))
+                sub = sub._replace(url=str(references.resolved(sub.url)), body=references.resolved(sub.body))
                 answer = await self._run(request, session, sub, together)
-            except MissingReference as error:
+            except BadRequest as error:
                 answer = _Answer(400, error_body(error), {})
             if answer.status < 400:
-                results[sub.name] = answer.body
+                references.add(sub.name, answer.body)
             yield answer
 
     async def batch(self, request: Request) -> Response:

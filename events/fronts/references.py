@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from events.errors import BadRequest
 
-__all__ = ["MissingReference", "resolved"]
+__all__ = ["MOST_BYTES", "MissingReference", "References"]
+
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""A description of an event has some 50 KB, and a body room for a hundred thousand references to it."""
 
 _REFERENCE: Final = re.compile(r"@\{([A-Za-z][A-Za-z0-9_]{0,127})((?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{1,6}\])*)\}")
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d{1,6})\]")
@@ -21,25 +25,50 @@ class MissingReference(BadRequest):
         super().__init__(f"Invalid reference specified. No value for {path} found in {name}")
 
 
-def resolved(value: Any, results: Mapping[str, Any]) -> Any:
-    """The value with every reference in its texts replaced; a text that is one reference becomes what it refers to.
+class References:
+    """The results of one composite request so far, for the requests that refer to them."""
 
-    Raises MissingReference for a request that failed or comes later, and for a path that its result does not have.
-    """
-    if isinstance(value, str):
-        whole = _REFERENCE.fullmatch(value)
-        if whole is not None:
-            return _looked_up(whole, results)
-        return _REFERENCE.sub(lambda found: str(_looked_up(found, results)), value)
-    if isinstance(value, dict):
-        return {name: resolved(inner, results) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [resolved(inner, results) for inner in value]
-    return value
+    def __init__(self) -> None:
+        self._results: dict[str, Any] = {}
+        self._sizes: dict[str, int] = {}
+        self._left = MOST_BYTES
+
+    def add(self, name: str, result: Any) -> None:
+        """From here on requests may refer to this."""
+        self._results[name] = result
+
+    def resolved(self, value: Any) -> Any:
+        """The value with every reference in its texts replaced; a text that is one reference becomes what it refers to.
+
+        Raises MissingReference for a request that failed or comes later, and for a path that its result does not have; BadRequest
+        where the references of all requests together come to more than ``MOST_BYTES`` of JSON.
+        """
+        if isinstance(value, str):
+            whole = _REFERENCE.fullmatch(value)
+            if whole is not None:
+                return self._looked_up(whole)
+            return _REFERENCE.sub(lambda found: str(self._looked_up(found)), value)
+        if isinstance(value, dict):
+            return {name: self.resolved(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(inner) for inner in value]
+        return value
+
+    def _looked_up(self, found: re.Match[str]) -> Any:
+        value = _at(found[1], found[2], self._results)
+        reference = found[0]
+        if reference not in self._sizes:
+            self._sizes[reference] = len(json.dumps(value))
+        self._left -= self._sizes[reference]
+        if self._left < 0:
+            raise BadRequest(
+                f"The references of this request come to more than {MOST_BYTES} bytes, with {reference[:100]}: refer to the "
+                "fields that are needed, or send several requests"
+            )
+        return value
 
 
-def _looked_up(found: re.Match[str], results: Mapping[str, Any]) -> Any:
-    name, path = found[1], found[2]
+def _at(name: str, path: str, results: Mapping[str, Any]) -> Any:
     if name not in results:
         raise MissingReference(name + path, name)
     value = results[name]

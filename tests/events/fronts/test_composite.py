@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import tracemalloc
 import pytest
 import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.fronts.references import MissingReference, resolved
+from events.fronts.references import MOST_BYTES, MissingReference, References
 from tests.proofs import effort
 from tests.support.events import EventsThread
 
@@ -61,6 +62,23 @@ def test_what_refers_to_a_failed_request_is_halted_and_the_rest_goes_on(service:
     assert [answer["httpStatusCode"] for answer in answers] == [400, 400, 201]
     assert [answer["body"][0]["errorCode"] for answer in answers[:2]] == ["REQUIRED_FIELD_MISSING", "PROCESSING_HALTED"]
     assert stored(service) == before + 1
+
+
+@pytest.mark.parametrize("text", ["@{all}", "x@{all}"])
+def test_references_are_bounded_by_what_they_come_to(service: EventsThread, text: str) -> None:
+    before = stored(service)
+    describe = {"method": "GET", "url": f"{BASE}/sobjects/Order_Shipped__e/describe", "referenceId": "all"}
+    body = {"Order_Number__c": "1", "many": [text] * 20_000}
+    large = {"method": "POST", "url": EVENT, "referenceId": "large", "body": body}
+    tracemalloc.start()
+    try:
+        answers = composite(service, describe, large, post("good", "fine"))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [answer["httpStatusCode"] for answer in answers] == [200, 400, 201]
+    assert f"come to more than {MOST_BYTES} bytes, with @{{all}}" in answers[1]["body"][0]["message"]
+    assert stored(service) == before + 1 and most < 8 * MOST_BYTES
 
 
 @pytest.mark.parametrize("last", ["record", "collection"])
@@ -170,7 +188,10 @@ VALUES = st.recursive(
 @given(VALUES, st.from_regex(r"@\{[a-b]?(\.[a-b]|\[[0-9]\]|.){0,3}\}", fullmatch=True))
 def test_any_reference_is_resolved_or_missing(result: Any, text: str) -> None:
     try:
-        resolved({"x": [text, f"a {text}"]}, {"a": result, "b": {"a": [1]}})
+        references = References()
+        references.add("a", result)
+        references.add("b", {"a": [1]})
+        references.resolved({"x": [text, f"a {text}"]})
     except MissingReference as error:
         assert "Invalid reference" in str(error)
 
