@@ -132,13 +132,42 @@ def _session(job: Job) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1" if job.master.startswith("local") else None,
         "spark.jars": ",".join(job.jars),
     }
+    _write_defaults(Path("conf"), job.conf)
     builder = SparkSession.builder.appName(job.name).master(job.master)
-    for name, value in (defaults | job.conf).items():
-        if value is not None:
+    for name, value in defaults.items():
+        if value is not None and name not in job.conf:
             builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+def _write_defaults(folder: Path, conf: dict[str, str]) -> None:
+    """Have Spark read what the connector sets from a file: what a session is built with stands in the command line of its JVM,
+    where everybody on the machine reads it."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lines = []
+    if given := os.environ.get("SPARK_CONF_DIR"):
+        for file in Path(given).iterdir():
+            if file.name == "spark-defaults.conf":
+                lines.append(file.read_text())
+            elif not (folder / file.name).exists():
+                (folder / file.name).symlink_to(file.resolve())
+    lines += [f"{_escaped(name, _IN_NAMES)}={_escaped(value, _IN_VALUES)}\n" for name, value in conf.items()]
+    defaults = folder / "spark-defaults.conf"
+    defaults.touch(0o600)
+    defaults.write_text("".join(lines), encoding="utf-8")
+    os.environ["SPARK_CONF_DIR"] = str(folder.resolve())
+
+
+_IN_NAMES: Final = re.compile(r"[\\\s:=#!]")
+_IN_VALUES: Final = re.compile(r"\\|\A\s|[\n\r\t\f]")
+_NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+
+
+def _escaped(text: str, special: re.Pattern[str]) -> str:
+    """As ``java.util.Properties`` reads it."""
+    return special.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), text)
 
 
 def _watch(spark: SparkSession, ended: threading.Event) -> None:

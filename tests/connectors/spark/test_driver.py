@@ -3,12 +3,15 @@
 import json
 import struct
 import threading
+from contextlib import suppress
+from pathlib import Path
 import uuid
 
 import fastavro
 import io
 import pyarrow.dataset as ds
 import pytest
+import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -129,3 +132,34 @@ def test_a_driver_ends_when_it_is_idle(apache_kafka, flights, tmp_path):
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
     run(driver, make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"))
     until(lambda: driver._process is None, "the driver gone")
+
+
+def test_what_a_session_is_configured_with_is_in_no_command_line(apache_kafka, flights, tmp_path):
+    secret, tricky = "s3cret-of-the-store", " a=b:c#d!e\\t\tg ü"
+    conf = {
+        "spark.hadoop.fs.s3a.secret.key": secret,
+        "spark.tidegate.tricky": tricky,
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
+    seen = []
+
+    def look(_):
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                seen.append((process.name(), " ".join([*process.cmdline(), *process.environ().values()])))
+
+    driver = SparkDriver(stopping=threading.Event(), idle_s=60)
+    try:
+        job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out", conf=conf, sql=sql)
+        driver.run(job, look)
+        look(None)
+        folder = Path(driver._folder.name) / "conf"
+        assert (folder.stat().st_mode & 0o077, (folder / "spark-defaults.conf").stat().st_mode & 0o077) == (0, 0)
+    finally:
+        driver.close()
+    assert "java" in {name for name, _ in seen}
+    assert [line for _, line in seen if secret in line] == []
+    (row,) = ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist()
+    assert (row["zone"], row["n"]) == ("Asia/Tokyo", 200)
+    assert row["tricky"] == tricky.strip().replace("\\t", "\t"), "a literal of SQL reads its escapes"
