@@ -132,12 +132,19 @@ class JsonSchemaConverter(Converter):
         """With ``json.fail.invalid.schema``: every value against its schema."""
         if not self.config.fail_invalid:
             return
+        from registry.errors import InvalidSchema
         from registry.formats.json_schema.schema import JsonSchema
 
         assert isinstance(schema, JsonSchema)
         validator = schema.validator()
         for row, text in enumerate(texts.to_pylist()):
-            error = None if text is None else next(validator.iter_errors(orjson.loads(text)), None)
+            try:
+                error = None if text is None else next(validator.iter_errors(orjson.loads(text)), None)
+            except InvalidSchema as unfit:
+                hint = "json.fail.invalid.schema=false leaves values unchecked"
+                raise DataError(
+                    f"{self._registry.what(topic)} cannot be checked: {unfit}; {hint}", rows=[row]
+                ) from unfit
             if error is not None:
                 where = "/".join(str(step) for step in error.absolute_path) or "the value"
                 what = self._registry.what(topic)

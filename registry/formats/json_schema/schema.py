@@ -13,6 +13,7 @@ from registry.formats.json_schema import drafts, modern
 from registry.formats.json_schema.changes import LENIENT, STRICT, Change, message
 from registry.formats.json_schema.compare import changes
 from registry.formats.json_schema.model import Schema
+from registry.formats.json_schema.patterns import bounded
 from registry.formats.json_schema.references import SchemaError, bridged, draft_of
 from registry.formats.json_text import write_json
 from registry.formats.parsed import NO_REFERENCES
@@ -113,7 +114,7 @@ class JsonSchema:
             documents.append((name, specification_with(draft_of(value)).create_resource(bridged(value))))
         schema = bridged(json.loads(self.canonical))
         known = METASCHEMAS.with_resources(documents)
-        kind: type[Validator] = validator_for({"$schema": draft_of(self.value)})
+        kind: type[Validator] = bounded(validator_for({"$schema": draft_of(self.value)}))
         return kind(schema, registry=known)
 
     def __eq__(self, other: object) -> bool:
