@@ -8,7 +8,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from connect.api import DataError, Schema
 from connect.api.formats import avro_blocks, avro_bodies, avro_text
@@ -22,7 +22,11 @@ __all__ = ["CODECS", "AvroFormat"]
 _BLOCK_ROWS: Final = 16_000
 _MAGIC: Final = b"Obj\x01"
 _MOST_BYTES: Final = 1 << 30
-"""Of a block or an entry of the header; Arrow's columns end at twice that."""
+"""Of a block or an entry of the header, as they lie in the file."""
+_MOST_UNPACKED: Final = 256 * 1024 * 1024
+"""Of a block: a few kilobytes of a packed one can say that they are any number of gigabytes."""
+_MOST_ROWS: Final = 1 << 24
+"""Of a block: rows without content take no bytes, and have room all the same."""
 
 
 def _deflate(data: bytes) -> bytes:
@@ -44,9 +48,26 @@ CODECS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
 }
 
 
+class _TooLarge(ValueError):
+    def __init__(self) -> None:
+        super().__init__(f"it holds more than {_MOST_UNPACKED} bytes; a writer should begin blocks much sooner")
+
+
+def _unpacked(decompressor: Any, data: bytes) -> bytes:
+    """By a decompressor of the standard library, which stops in time."""
+    plain: bytes = decompressor.decompress(data, _MOST_UNPACKED + 1)
+    if len(plain) > _MOST_UNPACKED:
+        raise _TooLarge
+    if not decompressor.eof:
+        raise ValueError("it is cut off")
+    return plain
+
+
 def _unsnappy(data: bytes) -> bytes:
     import cramjam
 
+    if cramjam.snappy.decompress_raw_len(data[:-4]) > _MOST_UNPACKED:
+        raise _TooLarge
     plain = bytes(cramjam.snappy.decompress_raw(data[:-4]))
     if zlib.crc32(plain).to_bytes(4, "big") != data[-4:]:
         raise ValueError("its checksum is wrong")
@@ -54,18 +75,22 @@ def _unsnappy(data: bytes) -> bytes:
 
 
 def _unzstd(data: bytes) -> bytes:
-    import cramjam
+    import pyarrow as pa
 
-    return bytes(cramjam.zstd.decompress(data))
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        plain: bytes = stream.read(_MOST_UNPACKED + 1)
+    if len(plain) > _MOST_UNPACKED:
+        raise _TooLarge
+    return plain
 
 
 _DECODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "null": bytes,
-    "deflate": lambda data: zlib.decompress(data, -15),
+    "deflate": lambda data: _unpacked(zlib.decompressobj(-15), data),
     "snappy": _unsnappy,
-    "bzip2": bz2.decompress,
+    "bzip2": lambda data: _unpacked(bz2.BZ2Decompressor(), data),
     "zstandard": _unzstd,
-    "xz": lzma.decompress,
+    "xz": lambda data: _unpacked(lzma.LZMADecompressor(), data),
 }
 
 
@@ -88,6 +113,8 @@ class AvroFormat(FileFormat):
         schema, column = avro_blocks(meta.get("avro.schema", b"").decode(errors="replace"))
         sync = source.exactly(16)
         while (rows := source.rows()) is not None:
+            if rows > _MOST_ROWS:
+                raise DataError(f"a block says that it has {rows} rows; {_MOST_ROWS} are possible")
             packed = source.sized()
             try:
                 data = _DECODERS[codec](packed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,66 @@ def test_avro_files_of_others_are_read(codec: str) -> None:
     assert {chunk.schema.name for chunk in chunks if chunk.schema} == {"shop.R"}
     read_rows = [{**row, "more": dict(row["more"]) if row["more"] is not None else None} for row in values(chunks)]
     assert read_rows == given_rows
+
+
+def _bomb(codec: str, size: int, rows: int = 1) -> bytes:
+    """An Avro file of one block that says a string of so many zeros."""
+    import bz2
+    import lzma
+    import zlib
+
+    import cramjam
+
+    def number(n: int) -> bytes:
+        n, out = n << 1, b""
+        while n >= 0x80:
+            out, n = out + bytes([n & 0x7F | 0x80]), n >> 7
+        return out + bytes([n])
+
+    plain = number(size) + bytes(size)
+    packed = {
+        "null": lambda: plain,
+        "deflate": lambda: zlib.compress(plain, 9)[2:-4],
+        "bzip2": lambda: bz2.compress(plain),
+        "xz": lambda: lzma.compress(plain, preset=0),
+        "zstandard": lambda: bytes(cramjam.zstd.compress(plain)),
+        "snappy": lambda: bytes(cramjam.snappy.compress_raw(plain)) + zlib.crc32(plain).to_bytes(4, "big"),
+    }[codec]()
+    meta = {
+        b"avro.schema": b'{"type":"record","name":"R","fields":[{"name":"a","type":"bytes"}]}',
+        b"avro.codec": codec.encode(),
+    }
+    entries = b"".join(number(len(part)) + part for entry in meta.items() for part in entry)
+    head = b"Obj\x01" + number(len(meta)) + entries + number(0) + b"s" * 16
+    return head + number(rows) + number(len(packed)) + packed + b"s" * 16
+
+
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "xz", "zstandard", "snappy"])
+def test_a_block_is_not_unpacked_beyond_what_is_reasonable(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.objects.formats.avro._MOST_UNPACKED", 1 << 20)
+    (chunk,) = read("AvroFormat", _bomb(codec, (1 << 20) - 3))
+    assert len(values([chunk])[0]["a"]) == (1 << 20) - 3
+    bomb = _bomb(codec, 64 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=f"a block is not {codec}: it holds more than 1048576 bytes"):
+            read("AvroFormat", bomb)
+        assert tracemalloc.get_traced_memory()[1] < len(bomb) * 3 + (8 << 20)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "xz"])
+def test_a_block_that_is_cut_off_is_told(codec: str) -> None:
+    whole = _bomb(codec, 1000)
+    end = len(whole) - 16
+    with pytest.raises(DataError):
+        read("AvroFormat", whole[: end - 5] + whole[end:])
+
+
+def test_rows_without_content_have_a_limit() -> None:
+    with pytest.raises(DataError, match="says that it has 1000000000 rows"):
+        read("AvroFormat", _bomb("null", 5, rows=1_000_000_000))
 
 
 def test_lines_of_json_are_values_without_schema() -> None:
