@@ -109,12 +109,15 @@ class RowsTask(SourceTask[ConfigT]):
         from connect.converters.json_schema import schema_from_json
 
         position = dict(self.context.offset(self.source_partition) or {})
-        self._schemas: dict[str, Any] = {}
-        """In Kafka Connect's JSON form, by topic: they are stored with the position."""
-        if self.schema is None:
-            self._schemas = json.loads(position.pop(_SCHEMAS, "{}"))
-        self._schemas_text = json.dumps(self._schemas, separators=(",", ":"))
-        self._arrow = {topic: schema_from_json(form).arrow_type for topic, form in self._schemas.items()}
+        self._schemas_text = str(position.pop(_SCHEMAS, "{}"))
+        try:
+            self._schemas: dict[str, Any] = dict(json.loads(self._schemas_text))
+            self._arrow = {topic: schema_from_json(form).arrow_type for topic, form in self._schemas.items()}
+        except (ValueError, TypeError, RecursionError, ConnectError) as error:
+            raise ConnectError(
+                f"the position of {self.context.connector} has {_SCHEMAS}={self._schemas_text[:200]!r}, which are no schemas by topic "
+                f"({error}): set the position without it, and they are found anew"
+            ) from error
         self._position: Mapping[str, Any] | None = position or None
         self._rows: Iterator[Any] | None = None
         self._slow = False
@@ -207,7 +210,7 @@ class RowsTask(SourceTask[ConfigT]):
             keys=keys,
             key_schema=None if keys is None else schema_from_arrow(keys.type, name=_key_name(topic, keys)),
             source_partition=self.source_partition,
-            source_offset={**offset, _SCHEMAS: self._schemas_text} if offset is not None and self._schemas else offset,
+            source_offset=offset if offset is None or self.schema else {**offset, _SCHEMAS: self._schemas_text},
         )
 
     def _keys(self, column: pa.StructArray) -> pa.Array | None:

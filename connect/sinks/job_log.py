@@ -7,6 +7,7 @@ as the metadata of that commit. So who takes over from a worker that was killed 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -19,9 +20,10 @@ from tidegate.kit.java_regex import JavaRegex
 if TYPE_CHECKING:
     from broker.client import ClientConfig
 
-_NONE: Final[Mapping[TopicPartition, Intent]] = MappingProxyType({})
-
 __all__ = ["GroupOffsets", "Intent", "JobLog", "PartitionState"]
+
+_NONE: Final[Mapping[TopicPartition, Intent]] = MappingProxyType({})
+_RUN_ID: Final = re.compile("[0-9a-f]{16}")
 
 
 class Intent(NamedTuple):
@@ -35,12 +37,14 @@ class Intent(NamedTuple):
 
     @classmethod
     def from_metadata(cls, text: str) -> Intent | None:
-        """None for what another program has written there, or nobody."""
+        """None for what another program has written there, or nobody: the id becomes part of names of files."""
         try:
-            said = json.loads(text)
-            return cls(str(said["run"]), int(said["stop"]))
-        except (ValueError, TypeError, KeyError):
-            return None
+            match json.loads(text):
+                case {"run": str(run_id), "stop": int(stop)} if _RUN_ID.fullmatch(run_id):
+                    return cls(run_id, stop)
+        except (ValueError, RecursionError):
+            pass
+        return None
 
 
 class PartitionState(NamedTuple):
@@ -56,6 +60,11 @@ class PartitionState(NamedTuple):
         """Whether the log still holds what comes after the committed offset, and all of the run that is not done."""
         last = self.committed if self.intent is None else self.intent.stop
         return self.committed is None or last is None or self.first <= self.committed <= last <= self.end
+
+    @property
+    def start(self) -> int:
+        """Where the next run begins."""
+        return self.first if self.committed is None else self.committed
 
 
 class JobLog(Protocol):

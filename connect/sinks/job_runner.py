@@ -109,7 +109,7 @@ class JobRunner:
         partitions = self._positioned()
         run = _begun(partitions)
         if run is None:
-            bounds = {p: (_start(state), state.end) for p, state in partitions.items()}
+            bounds = {p: (state.start, state.end) for p, state in partitions.items()}
             run = _Run(uuid.uuid4().hex[:16], planned_ranges(bounds, self._job.max_records))
             if run.records < self._job.min_records:
                 return self._next_due()
@@ -178,18 +178,15 @@ class JobRunner:
         }
 
 
-def _start(state: PartitionState) -> int:
-    return state.first if state.committed is None else state.committed
-
-
 def _begun(partitions: Mapping[TopicPartition, PartitionState]) -> _Run | None:
     """The run that is not done, as far as its partitions are still there."""
-    ids = [state.intent.run_id for state in partitions.values() if state.intent is not None]
-    if not ids:
+    begun = {partition: state.intent for partition, state in sorted(partitions.items()) if state.intent is not None}
+    if not begun:
         return None
+    run_id = min(intent.run_id for intent in begun.values())
     ranges = [
-        OffsetRange(partition, _start(state), state.intent.stop)
-        for partition, state in sorted(partitions.items())
-        if state.intent is not None and state.intent.run_id == min(ids)
+        OffsetRange(partition, partitions[partition].start, intent.stop)
+        for partition, intent in begun.items()
+        if intent.run_id == run_id
     ]
-    return _Run(min(ids), ranges)
+    return _Run(run_id, ranges)

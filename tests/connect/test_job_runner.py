@@ -172,7 +172,55 @@ def test_a_run_over_a_topic_that_was_made_anew_is_not_repeated():
     assert other != run_id and ranges == [OffsetRange(PARTITION, 0, 15)]
 
 
-@given(st.text())
-def test_what_others_wrote_beside_an_offset_is_no_run(text):
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("which", ["intention", "end"])
+def test_a_commit_whose_answer_is_lost_neither_loses_nor_doubles_a_run(which, applied):
+    log, task = Log(0, 0, 20), RecordingTask()
+    commit = log.commit
+
+    def broken(offsets, intents=None):
+        if bool(intents) is (which == "intention"):
+            if applied:
+                commit(offsets, intents)
+            raise OSError("the connection is lost")
+        commit(offsets, intents)
+
+    log.commit = broken
+    with pytest.raises(OSError, match="lost"):
+        stepped(log, task=task)
+    log.commit = commit
+    log.grow(PARTITION, 30)
+    stepped(log, 3, task=task)
+    assert log.committed == 30
+    # The last run of each id is what its target has.
+    results = dict(task.runs)
+    assert sorted(n for ranges in results.values() for one in ranges for n in range(one.start, one.stop)) == list(
+        range(30)
+    )
+
+
+@given(st.from_regex("[0-9a-f]{16}", fullmatch=True), st.integers(0, 1 << 62), st.text())
+def test_what_others_wrote_beside_an_offset_is_no_run(run_id, stop, text):
     assert Intent.from_metadata(text) is None
-    assert Intent.from_metadata(Intent(text, 3).to_metadata()) == Intent(text, 3)
+    assert Intent.from_metadata(Intent(run_id, stop).to_metadata()) == Intent(run_id, stop)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"run": "../../../etc/passwd", "stop": 3}',
+        '{"run": "0123456789abcdef/", "stop": 3}',
+        '{"run": "0123456789abcdef\\n", "stop": 3}',
+        '{"run": "0123456789abcdef", "stop": Infinity}',
+        '{"run": "0123456789abcdef", "stop": 3.5}',
+        '{"run": "0123456789abcdef", "stop": "3"}',
+        '{"run": 5, "stop": 3}',
+        '["0123456789abcdef", 3]',
+        "[" * 4000,
+        '{"run": "0123456789abcdef", "stop": ' + "9" * 4000 + "}",
+    ],
+)
+def test_a_hostile_intention_is_none(text):
+    """The id is part of the names of folders that a job overwrites and removes."""
+    found = Intent.from_metadata(text)
+    assert found is None or not PartitionState(0, 0, 10, found).has_position

@@ -272,3 +272,14 @@ def test_schemas_of_several_topics_are_kept_and_an_unknown_position_has_none():
             seen = running.poll_rows(2)
             bench.commit(seen)
     assert [batch.value_schema.fields[0].schema.type for batch in seen] == [SchemaType.FLOAT64] * 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"prices": 5}', '{"prices": {"type": "nothing"}}', "[" * 100_000])
+def test_schemas_that_somebody_broke_are_named(text):
+    bench = Bench(PricesSource, {"topic": "prices", "poll.interval.ms": "0"})
+    with bench.task() as running:
+        (batch,) = running.poll_rows(1)
+    batch.source_offset["tidegate.schemas"] = text
+    bench.commit([batch])
+    with pytest.raises(ConnectError, match="which are no schemas by topic"), bench.task():
+        pass
