@@ -56,7 +56,7 @@ class Cluster:
         client = AIOKafkaClient(**arguments)
         measured(client, self._kind)
         try:
-            await first_connection(client.bootstrap())
+            await first_connection(client.bootstrap(), arguments["bootstrap_servers"])
         except BaseException:
             await client.close()
             raise

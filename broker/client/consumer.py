@@ -111,7 +111,7 @@ class BatchConsumer:
         )
         self._measures = measured(consumer._client, "consumer")
         try:
-            await first_connection(consumer.start())
+            await first_connection(consumer.start(), arguments["bootstrap_servers"])
         except BaseException:
             await consumer.stop()
             raise

@@ -239,6 +239,7 @@ def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
 class _Client(AIOKafkaClient):  # type: ignore[misc]
     measures: ClientMeasures
     closing: set[AIOKafkaConnection]
+    """Those whose sockets may be open still when the library has forgotten them."""
     _sync_task: asyncio.Task[None] | None
 
     async def bootstrap(self) -> None:
@@ -246,7 +247,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         connection, answer = await first_answer(self)
         self.cluster.update_metadata(answer)
         if self.cluster.brokers():
-            await closed(connection)
+            connection.close()
         else:  # one that is starting: it is asked again over this connection
             self._conns["bootstrap", ConnectionGroup.DEFAULT] = connection
         if self._sync_task is None:

@@ -65,7 +65,7 @@ class BatchProducer:
         )
         self._measures = measured(producer.client, "producer")
         try:
-            await first_connection(producer.start())
+            await first_connection(producer.start(), arguments["bootstrap_servers"])
         except BaseException:
             await producer.stop()
             raise

@@ -20,7 +20,7 @@ _FAREWELL_S: Final = 2.0
 """As long as a broker may take to answer the end of TLS."""
 
 
-async def first_connection(connect: Coroutine[Any, Any, Any]) -> None:
+async def first_connection(connect: Coroutine[Any, Any, Any], bootstrap_servers: str) -> None:
     """Run the library's first connection; a failure leaves as NotReachable, or as the broker's refusal, with the reason.
 
     Cancelled amid its bootstrap the library leaves a socket open, so it is let come to its end before the caller's
@@ -35,29 +35,28 @@ async def first_connection(connect: Coroutine[Any, Any, Any]) -> None:
         await asyncio.gather(connecting, return_exceptions=True)
         raise
     except (library.KafkaError, TimeoutError) as error:
-        raise translated(error, "connecting") from error
+        raise translated(error, f"connecting to {bootstrap_servers}") from error
 
 
 async def first_answer(client: AIOKafkaClient) -> tuple[AIOKafkaConnection, Any]:
     """A connection to the first of a client's addresses that says what the cluster is, and its answer.
 
-    Raises, of the first address that failed, NotReachable or the broker's refusal.
+    All connections that are made are in ``client.closing``: their end is waited for with the client's own, and not here, where
+    everybody waits for a client to begin. Raises, of the first address that failed, NotReachable or the broker's refusal.
     """
     failures: list[BaseException] = []
     for host, port, _ in client.hosts:
         connection = _connection(client, host, port)
+        client.closing.add(connection)
         try:
             await connection.connect()
             return connection, await connection.send(MetadataRequest([]))
         except library.BrokerResponseError as error:
             failures.append(translated(error, f"{host}:{port} refuses the connection"))
         except (OSError, library.KafkaError, TimeoutError) as error:
-            where = ",".join(f"{host}:{port}" for host, port, _ in client.hosts)
+            where = client._bootstrap_servers
             failures.append(NotReachable(f"no broker can be reached at {where}: {error or type(error).__name__}"))
-        except BaseException:
-            connection.close()
-            raise
-        await closed(connection)
+        connection.close()
     raise failures[0] if failures else NotReachable("no address of a broker is given")
 
 
