@@ -77,7 +77,8 @@ def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None
     known = writer.columns(part.table)
     if known is None and part.operation == "delete" and settings.auto_create:
         return None  # the first record with a value creates the table; there is nothing to delete before
-    for statement in _ddl(writer, part, settings, known):
+    statements = _ddl(writer, part, settings, known)
+    for statement in statements:
         try:
             writer.run(statement)
         except (RetriableConnectError, Conflict):
@@ -88,8 +89,7 @@ def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None
             if isinstance(error, RowsRefused) or writer.columns(part.table) != known:
                 raise Conflict(str(error)) from error
             raise
-        known = None
-    columns = _matched(part, known if known is not None else writer.columns(part.table) or [], settings)
+    columns = _matched(part, (writer.columns(part.table) if statements else known) or [], settings)
     return Change(part.operation, part.table, part.keys, part.rest, part.rows, columns)
 
 

@@ -159,7 +159,7 @@ class PartitionWriter:
                 return encoded.folders[int(encoded.codes[first + row]) if encoded.codes is not None else 0]
 
             fit = self._rotation.fitting(times[start:] if times is not None else None, codes, folder_of)
-            fit = min(fit, self._room(encoded.folders, codes, len(batch) - start))
+            fit = self._room(encoded.folders, codes, min(fit, len(batch) - start))
             if fit == 0:
                 self._rotate()
                 self._schema = batch.value_schema
@@ -187,10 +187,11 @@ class PartitionWriter:
         return batch.filter(pa.array(kept)), Encoded(encoded.folders, encoded.codes[kept])
 
     def _room(self, folders: Sequence[str], codes: Any, rows: int) -> int:
-        """How many rows can be written before there are too many open files: like all that ends a file, a matter of the records."""
-        if codes is None:
+        """How many of so many rows can be written before there are too many open files: like all that ends a file, a matter of
+        the records."""
+        if codes is None or len(self._open) + min(rows, len(folders)) <= _MOST_OPEN:
             return rows
-        present, firsts = np.unique(codes, return_index=True)
+        present, firsts = np.unique(codes[:rows], return_index=True)
         added = sorted(
             first
             for code, first in zip(present.tolist(), firsts.tolist(), strict=True)

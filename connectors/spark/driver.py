@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate.kit.files import write_whole
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -64,8 +66,7 @@ class Job:
     kafka: dict[str, str]
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
-        path.chmod(0o600)  # the Kafka settings may hold a password
+        write_whole(path, json.dumps(asdict(self)), mode=0o600)  # the Kafka settings may hold a password
 
     @classmethod
     def load(cls, path: Path) -> Job:
@@ -150,13 +151,11 @@ def _write_defaults(folder: Path, conf: dict[str, str]) -> None:
     if given := os.environ.get("SPARK_CONF_DIR"):
         for file in Path(given).iterdir():
             if file.name == "spark-defaults.conf":
-                lines.append(file.read_text())
+                lines.append(f"{file.read_text()}\n")
             elif not (folder / file.name).exists():
                 (folder / file.name).symlink_to(file.resolve())
     lines += [f"{_escaped(name, _IN_NAMES)}={_escaped(value, _IN_VALUES)}\n" for name, value in conf.items()]
-    defaults = folder / "spark-defaults.conf"
-    defaults.touch(0o600)
-    defaults.write_text("".join(lines), encoding="utf-8")
+    write_whole(folder / "spark-defaults.conf", "".join(lines), mode=0o600)
     os.environ["SPARK_CONF_DIR"] = str(folder.resolve())
 
 
