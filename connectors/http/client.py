@@ -35,7 +35,7 @@ class HttpClient:
         self._session.trust_env = False
         if settings.proxy is not None:
             self._session.proxies = {"http": settings.proxy, "https": settings.proxy}
-        self._token: str | None = None
+        self._token: Password | None = None
 
     def abort(self) -> None:
         """From any thread: have the request that runs end with an error."""
@@ -102,10 +102,10 @@ class HttpClient:
                 timeout=(self._settings.connect_timeout_s, self._settings.timeout_s),
             )
             try:
-                self._token = Password(answer.json()[oauth.token_name]).reveal()
+                self._token = Password(str(answer.json()[oauth.token_name]))
             except (ValueError, KeyError, TypeError) as error:
                 raise ConnectError(f"{oauth.url} gave no {oauth.token_name}: it answered {_outline(answer)}") from error
-        return self._token
+        return self._token.reveal()
 
 
 def _outline(answer: requests.Response) -> str:

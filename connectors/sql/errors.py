@@ -71,8 +71,8 @@ def login_fault(error: BaseException) -> LoginFault | Literal["refused"] | None:
     original = _original(error)
     if (code := mysql_code(original)) is not None:
         return _MYSQL_FAULTS.get(code)
-    if _driver(original) not in ("psycopg", "adbc_driver_manager"):
-        return None
+    if _driver(original) not in ("psycopg", "adbc_driver_manager") or getattr(original, "sqlstate", None):
+        return None  # with a code it is the answer to a statement, whose names and values may say anything
     found = _REFUSED_LOGIN.search(str(original))
     if found is None:
         return None

@@ -30,7 +30,7 @@ def with_values(pieces: Iterable[tuple[str, bool]]) -> str:
     except UnicodeEncodeError as error:
         raise LeadsElsewhere(f"half a surrogate pair cannot be in an address: {error}") from error
     path = re.split(r"[?#]", marked, maxsplit=1)[0]
-    _, _, behind_scheme = path.rpartition("://")
+    behind_scheme = path.partition("://")[2] or path
     for segment in behind_scheme.split("/")[1:]:
         came_to = segment.replace(_MARK, "")
         if segment != came_to and came_to in ("", ".", ".."):

@@ -42,13 +42,9 @@ def _compiled(pattern: str) -> Any:
         ) from error
 
 
+@functools.cache
 def bounded(kind: Any) -> Any:
     """A validator class of jsonschema whose patterns are matched by RE2. Values then raise InvalidSchema where a pattern is not RE2's."""
-    return _bounded(kind)
-
-
-@functools.cache
-def _bounded(kind: Any) -> Any:
     from jsonschema.validators import extend
 
     modules = _modules()

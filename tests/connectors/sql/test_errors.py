@@ -23,7 +23,7 @@ from connectors.sql.errors import is_locked_sqlite, is_lost_connection, login_fa
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 
-TRAP = 'connection refused, connection reset, "database is locked", FATAL:  password authentication failed'
+TRAP = 'connection refused, connection reset, "database is locked", failed: FATAL:  password authentication failed'
 """A name as a table, a column or a value may have it."""
 
 

@@ -22,6 +22,10 @@ def test_pieces_of_one_segment_are_seen_together() -> None:
         with_values([("http://h/.", False), (".", True)])
     with pytest.raises(LeadsElsewhere):
         with_values([("http://h/", False), (".", True), (".", True)])
+    with pytest.raises(LeadsElsewhere):
+        with_values([("http://h/", False), ("..", True), ("/of/http://other/x", False)])
+    with pytest.raises(LeadsElsewhere):
+        with_values([("h/", False), ("..", True)])
     assert with_values([("http://h/item-", False), (".", True), ("?q=", False), ("", True)]) == "http://h/item-.?q="
     assert with_values([("http://h//./", False), ("a/b ?", True)]) == "http://h//./a%2Fb%20%3F"
 
