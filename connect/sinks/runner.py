@@ -115,7 +115,7 @@ class SinkRunner:
             self._redeliver()
         else:
             arrived, self._arrived = self._arrived, []
-            self._deliver(arrived or self._next_fetch(_WAIT_MS))
+            self._deliver(self._opened(arrived) or self._next_fetch(_WAIT_MS))
         due = time.monotonic() >= self._next_commit or self._context.commit_requested
         if due and self._held is None:
             self.commit()
@@ -138,8 +138,8 @@ class SinkRunner:
                     return []
                 # What was fetched of a partition that has been taken away since belongs to its new owner, and what was
                 # fetched before the task asked for other positions (it may have on opening) is not what it wants.
-                wanted = self._context.assigned - self._context.rewinds.keys() - self._unopened
-                return [part for part in fetched if TopicPartition(part.topic, part.partition) in wanted]
+                wanted = self._context.assigned - self._context.rewinds.keys()
+                return self._opened([part for part in fetched if TopicPartition(part.topic, part.partition) in wanted])
             assert done is not None
             try:
                 if kind == "revoked":
@@ -148,6 +148,15 @@ class SinkRunner:
                     self._open_partitions(what)
             finally:
                 done.set_result(None)
+
+    def _opened(self, fetched: list[FetchedBatches]) -> list[FetchedBatches]:
+        """Those of partitions that the task has opened. The others wait: the consumer has moved on behind them, and may
+        have fetched them before it heard that they are to be paused."""
+        opened: list[FetchedBatches] = []
+        for part in fetched:
+            waits = TopicPartition(part.topic, part.partition) in self._unopened
+            (self._arrived if waits else opened).append(part)
+        return opened
 
     def _open_partitions(self, partitions: frozenset[TopicPartition]) -> None:
         self._unopened |= partitions - self._context.assigned
@@ -229,7 +238,8 @@ class SinkRunner:
         """Give the same batches again after a pause, in which the group hears from us."""
         self._control.stopping.wait(_RETRY_S)
         # A fetch that was under way when partitions were paused may bring something: its turn comes later.
-        self._arrived += self._next_fetch(_POLL_MS)
+        fetched = self._next_fetch(_POLL_MS)  # which may itself take what belongs to others out of _arrived
+        self._arrived += fetched
         if self._held is not None and not self._control.stopping.is_set():
             self._put(self._held, self._held_positions)
 

@@ -81,9 +81,12 @@ class Task(SinkTask):
 
     def __init__(self, context, do=lambda task, values: None):
         super().__init__(None, context)
-        self.do, self.log, self.threads = do, [], set()
+        self.do, self.log, self.threads, self.shut = do, [], set(), 0
 
     def open(self, partitions):
+        if self.shut:
+            self.shut -= 1
+            raise RetriableConnectError("not yet")
         self.log.append(("open", list(partitions)))
 
     def close(self, partitions):
@@ -102,7 +105,7 @@ class Task(SinkTask):
 
 @pytest.fixture
 def run():
-    def play(*events, do=lambda task, values: None):
+    def play(*events, do=lambda task, values: None, shut=0):
         control = TaskControl()
         config = parse(SinkConfig, {"name": "c", "connector.class": "x", "topics": "t"})
         policy = ErrorPolicy(config, "c", 0, control.stopping)
@@ -110,6 +113,7 @@ def run():
         context = RunningSinkContext("c", 0, {}, stopping=control.stopping, kafka=None, errant_records=None)
         consumer = Script(control, *events)
         task = Task(context, do)
+        task.shut = shut
         runner = SinkRunner(
             task, context, control, pipeline=SinkPipeline(TransformChain(), string, string, policy), policy=policy,
             consumer=consumer, dead_letters=None, flush_interval_ms=10**9,
@@ -124,6 +128,7 @@ def run():
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr("connect.sinks.runner._RETRY_S", 0.001)
+    monkeypatch.setattr("connect.sinks.runner._REOPEN_S", 0.0)
 
 
 def puts(task):
@@ -162,6 +167,28 @@ def test_a_put_is_repeated_and_what_came_meanwhile_waits_its_turn(run):
     assert tries == [[(0, "a0")], [(0, "a0")]]
     assert puts(task) == [(0, "a0"), (0, "a1")]
     assert consumer.is_paused == set() and consumer.committed_offsets == [{A: 2}]
+
+
+def test_what_came_before_a_partition_could_be_opened_waits_until_it_is(run):
+    """Under load a fetch may have begun before the consumer hears that the partition is to be paused."""
+    task, consumer = run(("assigned", frozenset({A})), [fetched(A, 0, "a0")], [fetched(A, 1, "a1")], [], [], shut=2)
+    assert puts(task) == [(0, "a0"), (0, "a1")]
+    assert consumer.committed_offsets == [{A: 2}]
+
+
+def test_what_waited_of_a_partition_that_left_during_a_repeated_put_is_its_new_owner_s(run):
+    tries = []
+
+    def busy(task, values):
+        if values and len(tries) < 3:
+            tries.append(values)
+            raise RetriableConnectError("busy")
+
+    task, _ = run(
+        ("assigned", frozenset({A, B})), [fetched(A, 0, "a0")], [fetched(B, 0, "b0")], ("revoked", frozenset({B})), [],
+        [], do=busy,
+    )  # fmt: skip
+    assert puts(task) == [(0, "a0")]
 
 
 def test_a_rewind_leaves_the_other_partitions_alone(run):
