@@ -106,9 +106,10 @@ class Bench:
 
     def unstarted(self) -> Any:
         """A task as the plan's first, not started."""
-        return self._made(self.plan()[0], 0)[0]
+        return self.made(self.plan()[0], 0)[0]
 
-    def _made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
+    def made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
+        """A task with these properties, not started, and its context."""
         cls = self.connector_class
         context = BenchContext(properties, self._offsets, number)
         return cls.task_class(parse(cls.task_config_class or cls.config_class, properties), context), context
@@ -117,7 +118,7 @@ class Bench:
     def task(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
         """A task from its start to its stop; the first of the plan unless its properties are given."""
         planned = dict(properties) if properties is not None else self.plan()[0]
-        task, context = self._made(planned, number)
+        task, context = self.made(planned, number)
         try:
             task.start()
             yield RunningTask(task, context)

@@ -13,10 +13,12 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
+from pathlib import Path
 from typing import IO, Any, Final
 
 from connect.errors import HostDied
 from connect.hosts.link import MAX_LINE_BYTES, error_message, line_of, raised
+from connect.hosts.scratch import make_scratch, remove_scratch
 from tidegate.kit.logs import logger
 
 __all__ = ["HostProcess"]
@@ -51,6 +53,7 @@ class HostProcess:
         self._answering: set[asyncio.Task[None]] = set()
         self._ending = False
         self._stacks: IO[bytes] | None = None
+        self._scratch: Path | None = None
         self._heard_at = time.monotonic()
         self.memory_bytes = 0
         """What the process takes, as it last said."""
@@ -85,6 +88,7 @@ class HostProcess:
         """Start it and give it its setup; raises HostDied where that fails."""
         ours, theirs = socket.socketpair()
         stacks = self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        self._scratch = await asyncio.to_thread(make_scratch)
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
             path = os.pathsep.join(entry for entry in sys.path if entry)
@@ -93,7 +97,7 @@ class HostProcess:
                 *("-P", "-m", "connect.hosts", str(theirs.fileno()), str(stacks.fileno())),
                 pass_fds=[theirs.fileno(), stacks.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(self._scratch)},
             )
         reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
         self._listening = asyncio.create_task(self._listen(reader), name=f"task host {self.number}")
@@ -157,6 +161,8 @@ class HostProcess:
                 future.set_exception(HostDied(reason))
         if not self._ending:
             self._on_death(self, reason)
+        if self._scratch is not None:
+            await asyncio.to_thread(remove_scratch, self._scratch)
 
     def _take(self, message: dict[str, Any]) -> None:
         if message.get("event") == "alive":

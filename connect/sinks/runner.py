@@ -278,9 +278,10 @@ class SinkRunner:
         self._context.commit_requested = False
         if not self._delivered:
             return
+        positions = self._settled_positions()
         try:
             with self._control.calling("pre_commit"):
-                safe = dict(self._task.pre_commit(dict(self._delivered)))
+                safe = dict(self._task.pre_commit(dict(positions)))
         except RetriableConnectError as error:
             log.warning("offsets not committed; going back", connector=self._context.connector, error=str(error))
             self._go_back(leaving)
@@ -296,11 +297,16 @@ class SinkRunner:
         fresh = {
             partition: offset
             for partition, offset in safe.items()
-            if self._committed.get(partition) != offset and offset <= self._delivered.get(partition, -1)
+            if self._committed.get(partition) != offset and offset <= positions.get(partition, -1)
         }
         if fresh and self._commit(fresh):
             self._committed.update(fresh)
             self._sink.committed(fresh)
+
+    def _settled_positions(self) -> dict[TopicPartition, int]:
+        """What was delivered and is not to be delivered again. The task has let go of what comes again, so it cannot say
+        that it is safe, not even when it stops before it has come."""
+        return {p: min(offset, self._context.rewinds.get(p, offset)) for p, offset in self._delivered.items()}
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Whether the group's coordinator took them. After a rebalance it does not: the partitions' owner reads them again."""

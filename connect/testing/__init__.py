@@ -10,11 +10,25 @@
         @pytest.fixture
         def expected_rows(self): ...
 
-Needs pytest; nothing of the runtime, no broker.
+Needs pytest; nothing of the runtime, no broker. ``SourceFaultSuite`` and ``SinkFaultSuite`` run the connector in a real
+worker on a Kafka (``bootstrap_servers``): they kill it, stop it in the middle of its calls, cut its connections and
+count the rows on both sides.
 """
 
 from connect.bench import Bench, BenchContext, RunningTask
+from connect.testing.forwarder import Forwarder
+from connect.testing.sink_faults import SinkFaultSuite
 from connect.testing.sinks import SinkSuite
+from connect.testing.source_faults import SourceFaultSuite
 from connect.testing.sources import SourceSuite
 
-__all__ = ["Bench", "BenchContext", "RunningTask", "SinkSuite", "SourceSuite"]
+__all__ = [
+    "Bench",
+    "BenchContext",
+    "Forwarder",
+    "RunningTask",
+    "SinkFaultSuite",
+    "SinkSuite",
+    "SourceFaultSuite",
+    "SourceSuite",
+]

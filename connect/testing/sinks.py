@@ -11,9 +11,9 @@ from connect.api import Origin, Record, RecordBatch, Schema, SchemaType, SinkCon
 from connect.bench import Bench, RunningTask
 from tidegate.kit.config import validate
 
-__all__ = ["SinkSuite"]
+__all__ = ["ROW", "SinkSuite"]
 
-_SCHEMA = Schema.struct(
+ROW = Schema.struct(
     {
         "id": Schema(SchemaType.INT64),
         "name": Schema(SchemaType.STRING, optional=True),
@@ -45,7 +45,7 @@ class SinkSuite:
 
     def record(self, n: int) -> Record:
         """Row number ``n``."""
-        return Record(self.topic, {"id": n, "name": f"name {n}", "amount": n / 2}, _SCHEMA)
+        return Record(self.topic, {"id": n, "name": f"name {n}", "amount": n / 2}, ROW)
 
     @pytest.fixture
     def bench(self, properties: Mapping[str, str]) -> Bench:

@@ -34,11 +34,12 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         self._marks: dict[TopicPartition, Mark] = {}
 
     def start(self) -> None:
-        staging = tempfile.TemporaryDirectory(prefix="tidegate-objects-", ignore_cleanup_errors=True)
-        self.resources.enter_context(staging)
+        staging = self.resources.enter_context(
+            tempfile.TemporaryDirectory(prefix="tidegate-objects-", ignore_cleanup_errors=True)
+        )
         self._store = self.make_store()
         self.resources.callback(self._store.close)
-        self._parts = self._writer_parts(self._store, Path(staging.name))
+        self._parts = self._writer_parts(self._store, Path(staging))
 
     def _writer_parts(self, store: Store, staging: Path) -> WriterParts:
         from connectors.objects.partitioners import partitioner_of

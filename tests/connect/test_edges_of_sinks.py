@@ -12,7 +12,7 @@ import requests
 
 from tests.servers.process import wait_until
 from tests.support.buckets import bucket_on
-from tests.support.forwarder import Forwarder
+from connect.testing.forwarder import Forwarder
 from tests.support.worker import ConnectWorker
 
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "true"}

@@ -81,7 +81,7 @@ class Task(SinkTask):
 
     def __init__(self, context, do=lambda task, values: None):
         super().__init__(None, context)
-        self.do, self.log, self.threads, self.shut = do, [], set(), 0
+        self.do, self.log, self.threads, self.shut, self.unsafe = do, [], set(), 0, 0
 
     def open(self, partitions):
         if self.shut:
@@ -99,13 +99,18 @@ class Task(SinkTask):
         if values:
             self.log.append(("put", values))
 
+    def flush(self):
+        if self.unsafe:
+            self.unsafe -= 1
+            raise RetriableConnectError("not safe yet")
+
     def stop(self):
         self.log.append("stop")
 
 
 @pytest.fixture
 def run():
-    def play(*events, do=lambda task, values: None, shut=0):
+    def play(*events, do=lambda task, values: None, shut=0, unsafe=0):
         control = TaskControl()
         config = parse(SinkConfig, {"name": "c", "connector.class": "x", "topics": "t"})
         policy = ErrorPolicy(config, "c", 0, control.stopping)
@@ -113,7 +118,7 @@ def run():
         context = RunningSinkContext("c", 0, {}, stopping=control.stopping, kafka=None, errant_records=None)
         consumer = Script(control, *events)
         task = Task(context, do)
-        task.shut = shut
+        task.shut, task.unsafe = shut, unsafe
         runner = SinkRunner(
             task, context, control, pipeline=SinkPipeline(TransformChain(), string, string, policy), policy=policy,
             consumer=consumer, dead_letters=None, flush_interval_ms=10**9,
@@ -189,6 +194,27 @@ def test_what_waited_of_a_partition_that_left_during_a_repeated_put_is_its_new_o
         [], do=busy,
     )  # fmt: skip
     assert puts(task) == [(0, "a0")]
+
+
+def test_what_a_task_let_go_of_as_a_commit_failed_is_not_committed_when_it_stops(run):
+    def stopping(task, values):
+        if values:
+            task.context.request_commit()
+            task.context.stopping.set()
+
+    task, consumer = run(("assigned", frozenset({A})), [fetched(A, 5, "a5", "a6")], do=stopping, unsafe=1)
+    assert puts(task) == [(0, "a5"), (0, "a6")]
+    assert consumer.committed_offsets == [{A: 5}]
+
+
+def test_what_a_task_wants_again_is_not_committed_when_it_stops(run):
+    def again(task, values):
+        if values:
+            task.context.rewind({A: 6})
+            task.context.stopping.set()
+
+    _, consumer = run(("assigned", frozenset({A})), [fetched(A, 5, "a5", "a6")], do=again)
+    assert consumer.committed_offsets == [{A: 6}]
 
 
 def test_a_rewind_leaves_the_other_partitions_alone(run):

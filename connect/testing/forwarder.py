@@ -21,6 +21,8 @@ class Forwarder:
         self._open.set()
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
+        self._clients: list[socket.socket] = []
+        self._turn = 0
         self._refusing = False
         self.held = threading.Event()
         """Set once a client has sent something that is held up."""
@@ -42,6 +44,15 @@ class Forwarder:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
         self._open.set()
+
+    def cut_next(self) -> None:
+        """End one connection, another one with each call, in the order in which they were made."""
+        with self._lock:
+            open_now = [each for each in self._clients if each in self._sockets]
+            if open_now:
+                self._turn += 1
+                with contextlib.suppress(OSError):
+                    open_now[self._turn % len(open_now)].shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
         with self._lock:
@@ -77,6 +88,7 @@ class Forwarder:
             server.settimeout(None)
             with self._lock:
                 self._sockets |= {client, server}
+                self._clients = [each for each in self._clients if each in self._sockets] + [client]
             for source, sink, waits in ((client, server, True), (server, client, False)):
                 threading.Thread(target=self._pass_on, args=(source, sink, waits), daemon=True).start()
 

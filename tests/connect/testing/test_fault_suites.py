@@ -1,0 +1,79 @@
+"""The suites that kill and stop: they find a connector that loses rows, and their tools do what they say."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from connect.hosts.scratch import make_scratch, remove_scratch
+from connect.testing import Forwarder
+from connect.testing.interposed import LineCounter
+
+
+def test_a_sink_that_says_too_early_that_rows_are_safe_is_found(tidegate_broker):
+    here = Path(__file__).with_name("late_sink.py")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "stopped_in_the_middle_of_put",
+        str(here),
+    ]
+    environment = os.environ | {"BOOTSTRAP_SERVERS": tidegate_broker.bootstrap_servers}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=here.parents[3], timeout=200)
+    assert found.returncode == 1, found.stdout
+    assert "and these rows are not there: [" in found.stdout
+
+
+def test_lines_of_the_files_meant_are_counted_and_others_not():
+    def counted():
+        total = 0
+        for n in range(3):
+            total += len(os.path.join("a", str(n)))
+        return total
+
+    at = []
+    counter = LineCounter([__file__], lambda: at.append(counter.lines), 3)
+    with counter.counting():
+        counted()
+    assert counter.lines == 1 + 4 + 3 + 1 and at == [3]
+    assert sys.gettrace() is None or "LineCounter" not in repr(sys.gettrace())
+
+
+def test_one_connection_of_two_is_cut_and_then_the_other():
+    with socket.create_server(("127.0.0.1", 0)) as server, Forwarder.to(server.getsockname()[1]) as forwarder:
+        clients, theirs = [], []
+        for n in range(2):
+            clients.append(socket.create_connection(("127.0.0.1", forwarder.port), 10))
+            theirs.append(server.accept()[0])
+            clients[n].sendall(b"x")
+            assert theirs[n].recv(1) == b"x"
+        forwarder.cut_next()
+        assert clients[1].recv(1) == b""
+        clients[0].sendall(b"y")
+        assert theirs[0].recv(1) == b"y"
+        forwarder.cut_next()
+        assert clients[0].recv(1) == b""
+        for each in (*clients, *theirs):
+            each.close()
+
+
+def test_folders_of_task_hosts_whose_worker_was_killed_are_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = tmp_path / f"tidegate-host-{ended.pid}-x"
+    (left / "rows").mkdir(parents=True)
+    theirs, other = tmp_path / f"tidegate-host-{os.getppid()}-y", tmp_path / "tidegate-host-notes"
+    theirs.mkdir()
+    other.mkdir()
+    mine = make_scratch()
+    assert sorted(tmp_path.iterdir()) == sorted([mine, theirs, other])
+    assert mine.stat().st_mode & 0o777 == 0o700
+    remove_scratch(mine)
+    assert not mine.exists()

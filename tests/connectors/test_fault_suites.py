@@ -1,0 +1,282 @@
+"""Our connectors pass the suites that kill, stop and cut off, on our broker and on Apache Kafka."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from connect.api import Record, Rows, RowsConfig, RowsTask, Schema, SchemaType, SourceConnector, config
+from connect.testing import Forwarder, SinkFaultSuite, SourceFaultSuite
+from connectors.files.sink import FileStreamSinkConnector
+from connectors.files.source import FileStreamSourceConnector
+from connectors.jdbc.sink import JdbcSinkConnector
+from connectors.jdbc.source import JdbcSourceConnector
+from connectors.local.sink import LocalSinkConnector
+from connectors.postgres.source import PostgresSource
+from connectors.sqlite.source import SqliteSource
+from connectors.s3.sink import S3SinkConnector
+from tests.connectors.jdbc.sink_places import PostgresPlace
+from tests.servers.postgres import PostgresServer
+from tests.servers.process import wait_until
+from tests.servers.s3 import S3Server
+
+pytestmark = [pytest.mark.proof, pytest.mark.servers]
+
+ROWS = 120
+
+
+class OnBothBrokers:
+    @pytest.fixture(scope="class", params=["tidegate_broker", pytest.param("apache_kafka", marks=pytest.mark.long)])
+    @classmethod
+    def bootstrap_servers(cls, request: pytest.FixtureRequest) -> str:
+        return str(request.getfixturevalue(request.param).bootstrap_servers)
+
+
+@pytest.mark.long
+class TestFileStreamSink(OnBothBrokers, SinkFaultSuite):
+    connector_class = FileStreamSinkConnector
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return {"file": str(tmp_path / "out")}
+
+    def record(self, n: int) -> Record:
+        return Record(self.topic, str(n), Schema(SchemaType.STRING))
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        path = Path(properties["file"])
+        return [int(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
+
+
+@pytest.mark.long
+class TestLocalSink(OnBothBrokers, SinkFaultSuite):
+    connector_class = LocalSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return {"store.url": f"file://{tmp_path}", "format.class": "ParquetFormat", "flush.size": "4"}
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        found = Path(properties["store.url"].removeprefix("file://")).rglob(f"{self.topic}*.parquet")
+        return [number for path in found for number in pq.ParquetFile(path).read().column("id").to_pylist()]
+
+
+class TestS3Sink(OnBothBrokers, SinkFaultSuite):
+    connector_class = S3SinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def parties(self, s3_server: S3Server) -> Iterator[Sequence[Forwarder]]:
+        (s3_server.store / "faults").mkdir(exist_ok=True)
+        with Forwarder.to(s3_server.port) as forwarder:
+            yield [forwarder]
+
+    @pytest.fixture
+    def properties(self, s3_server: S3Server, parties: Sequence[Forwarder], tmp_path: Path) -> Mapping[str, str]:
+        self.store = s3_server.store / "faults" / tmp_path.name
+        return {
+            "s3.bucket.name": "faults",
+            "s3.region": s3_server.region,
+            "store.url": f"http://127.0.0.1:{parties[0].port}",
+            "aws.access.key.id": s3_server.access_key,
+            "aws.secret.access.key": s3_server.secret_key,
+            "format.class": "JsonFormat",
+            "flush.size": "10",
+            "topics.dir": tmp_path.name,
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return [json.loads(line)["id"] for path in self.store.rglob("*.json") for line in path.read_text().splitlines()]
+
+
+@pytest.mark.long
+class TestJdbcSinkOnPostgres(OnBothBrokers, SinkFaultSuite):
+    connector_class = JdbcSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def parties(self, postgres_server: PostgresServer) -> Iterator[Sequence[Forwarder]]:
+        with Forwarder.to(postgres_server.port) as forwarder:
+            yield [forwarder]
+
+    @pytest.fixture
+    def properties(self, postgres_server: PostgresServer, parties: Sequence[Forwarder]) -> Iterator[Mapping[str, str]]:
+        self.database = PostgresPlace(postgres_server)
+        url = self.database.url.replace(f":{postgres_server.port}/", f":{parties[0].port}/")
+        yield {
+            "connection.url": url,
+            "auto.create": "true",
+            "tidegate.offsets.table": "offsets",
+            "retry.backoff.ms": "50",
+        }
+        self.database.close()
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        if not self.database.ask(f"SELECT 1 FROM information_schema.tables WHERE table_name = '{self.topic}'"):
+            return []
+        return [n for (n,) in self.database.ask(f'SELECT id FROM "{self.topic}"')]
+
+
+@pytest.mark.long
+class TestFileStreamSource(OnBothBrokers, SourceFaultSuite):
+    connector_class = FileStreamSourceConnector
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        (tmp_path / "lines").write_text("".join(f"{n}\n" for n in range(ROWS)))
+        return {"file": str(tmp_path / "lines"), "topic": "fault-lines", "batch.size": "10"}
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(ROWS)
+
+    def identity(self, topic: str, key: Any, value: Any) -> Any:
+        return int(value)
+
+
+class PostgresSourceSuite(OnBothBrokers, SourceFaultSuite):
+    @pytest.fixture
+    def parties(self, postgres_server: PostgresServer) -> Iterator[Sequence[Forwarder]]:
+        with Forwarder.to(postgres_server.port) as forwarder:
+            yield [forwarder]
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(1, ROWS + 1)
+
+
+class TestJdbcSourceOnPostgres(PostgresSourceSuite):
+    connector_class = JdbcSourceConnector
+
+    @pytest.fixture
+    def properties(self, postgres_server: PostgresServer, parties: Sequence[Forwarder]) -> Mapping[str, str]:
+        with postgres_server.connect() as connection:
+            connection.execute("CREATE SCHEMA IF NOT EXISTS faults; DROP TABLE IF EXISTS faults.t")
+            connection.execute("CREATE TABLE faults.t (id serial PRIMARY KEY, name text)")
+            connection.execute(f"INSERT INTO faults.t SELECT n, 'name ' || n FROM generate_series(1, {ROWS}) n")
+        return {
+            "connection.url": postgres_server.jdbc_url.replace(f":{postgres_server.port}/", f":{parties[0].port}/"),
+            "mode": "incrementing",
+            "schema.pattern": "faults",
+            "topic.prefix": "faults-",
+            "batch.max.rows": "10",
+            "poll.interval.ms": "200",
+            "connection.backoff.ms": "200",
+        }
+
+
+@pytest.mark.long
+class TestPostgresChanges(PostgresSourceSuite):
+    """With a heartbeat query, so that there is a second connection to lose."""
+
+    connector_class = PostgresSource
+
+    @pytest.fixture
+    def properties(self, postgres_server: PostgresServer, parties: Sequence[Forwarder]) -> Iterator[Mapping[str, str]]:
+        slot = f"faults{time.time_ns()}"
+        with postgres_server.connect() as connection:
+            connection.execute("CREATE SCHEMA IF NOT EXISTS captured; DROP TABLE IF EXISTS captured.t, captured.beats")
+            connection.execute("CREATE TABLE captured.t (id int PRIMARY KEY, name text)")
+            connection.execute("CREATE TABLE captured.beats (at timestamptz)")
+            connection.execute("CREATE PUBLICATION " + slot + " FOR TABLE captured.t")
+            connection.execute(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+            for n in range(1, ROWS + 1):
+                connection.execute(f"INSERT INTO captured.t VALUES ({n}, 'name {n}')")
+        yield {
+            "database.hostname": "127.0.0.1",
+            "database.port": str(parties[0].port),
+            "database.user": postgres_server.user,
+            "database.password": "-",
+            "database.dbname": postgres_server.database,
+            "topic.prefix": slot,
+            "slot.name": slot,
+            "publication.name": slot,
+            "plugin.name": "pgoutput",
+            "snapshot.mode": "no_data",
+            "table.include.list": "captured.t",
+            "max.batch.size": "8",
+            "max.queue.size": "16",
+            "heartbeat.interval.ms": "1",
+            "heartbeat.action.query": "INSERT INTO captured.beats VALUES (now())",
+            "retriable.restart.connector.wait.ms": "200",
+        }
+        with postgres_server.connect() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
+                f"WHERE slot_name = '{slot}' AND active"
+            )
+            wait_until(
+                lambda: (
+                    connection.execute(f"SELECT active FROM pg_replication_slots WHERE slot_name = '{slot}'").fetchone()
+                    in (None, (False,))
+                ),
+                "the slot free",
+            )
+            connection.execute(
+                f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{slot}'"
+            )
+            connection.execute(f"DROP PUBLICATION {slot}")
+
+    def identity(self, topic: str, key: Any, value: Any) -> Any:
+        return value["after"]["id"] if "after" in value else None
+
+
+@pytest.mark.long
+class TestSqliteChanges(OnBothBrokers, SourceFaultSuite):
+    connector_class = SqliteSource
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        path = tmp_path / "captured.db"
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"name {n}") for n in range(1, ROWS + 1)])
+            connection.commit()
+        return {"database.path": str(path), "topic.prefix": f"s{time.time_ns()}", "max.batch.size": "8"}
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(1, ROWS + 1)
+
+    def identity(self, topic: str, key: Any, value: Any) -> Any:
+        return value["after"]["id"] if "after" in value else None
+
+
+@config
+class ManyRowsConfig(RowsConfig):
+    pass
+
+
+class ManyRowsTask(RowsTask[ManyRowsConfig]):
+    """All rows at once, in several batches: each row is wide."""
+
+    def rows(self, offset: Mapping[str, Any] | None) -> Iterator[Any]:
+        done = int((offset or {"done": 0})["done"])
+        if done < ROWS:
+            rows = [{"id": n, "name": "x" * 250_000} for n in range(done, ROWS)]
+            yield Rows(rows, offset={"done": ROWS})
+
+
+class ManyRows(SourceConnector[ManyRowsConfig]):
+    config_class, task_class = ManyRowsConfig, ManyRowsTask
+
+
+class TestRowsOfAGenerator(OnBothBrokers, SourceFaultSuite):
+    connector_class = ManyRows
+
+    @pytest.fixture
+    def properties(self) -> Mapping[str, str]:
+        return {"topic": f"many{time.time_ns()}"}
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(ROWS)
