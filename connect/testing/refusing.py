@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -50,6 +50,7 @@ class RefuseRow(Transformation):
         super().__init__(config)
         self._seen = 0
         self._refused: str | None = None
+        self._too_large: Iterator[bool] = iter(())
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         first, self._seen = self._seen, self._seen + len(batch)
@@ -58,14 +59,16 @@ class RefuseRow(Transformation):
         if self._refused is None and first <= self.config.row < self._seen:
             self._refused = _shown(batch, self.config.row - first)
         # The runtime gives rows again, one by one, to learn which of them it is.
-        if self._refused is not None and any(_shown(batch, row) == self._refused for row in range(len(batch))):
+        wanted = [self._refused is not None and _shown(batch, row) == self._refused for row in range(len(batch))]
+        if any(wanted):
             if self.config.by == "log":
+                self._too_large = iter(wanted)
                 return super().apply(batch)
             raise DataError(f"row {self.config.row} is refused while {self.config.file} is there")
         return [batch]
 
     def apply_record(self, record: Record) -> Record:
-        if repr((record.topic, record.key, record.value)) != self._refused:
+        if not next(self._too_large):
             return record
         return replace(record, headers=(*record.headers, Header("large", os.urandom(_TOO_LARGE))))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import sqlite3
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -17,16 +19,21 @@ from connect.api import Record, Rows, RowsConfig, RowsTask, Schema, SchemaType, 
 from connect.testing import Forwarder, SinkFaultSuite, SourceFaultSuite
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.files.source import FileStreamSourceConnector
+from connectors.http.sink import HttpSinkConnector
 from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from connectors.local.sink import LocalSinkConnector
+from connectors.mysql.source import MariaDbSource
 from connectors.postgres.source import PostgresSource
+from connectors.s3.source import S3SourceConnector
 from connectors.sqlite.source import SqliteSource
 from connectors.s3.sink import S3SinkConnector
 from tests.connectors.jdbc.sink_places import PostgresPlace
+from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
 from tests.servers.s3 import S3Server
+from tests.support.buckets import Bucket, bucket_on
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
@@ -154,6 +161,7 @@ class PostgresSourceSuite(OnBothBrokers, SourceFaultSuite):
         return range(1, ROWS + 1)
 
 
+@pytest.mark.long
 class TestJdbcSourceOnPostgres(PostgresSourceSuite):
     connector_class = JdbcSourceConnector
 
@@ -270,6 +278,7 @@ class ManyRows(SourceConnector[ManyRowsConfig]):
     config_class, task_class = ManyRowsConfig, ManyRowsTask
 
 
+@pytest.mark.long
 class TestRowsOfAGenerator(OnBothBrokers, SourceFaultSuite):
     connector_class = ManyRows
 
@@ -280,3 +289,121 @@ class TestRowsOfAGenerator(OnBothBrokers, SourceFaultSuite):
     @pytest.fixture
     def expected(self) -> Collection[Any]:
         return range(ROWS)
+
+
+@pytest.mark.long
+class TestMariaDbChanges(OnBothBrokers, SourceFaultSuite):
+    connector_class = MariaDbSource
+
+    @pytest.fixture
+    def parties(self, mariadb_server: MariaDbServer) -> Iterator[Sequence[Forwarder]]:
+        with Forwarder.to(mariadb_server.port) as forwarder:
+            yield [forwarder]
+
+    @pytest.fixture
+    def properties(
+        self, mariadb_server: MariaDbServer, parties: Sequence[Forwarder], tmp_path: Path
+    ) -> Mapping[str, str]:
+        name = f"faults_{time.time_ns()}"
+        with closing(mariadb_server.connect("")) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {name}")
+            cursor.execute(f"CREATE TABLE {name}.t (id int PRIMARY KEY, name text)")
+            for n in range(1, ROWS + 1):
+                cursor.execute(f"INSERT INTO {name}.t VALUES ({n}, 'name {n}')")
+            connection.commit()
+        return {
+            "database.hostname": "127.0.0.1",
+            "database.port": str(parties[0].port),
+            "database.user": mariadb_server.user,
+            "database.server.id": str(9000 + time.time_ns() % 1000),
+            "database.include.list": name,
+            "topic.prefix": name,
+            "poll.interval.ms": "20",
+            "max.batch.size": "8",
+            "max.queue.size": "16",
+            "include.schema.changes": "false",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "schema.history.internal.file.filename": str(tmp_path / "history"),
+        }
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(1, ROWS + 1)
+
+    def identity(self, topic: str, key: Any, value: Any) -> Any:
+        return value["after"]["id"] if "after" in value else None
+
+
+@pytest.mark.long
+class TestS3Source(OnBothBrokers, SourceFaultSuite):
+    connector_class = S3SourceConnector
+
+    @pytest.fixture
+    def bucket(self, s3_server: S3Server) -> Iterator[Bucket]:
+        with bucket_on(s3_server) as made:
+            for n in range(6):
+                lines = [json.dumps({"id": n * 20 + line}) for line in range(20)]
+                made.put(f"topics/objects/partition=0/objects+0+{n * 20:010d}.json", "\n".join(lines).encode() + b"\n")
+            yield made
+
+    @pytest.fixture
+    def parties(self, s3_server: S3Server) -> Iterator[Sequence[Forwarder]]:
+        with Forwarder.to(s3_server.port) as forwarder:
+            yield [forwarder]
+
+    @pytest.fixture
+    def properties(self, bucket: Bucket, parties: Sequence[Forwarder]) -> Mapping[str, str]:
+        given = {
+            **bucket.access,
+            "format.class": "JsonFormat",
+            "s3.poll.interval.ms": "50",
+            "record.batch.max.size": "10",
+        }
+        return given | {"store.url": f"http://127.0.0.1:{parties[0].port}"}
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(120)
+
+
+@pytest.mark.long
+class TestHttpSink(OnBothBrokers, SinkFaultSuite):
+    connector_class = HttpSinkConnector
+
+    @pytest.fixture
+    def parties(self) -> Iterator[Sequence[Forwarder]]:
+        self.taken = taken = list[Any]()
+
+        class Taker(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                taken.extend(row["id"] for row in (rows if isinstance(rows, list) else [rows]))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Forwarder.to(server.server_address[1]) as forwarder:
+            yield [forwarder]
+        server.shutdown()
+        server.server_close()
+
+    @pytest.fixture
+    def properties(self, parties: Sequence[Forwarder]) -> Mapping[str, str]:
+        return {
+            "http.api.url": f"http://127.0.0.1:{parties[0].port}/rows",
+            "request.body.format": "json",
+            "batch.json.as.array": "true",
+            "batch.max.size": "5",
+            "retry.backoff.ms": "100",
+            "max.retries": "50",
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return list(self.taken)
