@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from connect.api.batch import MAX_BATCH_BYTES, RecordBatch
 from connect.api.connector import SourceTask
 from connect.api.errors import ConnectError
-from connect.api.schema import Schema, schema_from_arrow
+from connect.api.schema import Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import at_least, config, key, non_empty
 
 if TYPE_CHECKING:
@@ -112,7 +112,10 @@ class RowsTask(SourceTask[ConfigT]):
         self._schemas_text = str(position.pop(_SCHEMAS, "{}"))
         try:
             self._schemas: dict[str, Any] = dict(json.loads(self._schemas_text))
-            self._arrow = {topic: schema_from_json(form).arrow_type for topic, form in self._schemas.items()}
+            known = {topic: schema_from_json(form) for topic, form in self._schemas.items()}
+            if other := [topic for topic, schema in known.items() if schema.type is not SchemaType.STRUCT]:
+                raise ConnectError(f"the schema of {other[0]} is {known[other[0]].type.value} and should be struct")
+            self._arrow = {topic: schema.arrow_type for topic, schema in known.items()}
         except (ValueError, TypeError, RecursionError, ConnectError) as error:
             raise ConnectError(
                 f"the position of {self.context.connector} has {_SCHEMAS}={self._schemas_text[:200]!r}, which are no schemas by topic "

@@ -274,7 +274,18 @@ def test_schemas_of_several_topics_are_kept_and_an_unknown_position_has_none():
     assert [batch.value_schema.fields[0].schema.type for batch in seen] == [SchemaType.FLOAT64] * 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"prices": 5}', '{"prices": {"type": "nothing"}}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1]",
+        '{"prices": 5}',
+        '{"prices": {"type": "nothing"}}',
+        '{"prices": {"type": "int64"}}',
+        "[" * 100_000,
+    ],
+)
 def test_schemas_that_somebody_broke_are_named(text):
     bench = Bench(PricesSource, {"topic": "prices", "poll.interval.ms": "0"})
     with bench.task() as running:
