@@ -22,6 +22,7 @@ from broker.protocol.messages.write_txn_markers import (
 from broker.security.access import Operation, ResourceType
 from broker.storage.durability import Flushed
 from broker.transactions import Marker, Producer, TopicPartition, TransactionState
+from tidegate.kit.linear_regex import PatternError, compiled
 
 __all__ = ["routes"]
 
@@ -89,15 +90,11 @@ def list_transactions(context: Context, request: ListTransactionsRequest) -> Lis
 def _matcher(pattern: str | None) -> Callable[[str], bool]:
     if not pattern:
         return lambda _: True
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        compiled = re2.compile(pattern, options)
-    except re2.error as error:
+        expression = compiled(pattern)
+    except PatternError as error:
         raise InvalidRegularExpression(f"{pattern!r} is not a regular expression in RE2's syntax: {error}") from error
-    return lambda text: compiled.fullmatch(text) is not None
+    return lambda text: expression.fullmatch(text) is not None
 
 
 @routes.handles(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from broker.errors import InvalidRegularExpression
+from tidegate.kit.linear_regex import PatternError, compiled
 
 __all__ = ["Resolved", "check", "resolve"]
 
@@ -23,24 +23,13 @@ class Resolved:
     at_ms: int
 
 
-def _compile(expression: str) -> Any:
-    import re2  # slow to import, and few groups use it
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(expression, options=options)
-
-
 def check(expression: str) -> None:
     """Raises InvalidRegularExpression."""
-    import re2
-
     try:
-        _compile(expression)
-    except (re2.error, UnicodeError) as error:
-        reason = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else error
+        compiled(expression)
+    except PatternError as error:
         raise InvalidRegularExpression(
-            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {reason}."
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}."
         ) from error
 
 
@@ -48,16 +37,14 @@ def resolve(
     expressions: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool] | None
 ) -> dict[str, frozenset[str]]:
     """The names each expression matches as a whole. An expression that is not one matches none."""
-    import re2
-
     every = list(names)
     found: dict[str, frozenset[str]] = {}
     for expression in expressions:
         try:
-            compiled = _compile(expression)
-        except (re2.error, UnicodeError):
+            pattern = compiled(expression)
+        except PatternError:
             found[expression] = frozenset()
             continue
-        matched = (name for name in every if compiled.fullmatch(name))
+        matched = (name for name in every if pattern.fullmatch(name))
         found[expression] = frozenset(name for name in matched if may_describe is None or may_describe(name))
     return found

@@ -13,6 +13,7 @@ from typing import Any, Final
 from registry.formats.effort import Effort
 from registry.formats.json_schema.changes import Change
 from registry.formats.json_schema.model import ReferenceSchema, Schema
+from tidegate.kit.linear_regex import PatternError, compiled
 
 __all__ = ["Context", "Memory", "Pair", "bound", "compare"]
 
@@ -53,13 +54,9 @@ class Memory:
 
 def _compiled(pattern: str) -> Any:
     """RE2's pattern; None for text that RE2 does not read, which matches no name."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(pattern, options)
-    except re2.error:
+        return compiled(pattern)
+    except PatternError:
         return None
 
 

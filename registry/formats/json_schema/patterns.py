@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from registry.errors import InvalidSchema
+from tidegate.kit.linear_regex import PatternError, compiled
 
 __all__ = ["bounded"]
 
@@ -29,13 +30,9 @@ class _Re2:
 
 @functools.lru_cache(maxsize=1000)
 def _compiled(pattern: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.log_errors, options.max_mem = False, _MOST_BYTES
     try:
-        return re2.compile(pattern.encode("utf-8", "replace"), options)
-    except re2.error as error:
+        return compiled(pattern.encode("utf-8", "replace"), max_bytes=_MOST_BYTES)
+    except PatternError as error:
         raise InvalidSchema(
             f"Invalid schema of type JSON, details: the pattern {pattern[:200]!r} cannot be matched in bounded time ({error}): RE2 has "
             "no lookaround and no references back"
