@@ -13,12 +13,11 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from pathlib import Path
 from typing import IO, Any, Final
 
 from connect.errors import HostDied
 from connect.hosts.link import MAX_LINE_BYTES, error_message, line_of, raised
-from connect.hosts.scratch import make_scratch, remove_scratch
+from connect.hosts.scratch import Scratch
 from tidegate.kit.logs import logger
 
 __all__ = ["HostProcess"]
@@ -53,7 +52,7 @@ class HostProcess:
         self._answering: set[asyncio.Task[None]] = set()
         self._ending = False
         self._stacks: IO[bytes] | None = None
-        self._scratch: Path | None = None
+        self._scratch: Scratch | None = None
         self._heard_at = time.monotonic()
         self.memory_bytes = 0
         """What the process takes, as it last said."""
@@ -86,10 +85,12 @@ class HostProcess:
 
     async def start(self, setup: Mapping[str, Any]) -> None:
         """Start it and give it its setup; raises HostDied where that fails."""
-        ours, theirs = socket.socketpair()
+        self._scratch = await asyncio.to_thread(Scratch)
         stacks = self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        self._scratch = await asyncio.to_thread(make_scratch)
-        with theirs:
+        ours, theirs = socket.socketpair()
+        with contextlib.ExitStack() as unless_started, theirs:
+            for release in (self._scratch.remove, stacks.close, ours.close):
+                unless_started.callback(release)
             os.set_inheritable(theirs.fileno(), True)
             path = os.pathsep.join(entry for entry in sys.path if entry)
             self._process = await asyncio.create_subprocess_exec(
@@ -97,8 +98,9 @@ class HostProcess:
                 *("-P", "-m", "connect.hosts", str(theirs.fileno()), str(stacks.fileno())),
                 pass_fds=[theirs.fileno(), stacks.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(self._scratch)},
+                env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(self._scratch.path)},
             )
+            unless_started.pop_all()
         reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
         self._listening = asyncio.create_task(self._listen(reader), name=f"task host {self.number}")
         try:
@@ -162,7 +164,7 @@ class HostProcess:
         if not self._ending:
             self._on_death(self, reason)
         if self._scratch is not None:
-            await asyncio.to_thread(remove_scratch, self._scratch)
+            await asyncio.to_thread(self._scratch.remove)
 
     def _take(self, message: dict[str, Any]) -> None:
         if message.get("event") == "alive":

@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["make_scratch", "remove_scratch"]
+__all__ = ["Scratch"]
 
 _PREFIX: Final = "tidegate-host-"
 
 
-def make_scratch() -> Path:
-    """A folder for a new host, to be its TMPDIR. Removes those of workers that were killed on the way."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        worker = re.match(rf"{_PREFIX}(\d+)-", path.name)
-        if worker is not None and not _runs(int(worker[1])):
-            remove_scratch(path)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+class Scratch:
+    """A folder for a new host, to be its TMPDIR. Its worker has it locked: a lock ends with its process, in whatever container that
+    is, so a folder without one was left by a worker that was killed, and the next worker removes it."""
+
+    def __init__(self) -> None:
+        for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            lock = _locked(path)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                os.close(lock)
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            lock = _locked(self.path)
+            # Before it was locked, another worker may have taken it for one that was left.
+            if lock is not None and self.path.exists():
+                self._lock = lock
+                return
+            if lock is not None:
+                os.close(lock)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it, once. A file that cannot be removed stays."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
 
 
-def remove_scratch(folder: Path) -> None:
-    """Remove it with all that is in it. What cannot be removed, such as another user's, stays."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _runs(pid: int) -> bool:
+def _locked(folder: Path) -> int | None:
+    """The descriptor of a lock on the folder; None where another has it, or it is gone or another user's."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -6,24 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from connect.hosts.scratch import make_scratch, remove_scratch
 from connect.testing import Forwarder
 from connect.testing.interposed import LineCounter
 
 
 def test_a_sink_that_says_too_early_that_rows_are_safe_is_found(tidegate_broker):
     here = Path(__file__).with_name("late_sink.py")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        "stopped_in_the_middle_of_put",
-        str(here),
-    ]
+    options = ["-q", "-p", "no:cacheprovider", "-k", "stopped_in_the_middle_of_put"]
+    command = [sys.executable, "-m", "pytest", *options, str(here)]
     environment = os.environ | {"BOOTSTRAP_SERVERS": tidegate_broker.bootstrap_servers}
     found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=here.parents[3], timeout=200)
     assert found.returncode == 1, found.stdout
@@ -61,19 +51,3 @@ def test_one_connection_of_two_is_cut_and_then_the_other():
         assert clients[0].recv(1) == b""
         for each in (*clients, *theirs):
             each.close()
-
-
-def test_folders_of_task_hosts_whose_worker_was_killed_are_removed_by_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    left = tmp_path / f"tidegate-host-{ended.pid}-x"
-    (left / "rows").mkdir(parents=True)
-    theirs, other = tmp_path / f"tidegate-host-{os.getppid()}-y", tmp_path / "tidegate-host-notes"
-    theirs.mkdir()
-    other.mkdir()
-    mine = make_scratch()
-    assert sorted(tmp_path.iterdir()) == sorted([mine, theirs, other])
-    assert mine.stat().st_mode & 0o777 == 0o700
-    remove_scratch(mine)
-    assert not mine.exists()
