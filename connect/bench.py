@@ -49,7 +49,7 @@ class BenchContext(RunningSinkContext):
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """A started task and its context."""
+    """A task and its context."""
 
     task: Any
     context: BenchContext
@@ -106,10 +106,9 @@ class Bench:
 
     def unstarted(self) -> Any:
         """A task as the plan's first, not started."""
-        return self.made(self.plan()[0], 0)[0]
+        return self._made(self.plan()[0], 0)[0]
 
-    def made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
-        """A task with these properties, not started, and its context."""
+    def _made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
         cls = self.connector_class
         context = BenchContext(properties, self._offsets, number)
         return cls.task_class(parse(cls.task_config_class or cls.config_class, properties), context), context
@@ -117,14 +116,23 @@ class Bench:
     @contextmanager
     def task(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
         """A task from its start to its stop; the first of the plan unless its properties are given."""
+        with self.created(properties, number) as running:
+            running.task.start()
+            yield running
+
+    @contextmanager
+    def created(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
+        """As ``task``, but the caller starts it. At the end it is stopped and lets go of its resources, as in a worker."""
         planned = dict(properties) if properties is not None else self.plan()[0]
-        task, context = self.made(planned, number)
+        task, context = self._made(planned, number)
         try:
-            task.start()
             yield RunningTask(task, context)
         finally:
             context.stopping.set()
-            task.stop()
+            try:
+                task.stop()
+            finally:
+                task.resources.close()
 
     @contextmanager
     def sink(self, *partitions: TopicPartition) -> Iterator[RunningTask]:

@@ -304,8 +304,8 @@ class SinkRunner:
             self._sink.committed(fresh)
 
     def _settled_positions(self) -> dict[TopicPartition, int]:
-        """What was delivered and is not to be delivered again. The task has let go of what comes again, so it cannot say
-        that it is safe, not even when it stops before it has come."""
+        """Up to where records were delivered, less those that will be delivered again: the task no longer has these, so it cannot
+        say that they are safe. That holds for a task that stops before they come, too."""
         return {p: min(offset, self._context.rewinds.get(p, offset)) for p, offset in self._delivered.items()}
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> bool:

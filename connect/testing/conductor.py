@@ -38,8 +38,6 @@ class _Rule:
     call: str
     part: float
     act: Act
-    times: int
-    rows: bool
 
 
 class Conductor:
@@ -65,7 +63,7 @@ class Conductor:
                     except OSError:
                         return
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler, bind_and_activate=True)
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, name="conductor", daemon=True).start()
@@ -74,11 +72,11 @@ class Conductor:
         self._server.shutdown()
         self._server.server_close()
 
-    def within(self, call: str, act: Act, *, part: float = 0.5, times: int = 1, rows: bool = True) -> None:
-        """Have ``act`` done in the middle of the next ``times`` calls of that name: before the line that is ``part`` of
-        those which the last such call executed. With ``rows`` only calls of ``put`` that bring some count."""
+    def within(self, call: str, act: Act, *, part: float = 0.5) -> None:
+        """Have ``act`` done within the next call of that name: before the line that is ``part`` of those which the last such
+        call executed. A ``put`` without rows does not count."""
         with self._lock:
-            self._rules.append(_Rule(call, part, act, times, rows))
+            self._rules.append(_Rule(call, part, act))
 
     def before_each_call(self, act: Act | None) -> None:
         """Have ``act`` done before every call but ``stop``; None ends that."""
@@ -127,7 +125,7 @@ class Conductor:
         phase, call, rows = told["phase"], told["call"], told.get("rows")
         with self._lock:
             self.calls.append(told)
-            rule = next((r for r in self._rules if r.call == call and (rows != 0 or not r.rows)), None)
+            rule = next((r for r in self._rules if r.call == call and rows != 0), None)
             before = self._before if phase == "begin" and call != "stop" else None
             if phase == "end" and rows != 0 and not told["error"]:
                 self._lines[call] = told["lines"]
@@ -137,9 +135,7 @@ class Conductor:
             return {"line": max(1, round(rule.part * self._lines.get(call, _USUAL_LINES)))}
         if phase == "line" and rule is not None:
             with self._lock:
-                rule.times -= 1
+                self._rules.remove(rule)
                 self.done += 1
-                if rule.times <= 0 and rule in self._rules:
-                    self._rules.remove(rule)
             return {"do": rule.act()}
         return {}

@@ -70,11 +70,11 @@ def interposed(connector_class: type[Connector[Any]], port: int) -> type[Connect
     """A class below it, which a worker runs as it would run it, with a conductor at ``port`` of 127.0.0.1."""
     below = next(base for base in _CALLS if issubclass(connector_class.task_class, base))
     files = files_of(connector_class)
-    line_to = _Line(port)
+    link = _Link(port)
 
     def wrapped(name: str) -> Callable[..., Any]:
         def call(self: Any, *arguments: Any) -> Any:
-            return _conducted(line_to, files, self, name, arguments)
+            return _conducted(link, files, self, name, arguments)
 
         return call
 
@@ -83,15 +83,15 @@ def interposed(connector_class: type[Connector[Any]], port: int) -> type[Connect
     return type(connector_class.__name__, (connector_class,), {"task_class": task_class})
 
 
-def _conducted(line_to: _Line, files: Sequence[str], task: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+def _conducted(link: _Link, files: Sequence[str], task: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """One call of the task, told at its begin, at a line if that was asked for, and at its end."""
     instance = task.__dict__.setdefault("_conducted_as", uuid.uuid4().hex)
     told = {"call": name, "pid": os.getpid(), "thread": threading.get_ident(), "instance": instance}
     rows = sum(len(batch) for batch in arguments[0]) if name == "put" else None
-    order = line_to.ask({**told, "phase": "begin", "rows": rows})
+    order = link.ask({**told, "phase": "begin", "rows": rows})
 
     def at_line() -> None:
-        _obey(line_to.ask({**told, "phase": "line"}))
+        _obey(link.ask({**told, "phase": "line"}))
 
     counter = LineCounter(files, at_line, order.get("line"))
     called = getattr(super(type(task), task), name)
@@ -105,7 +105,7 @@ def _conducted(line_to: _Line, files: Sequence[str], task: Any, name: str, argum
         outcome["error"] = f"{type(error).__name__}: {error}"
         raise
     finally:
-        line_to.ask({**told, **outcome, "phase": "end", "rows": rows, "lines": counter.lines})
+        link.ask({**told, **outcome, "phase": "end", "rows": rows, "lines": counter.lines})
     return result
 
 
@@ -114,7 +114,7 @@ def _obey(order: Mapping[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class _Line:
+class _Link:
     """A connection of each thread to the conductor. Once that is gone, every answer is to go on."""
 
     def __init__(self, port: int) -> None:

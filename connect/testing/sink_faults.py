@@ -20,6 +20,7 @@ from tidegate.kit.config import parse
 
 __all__ = ["SinkFaultSuite"]
 
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _PARTITIONS: Final = 2
 _WAVE: Final = 40
 """Rows in one go, a half of them in each partition."""
@@ -56,9 +57,9 @@ class SinkFaultSuite(FaultSuite):
             admin.create_topics([NewTopic(self.topic, _PARTITIONS)])
 
     def run_config(self, properties: Mapping[str, str]) -> dict[str, str]:
-        json = "org.apache.kafka.connect.json.JsonConverter"
-        converters = {f"{side}.converter{k}": v for side in ("key", "value") for k, v in _schemas(json).items()}
-        return {"topics": self.topic, **converters, **properties}
+        converters = {f"{side}.converter": _JSON for side in ("key", "value")}
+        with_schemas = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
+        return {"topics": self.topic, **converters, **with_schemas, **properties}
 
     def test_stopped_in_the_middle_of_put(self, trial: Trial, properties: Mapping[str, str]) -> None:
         self._stopped_within("put", "stop", trial, properties)
@@ -239,10 +240,6 @@ class SinkFaultSuite(FaultSuite):
             arrived = self.read_back(properties)
             twice = sorted({n for n in arrived if arrived.count(n) > 1})
             assert not twice, f"these rows are there more than once: {twice}"
-
-
-def _schemas(converter: str) -> dict[str, str]:
-    return {"": converter, ".schemas.enable": "true"}
 
 
 def _bytes(topic: str, schema: Any, values: Any, *, is_key: bool) -> list[bytes | None]:

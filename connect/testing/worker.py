@@ -1,4 +1,5 @@
-"""A Connect worker in a process of its own, for tests: ``python -m connect.testing.worker PROPERTIES READY`` runs it."""
+"""A Connect worker in a process of its own, for tests: ``python -m connect.testing.worker PROPERTIES READY PLUGINS...`` runs it,
+PLUGINS being modules with a ``register_plugins`` hook."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-__all__ = ["TestWorker", "eventually"]
+if TYPE_CHECKING:
+    import requests
+
+__all__ = ["TestWorker", "eventually", "settled", "worker_properties"]
 
 _WAIT_S: Final = 90.0
 T = TypeVar("T")
@@ -26,43 +30,64 @@ def eventually(ask: Callable[[], T], holds: Callable[[T], bool], what: str, time
     return answer
 
 
+def settled(answer: requests.Response) -> bool:
+    """Whether a worker, ours or the original, did not ask to be asked again when its group has shared out its work.
+
+    The original mostly says so with 409, and with 500 where the rebalance began while the request was waiting.
+    """
+    return answer.status_code not in (409, 500) or not any(word in answer.text for word in ("rebalance", "momentarily"))
+
+
+def worker_properties(name: str, bootstrap_servers: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """A worker's configuration: its group and topics are called by ``name``, and what takes time takes little."""
+    json_converters = {f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")}
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": name,
+        "config.storage.topic": f"{name}-configs",
+        "offset.storage.topic": f"{name}-offsets",
+        "status.storage.topic": f"{name}-status",
+        "offset.storage.partitions": "3",
+        "status.storage.partitions": "2",
+        "replication.factor.fit": "true",
+        **json_converters,
+        **{f"{side}.converter.schemas.enable": "false" for side in ("key", "value")},
+        "offset.flush.interval.ms": "300",
+        "consumer.session.timeout.ms": "6000",
+        **settings,
+    }
+
+
 class TestWorker:
     """Started by its construction. One task host, so that what is left behind can be counted there; ``folder`` is on its
     import path and has its log."""
 
     __test__ = False
 
-    def __init__(self, folder: Path, bootstrap_servers: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, bootstrap_servers: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self._ready = folder, folder / "ready.json"
         self.scratch = folder / "scratch"
         self.scratch.mkdir()
         name = f"faults-{os.getpid()}-{time.time_ns()}"
-        json_without_schemas = {"schemas.enable": "false"}
-        properties = {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": name,
-            "config.storage.topic": f"{name}-configs",
-            "offset.storage.topic": f"{name}-offsets",
-            "status.storage.topic": f"{name}-status",
-            "offset.storage.partitions": "1",
-            "status.storage.partitions": "1",
-            "replication.factor.fit": "true",
+        settings = {
             "listeners": "http://127.0.0.1:0",
-            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            **{f"{side}.converter.{k}": v for side in ("key", "value") for k, v in json_without_schemas.items()},
-            "offset.flush.interval.ms": "300",
             "task.host.processes": "1",
             "task.shutdown.graceful.timeout.ms": "3000",
-            "consumer.session.timeout.ms": "6000",
-            **(settings or {}),
         }
+        properties = worker_properties(name, bootstrap_servers, settings)
         (folder / "worker.json").write_text(json.dumps(properties))
         self._log = (folder / "worker.log").open("ab")
         path = os.pathsep.join([str(folder), *(entry or str(Path.cwd()) for entry in sys.path)])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "connect.testing.worker", str(folder / "worker.json"), str(self._ready)],
+            [
+                sys.executable,
+                "-m",
+                "connect.testing.worker",
+                str(folder / "worker.json"),
+                str(self._ready),
+                "connect.testing.refusing",
+            ],
             stdout=self._log,
             stderr=self._log,
             stdin=subprocess.DEVNULL,
@@ -87,11 +112,10 @@ class TestWorker:
 
     def temporary_files(self) -> set[str]:
         """What its processes have in their folder for such things; the folders of task hosts that have ended are among it."""
-        host = self.task_host()
         found = {path.relative_to(self.scratch) for path in self.scratch.rglob("*")}
-        folders = {path.parts[0] for path in found if len(path.parts) == 1}
-        if host is not None and len(folders) == 1:
-            found = {path for path in found if len(path.parts) > 1}
+        tops = {path for path in found if len(path.parts) == 1}
+        if self.task_host() is not None and len(tops) == 1:
+            found -= tops  # the folder of the host that runs
         return {str(path) for path in found}
 
     def task_host(self) -> int | None:
@@ -108,7 +132,7 @@ class TestWorker:
         def once() -> Any:
             return requests.request(method, self.url + path, json=body, timeout=60)
 
-        answer = eventually(once, lambda got: got.status_code not in (409, 500), f"{method} {path}")
+        answer = eventually(once, settled, f"{method} {path}")
         assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
 
@@ -133,7 +157,7 @@ def main() -> int:
     from tidegate.kit import logs, service
 
     logs.configure("INFO", "json")
-    server = ConnectServer(json.loads(Path(sys.argv[1]).read_text()), ["connect.testing.refusing"])
+    server = ConnectServer(json.loads(Path(sys.argv[1]).read_text()), sys.argv[3:])
     return service.run(server, ready_file=Path(sys.argv[2]))
 
 

@@ -9,6 +9,7 @@ from connect.plugin_path import ModuleGraph, hook_modules, python_folders
 from connect.plugins import PluginRegistry
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
+from tidegate.kit.files import write_whole
 
 SOURCE = """
 import logging
@@ -41,13 +42,6 @@ def rows(task, version):
 class Source(SourceConnector[Settings]):
     config_class, task_class = Settings, Task
 """
-
-
-def write_at_once(path, text):
-    """A file that is cut to nothing before it is written is two changes, and the code would be loaded for each."""
-    arriving = path.with_suffix(".arriving")
-    arriving.write_text(text)
-    arriving.replace(path)
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +85,13 @@ def test_tasks_are_started_again_with_new_code_where_the_old_ones_stopped(worker
     wait_until(lambda: position(worker, "mine")["n"] > 2, "rows of the first code")
     before, at = len(pid_of_task_hosts(worker)), position(worker, "mine")["n"]
 
-    write_at_once(folder / "mine.py", SOURCE.format(2))
+    # At once: a file that is cut to nothing before it is written is two changes, and the code would be loaded for each.
+    write_whole(folder / "mine.py", SOURCE.format(2))
     wait_until(lambda: position(worker, "mine")["version"] == 2, "rows of the second code")
     assert position(worker, "mine")["n"] > at  # went on, did not begin again
     assert len(pid_of_task_hosts(worker)) > before
 
-    write_at_once(folder / "mine.py", "def broken(:\n")
+    write_whole(folder / "mine.py", "def broken(:\n")
     wait_until(lambda: any("cannot be read" in line["event"] for line in told(worker)), "unreadable code")
     (said,) = [line for line in told(worker) if "cannot be read" in line["event"]]
     assert said["connectors"] == ["mine"] and "mine.py: SyntaxError" in said["error"] and "line 1" in said["error"]
@@ -104,13 +99,13 @@ def test_tasks_are_started_again_with_new_code_where_the_old_ones_stopped(worker
     wait_until(lambda: position(worker, "mine")["n"] > at, "rows of the second code, still")
     assert position(worker, "mine")["version"] == 2
 
-    write_at_once(folder / "mine.py", "import nowhere\n")
+    write_whole(folder / "mine.py", "import nowhere\n")
     wait_until(lambda: worker.state("mine").get("connector") == "FAILED", "broken code")
     trace = worker.ask("GET", "/connectors/mine/status")["connector"]["trace"]
     assert "mine:Source" in trace and "No module named 'nowhere'" in trace
     assert worker.state("other") == {"connector": "RUNNING", 0: "RUNNING"}
 
-    write_at_once(folder / "mine.py", SOURCE.format(3))
+    write_whole(folder / "mine.py", SOURCE.format(3))
     wait_until(lambda: position(worker, "mine")["version"] == 3, "repaired code")
     worker.wait_for("mine", connector="RUNNING", task0="RUNNING")
 

@@ -118,7 +118,7 @@ def run():
         context = RunningSinkContext("c", 0, {}, stopping=control.stopping, kafka=None, errant_records=None)
         consumer = Script(control, *events)
         task = Task(context, do)
-        task.shut, task.unsafe = shut, unsafe
+        task.shut, task.unsafe, task.control = shut, unsafe, control
         runner = SinkRunner(
             task, context, control, pipeline=SinkPipeline(TransformChain(), string, string, policy), policy=policy,
             consumer=consumer, dead_letters=None, flush_interval_ms=10**9,
@@ -134,6 +134,18 @@ def run():
 def no_pause(monkeypatch):
     monkeypatch.setattr("connect.sinks.runner._RETRY_S", 0.001)
     monkeypatch.setattr("connect.sinks.runner._REOPEN_S", 0.0)
+
+
+def busy_for(count):
+    """What was put so many times before a put succeeded, and what has it so."""
+    tries = []
+
+    def busy(task, values):
+        if values and len(tries) < count:
+            tries.append(values)
+            raise RetriableConnectError("busy")
+
+    return tries, busy
 
 
 def puts(task):
@@ -161,13 +173,7 @@ def test_what_a_fetch_brought_of_a_lost_partition_is_its_new_owner_s(run):
 
 
 def test_a_put_is_repeated_and_what_came_meanwhile_waits_its_turn(run):
-    tries = []
-
-    def busy(task, values):
-        if values and len(tries) < 2:
-            tries.append(values)
-            raise RetriableConnectError("busy")
-
+    tries, busy = busy_for(2)
     task, consumer = run(("assigned", frozenset({A})), [fetched(A, 0, "a0")], [fetched(A, 1, "a1")], [], do=busy)
     assert tries == [[(0, "a0")], [(0, "a0")]]
     assert puts(task) == [(0, "a0"), (0, "a1")]
@@ -182,13 +188,7 @@ def test_what_came_before_a_partition_could_be_opened_waits_until_it_is(run):
 
 
 def test_what_waited_of_a_partition_that_left_during_a_repeated_put_is_its_new_owner_s(run):
-    tries = []
-
-    def busy(task, values):
-        if values and len(tries) < 3:
-            tries.append(values)
-            raise RetriableConnectError("busy")
-
+    _, busy = busy_for(3)
     task, _ = run(
         ("assigned", frozenset({A, B})), [fetched(A, 0, "a0")], [fetched(B, 0, "b0")], ("revoked", frozenset({B})), [],
         [], do=busy,
@@ -196,15 +196,19 @@ def test_what_waited_of_a_partition_that_left_during_a_repeated_put_is_its_new_o
     assert puts(task) == [(0, "a0")]
 
 
-def test_what_a_task_let_go_of_as_a_commit_failed_is_not_committed_when_it_stops(run):
-    def stopping(task, values):
+@pytest.mark.parametrize("how", ["stops", "pauses"])
+def test_what_a_task_no_longer_has_since_a_commit_failed_is_not_committed_when_it(run, how):
+    def ending(task, values):
         if values:
             task.context.request_commit()
-            task.context.stopping.set()
+            task.context.stopping.set() if how == "stops" else task.control.set_paused(True)
 
-    task, consumer = run(("assigned", frozenset({A})), [fetched(A, 5, "a5", "a6")], do=stopping, unsafe=1)
+    task, consumer = run(("assigned", frozenset({A})), [fetched(A, 5, "a5", "a6")], do=ending, unsafe=1)
     assert puts(task) == [(0, "a5"), (0, "a6")]
-    assert consumer.committed_offsets == [{A: 5}]
+    if how == "stops":
+        assert consumer.committed_offsets == [{A: 5}] and consumer.sought == []
+    else:  # in the pause, and at the end once more since the task went back there
+        assert consumer.committed_offsets == [{A: 5}, {A: 5}] and consumer.sought == [(A, 5)]
 
 
 def test_what_a_task_wants_again_is_not_committed_when_it_stops(run):

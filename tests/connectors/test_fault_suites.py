@@ -29,6 +29,7 @@ from connectors.s3.source import S3SourceConnector
 from connectors.sqlite.source import SqliteSource
 from connectors.s3.sink import S3SinkConnector
 from tests.connectors.jdbc.sink_places import PostgresPlace
+from tests.connectors.suite_targets import FileTarget, LocalTarget, S3Target
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import wait_until
@@ -47,78 +48,73 @@ class OnBothBrokers:
         return str(request.getfixturevalue(request.param).bootstrap_servers)
 
 
-@pytest.mark.long
-class TestFileStreamSink(OnBothBrokers, SinkFaultSuite):
-    connector_class = FileStreamSinkConnector
+class ThroughForwarder:
+    """The connector reaches its server through one forwarder."""
 
     @pytest.fixture
-    def properties(self, tmp_path: Path) -> Mapping[str, str]:
-        return {"file": str(tmp_path / "out")}
-
-    def record(self, n: int) -> Record:
-        return Record(self.topic, str(n), Schema(SchemaType.STRING))
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        path = Path(properties["file"])
-        return [int(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
-
-
-@pytest.mark.long
-class TestLocalSink(OnBothBrokers, SinkFaultSuite):
-    connector_class = LocalSinkConnector
-    exactly_once = True
-
-    @pytest.fixture
-    def properties(self, tmp_path: Path) -> Mapping[str, str]:
-        return {"store.url": f"file://{tmp_path}", "format.class": "ParquetFormat", "flush.size": "4"}
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        found = Path(properties["store.url"].removeprefix("file://")).rglob(f"{self.topic}*.parquet")
-        return [number for path in found for number in pq.ParquetFile(path).read().column("id").to_pylist()]
-
-
-class TestS3Sink(OnBothBrokers, SinkFaultSuite):
-    connector_class = S3SinkConnector
-    exactly_once = True
-
-    @pytest.fixture
-    def parties(self, s3_server: S3Server) -> Iterator[Sequence[Forwarder]]:
-        (s3_server.store / "faults").mkdir(exist_ok=True)
-        with Forwarder.to(s3_server.port) as forwarder:
+    def parties(self, server_port: int) -> Iterator[Sequence[Forwarder]]:
+        with Forwarder.to(server_port) as forwarder:
             yield [forwarder]
 
     @pytest.fixture
-    def properties(self, s3_server: S3Server, parties: Sequence[Forwarder], tmp_path: Path) -> Mapping[str, str]:
-        self.store = s3_server.store / "faults" / tmp_path.name
-        return {
-            "s3.bucket.name": "faults",
-            "s3.region": s3_server.region,
-            "store.url": f"http://127.0.0.1:{parties[0].port}",
-            "aws.access.key.id": s3_server.access_key,
-            "aws.secret.access.key": s3_server.secret_key,
-            "format.class": "JsonFormat",
-            "flush.size": "10",
-            "topics.dir": tmp_path.name,
-        }
+    def port(self, parties: Sequence[Forwarder]) -> int:
+        return parties[0].port
 
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        return [json.loads(line)["id"] for path in self.store.rglob("*.json") for line in path.read_text().splitlines()]
+
+class OnS3(ThroughForwarder):
+    @pytest.fixture
+    def server_port(self, s3_server: S3Server) -> int:
+        return s3_server.port
+
+    @pytest.fixture
+    def endpoint(self, port: int) -> str:
+        return f"http://127.0.0.1:{port}"
+
+
+class OnPostgres(ThroughForwarder):
+    @pytest.fixture
+    def server_port(self, postgres_server: PostgresServer) -> int:
+        return postgres_server.port
+
+
+class NumberedRows(OnBothBrokers, SourceFaultSuite):
+    """The source has rows 1 to ROWS."""
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(1, ROWS + 1)
+
+
+class CapturedRows(NumberedRows):
+    """Told in Debezium's envelope, with records of other kinds between them."""
+
+    def identity(self, topic: str, key: Any, value: Any) -> Any:
+        return value["after"]["id"] if "after" in value else None
 
 
 @pytest.mark.long
-class TestJdbcSinkOnPostgres(OnBothBrokers, SinkFaultSuite):
+class TestFileStreamSink(FileTarget, OnBothBrokers, SinkFaultSuite):
+    pass
+
+
+@pytest.mark.long
+class TestLocalSink(LocalTarget, OnBothBrokers, SinkFaultSuite):
+    pass
+
+
+class TestS3Sink(OnS3, S3Target, OnBothBrokers, SinkFaultSuite):
+    pass
+
+
+@pytest.mark.long
+class TestJdbcSinkOnPostgres(OnPostgres, OnBothBrokers, SinkFaultSuite):
     connector_class = JdbcSinkConnector
     exactly_once = True
 
     @pytest.fixture
-    def parties(self, postgres_server: PostgresServer) -> Iterator[Sequence[Forwarder]]:
-        with Forwarder.to(postgres_server.port) as forwarder:
-            yield [forwarder]
-
-    @pytest.fixture
-    def properties(self, postgres_server: PostgresServer, parties: Sequence[Forwarder]) -> Iterator[Mapping[str, str]]:
+    def properties(self, postgres_server: PostgresServer, port: int) -> Iterator[Mapping[str, str]]:
         self.database = PostgresPlace(postgres_server)
-        url = self.database.url.replace(f":{postgres_server.port}/", f":{parties[0].port}/")
+        url = self.database.url.replace(f":{postgres_server.port}/", f":{port}/")
         yield {
             "connection.url": url,
             "auto.create": "true",
@@ -150,29 +146,18 @@ class TestFileStreamSource(OnBothBrokers, SourceFaultSuite):
         return int(value)
 
 
-class PostgresSourceSuite(OnBothBrokers, SourceFaultSuite):
-    @pytest.fixture
-    def parties(self, postgres_server: PostgresServer) -> Iterator[Sequence[Forwarder]]:
-        with Forwarder.to(postgres_server.port) as forwarder:
-            yield [forwarder]
-
-    @pytest.fixture
-    def expected(self) -> Collection[Any]:
-        return range(1, ROWS + 1)
-
-
 @pytest.mark.long
-class TestJdbcSourceOnPostgres(PostgresSourceSuite):
+class TestJdbcSourceOnPostgres(OnPostgres, NumberedRows):
     connector_class = JdbcSourceConnector
 
     @pytest.fixture
-    def properties(self, postgres_server: PostgresServer, parties: Sequence[Forwarder]) -> Mapping[str, str]:
+    def properties(self, postgres_server: PostgresServer, port: int) -> Mapping[str, str]:
         with postgres_server.connect() as connection:
             connection.execute("CREATE SCHEMA IF NOT EXISTS faults; DROP TABLE IF EXISTS faults.t")
             connection.execute("CREATE TABLE faults.t (id serial PRIMARY KEY, name text)")
             connection.execute(f"INSERT INTO faults.t SELECT n, 'name ' || n FROM generate_series(1, {ROWS}) n")
         return {
-            "connection.url": postgres_server.jdbc_url.replace(f":{postgres_server.port}/", f":{parties[0].port}/"),
+            "connection.url": postgres_server.jdbc_url.replace(f":{postgres_server.port}/", f":{port}/"),
             "mode": "incrementing",
             "schema.pattern": "faults",
             "topic.prefix": "faults-",
@@ -183,13 +168,13 @@ class TestJdbcSourceOnPostgres(PostgresSourceSuite):
 
 
 @pytest.mark.long
-class TestPostgresChanges(PostgresSourceSuite):
+class TestPostgresChanges(OnPostgres, CapturedRows):
     """With a heartbeat query, so that there is a second connection to lose."""
 
     connector_class = PostgresSource
 
     @pytest.fixture
-    def properties(self, postgres_server: PostgresServer, parties: Sequence[Forwarder]) -> Iterator[Mapping[str, str]]:
+    def properties(self, postgres_server: PostgresServer, port: int) -> Iterator[Mapping[str, str]]:
         slot = f"faults{time.time_ns()}"
         with postgres_server.connect() as connection:
             connection.execute("CREATE SCHEMA IF NOT EXISTS captured; DROP TABLE IF EXISTS captured.t, captured.beats")
@@ -201,7 +186,7 @@ class TestPostgresChanges(PostgresSourceSuite):
                 connection.execute(f"INSERT INTO captured.t VALUES ({n}, 'name {n}')")
         yield {
             "database.hostname": "127.0.0.1",
-            "database.port": str(parties[0].port),
+            "database.port": str(port),
             "database.user": postgres_server.user,
             "database.password": "-",
             "database.dbname": postgres_server.database,
@@ -234,12 +219,9 @@ class TestPostgresChanges(PostgresSourceSuite):
             )
             connection.execute(f"DROP PUBLICATION {slot}")
 
-    def identity(self, topic: str, key: Any, value: Any) -> Any:
-        return value["after"]["id"] if "after" in value else None
-
 
 @pytest.mark.long
-class TestSqliteChanges(OnBothBrokers, SourceFaultSuite):
+class TestSqliteChanges(CapturedRows):
     connector_class = SqliteSource
 
     @pytest.fixture
@@ -250,13 +232,6 @@ class TestSqliteChanges(OnBothBrokers, SourceFaultSuite):
             connection.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"name {n}") for n in range(1, ROWS + 1)])
             connection.commit()
         return {"database.path": str(path), "topic.prefix": f"s{time.time_ns()}", "max.batch.size": "8"}
-
-    @pytest.fixture
-    def expected(self) -> Collection[Any]:
-        return range(1, ROWS + 1)
-
-    def identity(self, topic: str, key: Any, value: Any) -> Any:
-        return value["after"]["id"] if "after" in value else None
 
 
 @config
@@ -292,18 +267,15 @@ class TestRowsOfAGenerator(OnBothBrokers, SourceFaultSuite):
 
 
 @pytest.mark.long
-class TestMariaDbChanges(OnBothBrokers, SourceFaultSuite):
+class TestMariaDbChanges(ThroughForwarder, CapturedRows):
     connector_class = MariaDbSource
 
     @pytest.fixture
-    def parties(self, mariadb_server: MariaDbServer) -> Iterator[Sequence[Forwarder]]:
-        with Forwarder.to(mariadb_server.port) as forwarder:
-            yield [forwarder]
+    def server_port(self, mariadb_server: MariaDbServer) -> int:
+        return mariadb_server.port
 
     @pytest.fixture
-    def properties(
-        self, mariadb_server: MariaDbServer, parties: Sequence[Forwarder], tmp_path: Path
-    ) -> Mapping[str, str]:
+    def properties(self, mariadb_server: MariaDbServer, port: int, tmp_path: Path) -> Mapping[str, str]:
         name = f"faults_{time.time_ns()}"
         with closing(mariadb_server.connect("")) as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE DATABASE {name}")
@@ -313,7 +285,7 @@ class TestMariaDbChanges(OnBothBrokers, SourceFaultSuite):
             connection.commit()
         return {
             "database.hostname": "127.0.0.1",
-            "database.port": str(parties[0].port),
+            "database.port": str(port),
             "database.user": mariadb_server.user,
             "database.server.id": str(9000 + time.time_ns() % 1000),
             "database.include.list": name,
@@ -326,16 +298,9 @@ class TestMariaDbChanges(OnBothBrokers, SourceFaultSuite):
             "schema.history.internal.file.filename": str(tmp_path / "history"),
         }
 
-    @pytest.fixture
-    def expected(self) -> Collection[Any]:
-        return range(1, ROWS + 1)
-
-    def identity(self, topic: str, key: Any, value: Any) -> Any:
-        return value["after"]["id"] if "after" in value else None
-
 
 @pytest.mark.long
-class TestS3Source(OnBothBrokers, SourceFaultSuite):
+class TestS3Source(OnS3, OnBothBrokers, SourceFaultSuite):
     connector_class = S3SourceConnector
 
     @pytest.fixture
@@ -347,19 +312,14 @@ class TestS3Source(OnBothBrokers, SourceFaultSuite):
             yield made
 
     @pytest.fixture
-    def parties(self, s3_server: S3Server) -> Iterator[Sequence[Forwarder]]:
-        with Forwarder.to(s3_server.port) as forwarder:
-            yield [forwarder]
-
-    @pytest.fixture
-    def properties(self, bucket: Bucket, parties: Sequence[Forwarder]) -> Mapping[str, str]:
+    def properties(self, bucket: Bucket, endpoint: str) -> Mapping[str, str]:
         given = {
             **bucket.access,
             "format.class": "JsonFormat",
             "s3.poll.interval.ms": "50",
             "record.batch.max.size": "10",
         }
-        return given | {"store.url": f"http://127.0.0.1:{parties[0].port}"}
+        return given | {"store.url": endpoint}
 
     @pytest.fixture
     def expected(self) -> Collection[Any]:
@@ -367,11 +327,11 @@ class TestS3Source(OnBothBrokers, SourceFaultSuite):
 
 
 @pytest.mark.long
-class TestHttpSink(OnBothBrokers, SinkFaultSuite):
+class TestHttpSink(ThroughForwarder, OnBothBrokers, SinkFaultSuite):
     connector_class = HttpSinkConnector
 
     @pytest.fixture
-    def parties(self) -> Iterator[Sequence[Forwarder]]:
+    def server_port(self) -> Iterator[int]:
         self.taken = taken = list[Any]()
 
         class Taker(http.server.BaseHTTPRequestHandler):
@@ -389,15 +349,14 @@ class TestHttpSink(OnBothBrokers, SinkFaultSuite):
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with Forwarder.to(server.server_address[1]) as forwarder:
-            yield [forwarder]
+        yield server.server_address[1]
         server.shutdown()
         server.server_close()
 
     @pytest.fixture
-    def properties(self, parties: Sequence[Forwarder]) -> Mapping[str, str]:
+    def properties(self, port: int) -> Mapping[str, str]:
         return {
-            "http.api.url": f"http://127.0.0.1:{parties[0].port}/rows",
+            "http.api.url": f"http://127.0.0.1:{port}/rows",
             "request.body.format": "json",
             "batch.json.as.array": "true",
             "batch.max.size": "5",

@@ -24,6 +24,7 @@ from connectors.jdbc.source import JdbcSourceConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
 from tests.connectors.jdbc.sink_places import DuckDbPlace, PostgresPlace, SinkPlace, SqlitePlace
+from tests.connectors.suite_targets import FileTarget, LocalTarget, S3Target
 from tests.servers.hdfs import HdfsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
@@ -84,18 +85,8 @@ class TestFileStreamSource(SourceSuite):
         return ROWS
 
 
-class TestFileStreamSink(SinkSuite):
-    connector_class = FileStreamSinkConnector
-
-    @pytest.fixture
-    def properties(self, tmp_path: Path) -> Mapping[str, str]:
-        return {"file": str(tmp_path / "out")}
-
-    def record(self, n: int) -> Record:
-        return Record(self.topic, str(n), Schema(SchemaType.STRING))
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        return [int(line) for line in Path(properties["file"]).read_text().split()]
+class TestFileStreamSink(FileTarget, SinkSuite):
+    pass
 
 
 class JdbcSinkSuite(SinkSuite):
@@ -137,45 +128,13 @@ class TestJdbcSinkOnPostgres(JdbcSinkSuite):
         place.close()
 
 
-class TestLocalSink(SinkSuite):
-    connector_class = LocalSinkConnector
-    exactly_once = True
-
-    @pytest.fixture
-    def properties(self, tmp_path: Path) -> Mapping[str, str]:
-        return {"store.url": f"file://{tmp_path}", "format.class": "ParquetFormat", "flush.size": "4"}
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        found = Path(properties["store.url"].removeprefix("file://")).rglob("*.parquet")
-        return [number for path in found for number in pq.ParquetFile(path).read().column("id").to_pylist()]
+class TestLocalSink(LocalTarget, SinkSuite):
+    pass
 
 
 @pytest.mark.servers
-class TestS3Sink(SinkSuite):
-    connector_class = S3SinkConnector
-    exactly_once = True
-
-    @pytest.fixture
-    def properties(self, s3_server: S3Server, tmp_path: Path) -> Mapping[str, str]:
-        (s3_server.store / "suite").mkdir(exist_ok=True)
-        return {
-            "s3.bucket.name": "suite",
-            "s3.region": s3_server.region,
-            "store.url": s3_server.endpoint_url,
-            "aws.access.key.id": s3_server.access_key,
-            "aws.secret.access.key": s3_server.secret_key,
-            "format.class": "JsonFormat",
-            "flush.size": "4",
-            "topics.dir": tmp_path.name,
-        }
-
-    @pytest.fixture(autouse=True)
-    def _store(self, s3_server: S3Server) -> None:
-        self.store = s3_server.store
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        found = (self.store / "suite" / properties["topics.dir"]).rglob("*.json")
-        return [json.loads(line)["id"] for path in found for line in path.read_text().splitlines()]
+class TestS3Sink(S3Target, SinkSuite):
+    pass
 
 
 @pytest.mark.servers

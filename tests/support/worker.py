@@ -1,4 +1,4 @@
-"""A Connect worker in a process of its own, with the toys; ``python -m tests.support.worker PROPERTIES READY`` runs one."""
+"""A Connect worker in a process of its own, with the toys."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from typing import Any
 
 import requests
 
+from connect.testing.worker import settled, worker_properties
 from tests.servers.process import ServerProcess, answer_when, free_ports, wait_until
 
 __all__ = ["ConnectWorker", "settled"]
 
-
-def settled(answer: requests.Response) -> bool:
-    """Whether a worker, ours or the original, did not ask to be asked again when its group has shared out its work.
-
-    The original mostly says so with 409, and with 500 where the rebalance began while the request was waiting.
-    """
-    return answer.status_code not in (409, 500) or not any(word in answer.text for word in ("rebalance", "momentarily"))
+_TOYS = "tests.support.toy_plugins"
 
 
 class ConnectWorker:
@@ -31,29 +26,12 @@ class ConnectWorker:
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._properties, self._ready = directory / "worker.json", directory / "ready.json"
-        self.properties = {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": name,
-            "config.storage.topic": f"{name}-configs",
-            "offset.storage.topic": f"{name}-offsets",
-            "status.storage.topic": f"{name}-status",
-            "offset.storage.partitions": "3",
-            "status.storage.partitions": "2",
-            "replication.factor.fit": "true",
-            "listeners": f"http://127.0.0.1:{free_ports(1)[0]}",
-            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "key.converter.schemas.enable": "false",
-            "value.converter.schemas.enable": "false",
-            "offset.flush.interval.ms": "300",
-            "task.host.processes": "2",
-            "consumer.session.timeout.ms": "6000",
-            **(settings or {}),
-        }
+        here = {"listeners": f"http://127.0.0.1:{free_ports(1)[0]}", "task.host.processes": "2"}
+        self.properties = worker_properties(name, bootstrap_servers, {**here, **(settings or {})})
         self._properties.write_text(json.dumps(self.properties))
         self.process = ServerProcess(
             "connect worker",
-            [sys.executable, "-m", "tests.support.worker", str(self._properties), str(self._ready)],
+            [sys.executable, "-m", "connect.testing.worker", *map(str, (self._properties, self._ready)), _TOYS],
             log=directory / "worker.log",
             ready=self._ready.exists,
             environment={"PYTHONPATH": str(Path(__file__).parents[2])},
@@ -121,16 +99,3 @@ class ConnectWorker:
         except TimeoutError as error:
             shown = requests.get(f"{self.url}/connectors/{name}/status", timeout=60).text
             raise AssertionError(f"{error}; it is {shown}") from None
-
-
-def main() -> int:
-    from connect.server import ConnectServer
-    from tidegate.kit import logs, service
-
-    logs.configure("INFO", "json")
-    server = ConnectServer(json.loads(Path(sys.argv[1]).read_text()), ["tests.support.toy_plugins"])
-    return service.run(server, ready_file=Path(sys.argv[2]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
