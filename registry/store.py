@@ -284,6 +284,13 @@ class Store:
             raise StoreTimeout(
                 f"The schema log could not be taken over within {self._timeout_s * 1000:.0f} ms; try again"
             ) from None
+        except RegistryError:
+            raise
+        except Exception as unforeseen:
+            log.exception("taking over the schema log failed")
+            raise StoreError(
+                f"Taking over the schema log met an error that was not foreseen: {unforeseen!r}"
+            ) from unforeseen
         self._term = term
         self.state.promised.clear()
         log.info("writing to the schema log", from_offset=self._position)
