@@ -18,13 +18,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from connect.api import Connector, SinkTask, SourceTask, Task
+from connect.api import Connector, JobTask, SinkTask, SourceTask, Task
 
 __all__ = ["LineCounter", "files_of", "interposed"]
 
 _CALLS: Final = {
     SinkTask: ("start", "open", "put", "pre_commit", "close", "stop"),
     SourceTask: ("start", "poll", "committed", "stop"),
+    JobTask: ("start", "run", "stop"),
 }
 _REPLY_S: Final = 600.0
 

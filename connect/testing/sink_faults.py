@@ -11,7 +11,7 @@ import pytest
 
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin, BatchProducer
-from connect.api import ConverterContext, Record, RecordBatch, SinkConnector
+from connect.api import ConverterContext, JobTask, Record, RecordBatch, SinkConnector
 from connect.converters.json import JsonConfig, JsonConverter
 from connect.testing.sinks import ROW
 from connect.testing.trial import FaultSuite, Trial
@@ -33,7 +33,8 @@ class SinkFaultSuite(FaultSuite):
     """Set ``connector_class``, the fixtures ``bootstrap_servers`` and ``properties``, and ``read_back``; ``parties`` where it uses
     servers. ``topic`` is another one in each test.
 
-    ``exactly_once`` says that a row delivered again is there once all the same.
+    ``exactly_once`` says that a row delivered again is there once all the same. Of a job (``JobTask``), ``run`` is put to the
+    proof in place of ``put`` and ``pre_commit``.
     """
 
     connector_class: ClassVar[type[SinkConnector[Any]]]
@@ -47,6 +48,20 @@ class SinkFaultSuite(FaultSuite):
     def record(self, n: int) -> Record:
         """Row number ``n``."""
         return Record(self.topic, {"id": n, "name": f"name {n}", "amount": n / 2}, ROW)
+
+    @property
+    def _delivering(self) -> str:
+        """The call that takes rows."""
+        return "run" if self._is_job else "put"
+
+    @property
+    def _committing(self) -> str:
+        """The call before positions move."""
+        return "run" if self._is_job else "pre_commit"
+
+    @property
+    def _is_job(self) -> bool:
+        return issubclass(self.connector_class.task_class, JobTask)
 
     @pytest.fixture(autouse=True)
     def _topic(self, bootstrap_servers: str) -> None:
@@ -62,21 +77,22 @@ class SinkFaultSuite(FaultSuite):
         return {"topics": self.topic, **converters, **with_schemas, **properties}
 
     def test_stopped_in_the_middle_of_put(self, trial: Trial, properties: Mapping[str, str]) -> None:
-        self._stopped_within("put", "stop", trial, properties)
+        self._stopped_within(self._delivering, "stop", trial, properties)
 
     def test_cancelled_in_the_middle_of_put(self, trial: Trial, properties: Mapping[str, str]) -> None:
-        self._stopped_within("put", "stop", trial, properties, _CANCELLED_S)
+        self._stopped_within(self._delivering, "stop", trial, properties, _CANCELLED_S)
 
     def test_paused_in_the_middle_of_put(self, trial: Trial, properties: Mapping[str, str]) -> None:
-        self._stopped_within("put", "pause", trial, properties)
+        self._stopped_within(self._delivering, "pause", trial, properties)
 
     def test_stopped_in_the_middle_of_a_commit(self, trial: Trial, properties: Mapping[str, str]) -> None:
-        self._stopped_within("pre_commit", "stop", trial, properties)
+        self._stopped_within(self._committing, "stop", trial, properties)
 
     def test_killed_in_the_middle_of_put_and_of_a_commit(self, trial: Trial, properties: Mapping[str, str]) -> None:
         trial.create(self.run_config(properties))
         self._deliver(trial, properties)
-        for call, part in (("put", 0.2), ("put", 0.6), ("put", 0.95), ("pre_commit", 0.5), ("close", 0.5)):
+        kills = [*((self._delivering, part) for part in (0.2, 0.6, 0.95)), (self._committing, 0.5)]
+        for call, part in kills if self._is_job else [*kills, ("close", 0.5)]:
             trial.kill_within(call, part)
             self._write()
             if call == "close":
@@ -103,7 +119,7 @@ class SinkFaultSuite(FaultSuite):
             trial.conductor.before_each_call(None)
         self._all_arrive(trial, properties)
         for part in (0.1, 0.5, 0.8):
-            for call in ("put", "pre_commit"):
+            for call in (self._delivering, self._committing):
                 trial.conductor.within(call, trial.cut, part=part)
             self._deliver(trial, properties)
         self._once(properties)
@@ -113,9 +129,9 @@ class SinkFaultSuite(FaultSuite):
         self._deliver(trial, properties)
         for party in trial.parties:
             party.cut(refuse=True)
-        puts = trial.conductor.count("put")
+        puts = trial.conductor.count(self._delivering)
         self._write()
-        eventually(lambda: trial.conductor.count("put"), lambda count: count > puts, "a put with no server")
+        eventually(lambda: trial.conductor.count(self._delivering), lambda count: count > puts, "a call with no server")
         trial.order("stop")
         trial.ended("STOPPED")
         self._after_the_servers_came_back(trial, properties)
@@ -124,9 +140,9 @@ class SinkFaultSuite(FaultSuite):
         trial.create(self.run_config(properties))
         self._deliver(trial, properties)
         for part in (0.1, 0.9):
-            held = trial.hold("put", part)
+            held = trial.hold(self._delivering, part)
             self._write()
-            eventually(held.reached.is_set, bool, "a put that waits")
+            eventually(held.reached.is_set, bool, "a call that waits")
             for party in trial.parties:
                 party.cut(refuse=True)
             trial.order_during("stop", held, _SLOW_S)
@@ -146,9 +162,9 @@ class SinkFaultSuite(FaultSuite):
         trial.create(config)
         self._deliver(trial, properties)
         for tasks in ("2", "1"):
-            held = trial.hold("put")
+            held = trial.hold(self._delivering)
             self._write()
-            eventually(held.reached.is_set, bool, "a put that waits")
+            eventually(held.reached.is_set, bool, "a call that waits")
             trial.reconfigure({**config, "tasks.max": tasks})
             time.sleep(_SLOW_S)
             held.release()
@@ -165,6 +181,8 @@ class SinkFaultSuite(FaultSuite):
         trial.begin(config)
         trial.failed()
         self._committed_has_arrived(trial, properties)
+        if self._is_job:
+            return  # which reads the log itself: there are no dead letters
         trial.reconfigure({**config, **tolerant})
         eventually(lambda: trial.worker.status(trial.name)[1], lambda tasks: set(tasks) == {"RUNNING"}, "it to run")
         self._all_arrive(trial, properties)

@@ -26,7 +26,7 @@ UnderTest = interposed({name}, {port})
 """
 _MOST_LINES: Final = 40
 """How many lines of a long ``start`` are tried."""
-_CYCLES: Final = 5
+_CYCLES: Final = 7
 
 
 class Trial:
@@ -221,8 +221,11 @@ class FaultSuite:
             seen.append(trial.left_behind())
             trial.order("resume")
             trial.running()
-        grown = [after - before for before, after in zip(seen[1], seen[-1], strict=True)]
-        assert max(grown) < _CYCLES - 2, f"threads and files of the task host after each stop: {seen}"
+        # The first cycle may load what stays. Of the others the least counts: something may be about to go when it is counted.
+        half = _CYCLES // 2
+        for before, after in zip(zip(*seen[1 : 1 + half], strict=True), zip(*seen[-half:], strict=True), strict=True):
+            grown = min(after) - min(before)
+            assert grown < half, f"threads and files of the task host after each stop: {seen}"
 
 
 class _Refused(RuntimeError):

@@ -42,7 +42,8 @@ class Feeder:
         for abort in aborts:
             abort()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:  # else it could not be started
+                thread.join()
 
     def next_batches(self) -> Sequence[RecordBatch]:
         """What has come; waits for half a second. Raises what ended a feed."""

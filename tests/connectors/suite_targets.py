@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
 from connect.api import Record, Schema, SchemaType
 from connectors.files.sink import FileStreamSinkConnector
+from connectors.hdfs.sink import HdfsSinkConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
+from events.payloads import unframe
+from tests.servers.hdfs import HdfsServer
 from tests.servers.s3 import S3Server
+from tests.support.events import EventsThread
 
-__all__ = ["FileTarget", "LocalTarget", "S3Target"]
+__all__ = ["EventTarget", "FileTarget", "HdfsTarget", "LocalTarget", "S3Target", "published"]
 
 
 class FileTarget:
@@ -76,3 +84,79 @@ class S3Target:
         return [
             json.loads(line)["id"] for path in self.folder.rglob("*.json") for line in path.read_text().splitlines()
         ]
+
+
+class HdfsTarget:
+    connector_class = HdfsSinkConnector
+    exactly_once = True
+    topic: str
+
+    @pytest.fixture
+    def hdfs_url(self, hdfs_server: HdfsServer) -> str:
+        """The address that the sink is given."""
+        return hdfs_server.url
+
+    @pytest.fixture
+    def properties(self, hdfs_server: HdfsServer, hdfs_url: str, tmp_path: Path) -> Mapping[str, str]:
+        self.http_url = hdfs_server.http_url
+        name = f"{tmp_path.parent.name}-{tmp_path.name}"
+        return {"hdfs.url": hdfs_url, "topics.dir": f"{name}/topics", "logs.dir": f"{name}/logs", "flush.size": "4"}
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        base = f"{self.http_url}/webhdfs/v1/{properties['topics.dir']}/{self.topic}"
+        return [n for folder in self._names(base) for n in self._numbers(f"{base}/{folder}")]
+
+    def _numbers(self, base: str) -> list[Any]:
+        found = []
+        for name in self._names(base):
+            with urllib.request.urlopen(f"{base}/{name.replace('+', '%2B')}?op=OPEN", timeout=60) as content:
+                found += [record["id"] for record in fastavro.reader(content)]
+        return found
+
+    def _names(self, base: str) -> list[str]:
+        """What is in a folder; nothing where there is none."""
+        try:
+            with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=60) as response:
+                return [each["pathSuffix"] for each in json.load(response)["FileStatuses"]["FileStatus"]]
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return []
+            raise
+
+
+_EVENT = Schema.struct(
+    {"Order_Number__c": Schema(SchemaType.STRING), "Amount__c": Schema.decimal(2, optional=True)}, name="Order"
+)
+
+
+class EventTarget:
+    """Rows become platform events of an events service, Order_Shipped__e."""
+
+    topic: str
+
+    @pytest.fixture
+    def service_login(self, events_service: EventsThread, login: Mapping[str, str]) -> Mapping[str, str]:
+        self.service, self.first = events_service, len(published(events_service))
+        return login
+
+    def record(self, n: int) -> Record:
+        return Record(self.topic, {"Order_Number__c": str(n), "Amount__c": None}, _EVENT)
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return [int(number) for number in published(self.service)[self.first :]]
+
+
+def published(service: EventsThread) -> list[str]:
+    """The order numbers of all events of the service, in their order."""
+    bounds = service.run(service.server.log.bounds("Order_Shipped__e"))
+    found: list[str] = []
+    offset = bounds.start
+    while offset < bounds.end:
+        part = service.run(service.server.log.read("Order_Shipped__e", offset, 10**7))
+        for record in part.records:
+            schema_id, payload = unframe(record.value or b"")
+            schema = fastavro.parse_schema(json.loads(service.schemas.by_id(schema_id) or ""))
+            body: Any = fastavro.schemaless_reader(io.BytesIO(payload), schema, None)
+            found.append(body["Order_Number__c"])
+        offset = part.next_offset
+    return found

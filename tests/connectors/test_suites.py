@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,14 +17,12 @@ from connect.api import Record, Schema, SchemaType
 from connect.testing import SinkSuite, SourceSuite
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.files.source import FileStreamSourceConnector
-from connectors.hdfs.sink import HdfsSinkConnector
 from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
 from tests.connectors.jdbc.sink_places import DuckDbPlace, PostgresPlace, SinkPlace, SqlitePlace
-from tests.connectors.suite_targets import FileTarget, LocalTarget, S3Target
-from tests.servers.hdfs import HdfsServer
+from tests.connectors.suite_targets import FileTarget, HdfsTarget, LocalTarget, S3Target
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
 
@@ -138,27 +135,5 @@ class TestS3Sink(S3Target, SinkSuite):
 
 
 @pytest.mark.servers
-class TestHdfsSink(SinkSuite):
-    connector_class = HdfsSinkConnector
-    exactly_once = True
-
-    @pytest.fixture
-    def properties(self, hdfs_server: HdfsServer, tmp_path: Path) -> Mapping[str, str]:
-        self.http_url = hdfs_server.http_url
-        name = f"{tmp_path.parent.name}-{tmp_path.name}"
-        return {
-            "hdfs.url": hdfs_server.url,
-            "topics.dir": f"{name}/topics",
-            "logs.dir": f"{name}/logs",
-            "flush.size": "4",
-        }
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        base = f"{self.http_url}/webhdfs/v1/{properties['topics.dir']}/{self.topic}/partition=0"
-        found = []
-        with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=60) as response:
-            names = [each["pathSuffix"] for each in json.load(response)["FileStatuses"]["FileStatus"]]
-        for name in names:
-            with urllib.request.urlopen(f"{base}/{name.replace('+', '%2B')}?op=OPEN", timeout=60) as content:
-                found += [record["id"] for record in fastavro.reader(content)]
-        return found
+class TestHdfsSink(HdfsTarget, SinkSuite):
+    pass

@@ -13,11 +13,11 @@ __all__ = ["TidegateBroker"]
 
 
 class TidegateBroker:
-    """One broker with everything under ``directory``. ``settings`` are server.properties."""
+    """One broker with everything under ``directory``. ``settings`` are server.properties; ``port`` is a free one."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
         self.directory = directory
-        (self.port,) = free_ports(1)
+        self.port = free_ports(1)[0] if port is None else port
         directory.mkdir(parents=True, exist_ok=True)
         properties = {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",

@@ -26,6 +26,7 @@ from connectors.salesforce.bulk_config import BulkSinkConfig
 from connectors.salesforce.bulk_sink import BulkSink
 from events.log import LogRecord
 from events.payloads import unframe
+from tests.connectors.suite_targets import EventTarget, published
 from tests.support.bulk_org import LOGIN, BulkOrg, field
 from tests.support.connect import FakeContext, sink_task
 from tests.support.events import EventsThread
@@ -219,42 +220,14 @@ def test_what_is_not_done_is_refused_at_validation(more: Mapping[str, str], key:
     assert [one.key.name for one in judged if one.errors] == [key]
 
 
-EVENT = Schema.struct(
-    {"Order_Number__c": Schema(SchemaType.STRING), "Amount__c": Schema.decimal(2, optional=True)}, name="Order"
-)
-
-
-class TestAgainstTheEventsService(SinkSuite):
+class TestAgainstTheEventsService(EventTarget, SinkSuite):
     """Rows are published as platform events by jobs of a server that is not ours to fake."""
 
     connector_class = BulkSink
 
     @pytest.fixture
-    def properties(self, events_service: EventsThread, login: Mapping[str, str]) -> Mapping[str, str]:
-        self.service, self.first = events_service, len(self._published(events_service))
-        return {**login, "salesforce.object": "Order_Shipped__e"}
-
-    def record(self, n: int) -> Record:
-        return Record(self.topic, {"Order_Number__c": str(n), "Amount__c": None}, EVENT)
-
-    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        return [int(number) for number in self._published(self.service)[self.first :]]
-
-    def _published(self, service: EventsThread) -> list[str]:
-        bounds = service.run(service.server.log.bounds("Order_Shipped__e"))
-        found: list[LogRecord] = []
-        offset = bounds.start
-        while offset < bounds.end:
-            part = service.run(service.server.log.read("Order_Shipped__e", offset, 10**7))
-            found += part.records
-            offset = part.next_offset
-        numbers = []
-        for record in found:
-            schema_id, payload = unframe(record.value or b"")
-            schema = fastavro.parse_schema(json.loads(service.schemas.by_id(schema_id) or ""))
-            body: Any = fastavro.schemaless_reader(io.BytesIO(payload), schema, None)
-            numbers.append(body["Order_Number__c"])
-        return numbers
+    def properties(self, service_login: Mapping[str, str]) -> Mapping[str, str]:
+        return {**service_login, "salesforce.object": "Order_Shipped__e"}
 
     def test_a_refused_event_is_told_in_the_services_words(self, bench: Any) -> None:
         with bench.sink(PLACE) as running:
@@ -263,4 +236,4 @@ class TestAgainstTheEventsService(SinkSuite):
             ((record, error),) = running.context.errant
         assert record.offset == 0
         assert "STRING_TOO_LONG" in str(error)
-        assert self._published(self.service)[self.first :] == ["fine"]
+        assert published(self.service)[self.first :] == ["fine"]

@@ -1,0 +1,43 @@
+"""The Spark sink passes the suite that kills, stops and cuts off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from connect.testing import SinkFaultSuite
+from connectors.spark.sink import SparkSinkConnector
+from tests.connectors.faults.parts import OnBothBrokers
+
+pytestmark = [pytest.mark.proof, pytest.mark.servers]
+
+
+@pytest.mark.long
+class TestSparkSink(OnBothBrokers, SinkFaultSuite):
+    """Spark reads the log by itself: it has no connection that could be led through a forwarder."""
+
+    connector_class = SparkSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return {
+            "spark.output.path": str(tmp_path / "out"),
+            "spark.value.format": "json",
+            "spark.value.schema": "payload STRUCT<id: BIGINT>",
+            "spark.master": "local[1]",
+            "job.interval.ms": "100",
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        found = []
+        for path in Path(properties["spark.output.path"]).glob("part-*.parquet"):
+            try:
+                found += [row["id"] for row in pq.ParquetFile(path).read().column("payload").to_pylist()]
+            except FileNotFoundError:  # a run that is repeated puts its files in the place of those
+                continue
+        return found
