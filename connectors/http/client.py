@@ -26,6 +26,10 @@ class Refused(ConnectError):
     """The API did not take a request, however often it was sent."""
 
 
+class _NoToken(Exception):
+    """The token server did not give one just now."""
+
+
 class HttpClient:
     """From one thread, but for ``abort``; ``stopping`` cuts pauses short."""
 
@@ -54,6 +58,8 @@ class HttpClient:
                 answer = self._answer(request)
             except requests.RequestException as error:
                 said, again = f"cannot be reached: {_reason(error)}", True
+            except _NoToken as error:
+                said, again = f"cannot be asked: {error}", True
             else:
                 if answer.status_code < _NOT_TAKEN:
                     return
@@ -101,6 +107,8 @@ class HttpClient:
                 auth=(oauth.client_id, oauth.secret) if oauth.in_header else None,
                 timeout=(self._settings.connect_timeout_s, self._settings.timeout_s),
             )
+            if self._settings.retries.again(answer.status_code):
+                raise _NoToken(f"{oauth.url} gave no {oauth.token_name}: it answered {_outline(answer)}")
             try:
                 self._token = Password(str(answer.json()[oauth.token_name]))
             except (ValueError, KeyError, TypeError) as error:

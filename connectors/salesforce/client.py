@@ -14,7 +14,7 @@ from simple_salesforce.util import exception_handler
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.config import SalesforceConfig
-from connectors.salesforce.errors import SessionExpired, border
+from connectors.salesforce.errors import RETRIABLE_CODES, SessionExpired, border, is_passing
 from connectors.salesforce.signing import signing_key
 from tidegate.kit.requests_abort import abort, abortable_session
 
@@ -203,7 +203,7 @@ class SalesforceClient:
         if answer.ok:
             return str(said["access_token"]), str(said["instance_url"])
         words = f"{said.get('error')}: {said.get('error_description', '')}"
-        if answer.status_code >= 500:
+        if is_passing(answer.status_code) or said.get("error") in RETRIABLE_CODES:
             raise RetriableConnectError(f"logging in at {self._config.instance}: {words}")
         raise ConnectError(f"logging in at {self._config.instance} as {form.get('username', 'the app')}: {words}")
 

@@ -16,11 +16,12 @@ from simple_salesforce.exceptions import (
 
 from connect.api import ConnectError, RetriableConnectError
 
-__all__ = ["RETRIABLE_CODES", "ReplayIdGone", "SessionExpired", "border"]
+__all__ = ["RETRIABLE_CODES", "ReplayIdGone", "SessionExpired", "border", "is_passing"]
 
 RETRIABLE_CODES: Final = frozenset(
     {
         "LIMIT_EXCEEDED",
+        "LOGIN_RATE_EXCEEDED",
         "PLATFORM_EVENT_PUBLISHING_UNAVAILABLE",
         "QUERY_TIMEOUT",
         "REQUEST_LIMIT_EXCEEDED",
@@ -28,7 +29,17 @@ RETRIABLE_CODES: Final = frozenset(
         "UNABLE_TO_LOCK_ROW",
     }
 )
-"""Error codes of single results and of whole requests after which the same request may succeed later."""
+"""Error codes of single results, of whole requests and of logins after which the same request may succeed later."""
+_TOO_MANY: Final = 429
+_NEVER_SENT: Final = (
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidHeader,
+    requests.exceptions.TooManyRedirects,
+)
+"""What is wrong with a request itself. All else that requests raises is an answer that did not come, or not whole: also a connection
+that was cut in the middle of a body (ChunkedEncodingError) and a body that is no JSON."""
 
 
 class SessionExpired(RetriableConnectError):
@@ -47,16 +58,26 @@ def border(doing: str) -> Iterator[None]:
     except SalesforceExpiredSession as error:
         raise SessionExpired(f"{doing}: the session has expired") from error
     except SalesforceAuthenticationFailed as error:
-        raise ConnectError(f"{doing}: Salesforce refused the login: {error.message}") from error
+        message = f"{doing}: Salesforce refused the login: {str(error)[:500]}"
+        # The code of an answer that is no SOAP is its HTTP status.
+        if error.code in RETRIABLE_CODES or (isinstance(error.code, int) and is_passing(error.code)):
+            raise RetriableConnectError(message) from error
+        raise ConnectError(message) from error
     except SalesforceError as error:
         code, words = _content(error)
         message = f"{doing}: Salesforce answered {error.status}: {words}"
-        server_side = isinstance(error, SalesforceGeneralError) and error.status >= 500
-        if code in RETRIABLE_CODES or server_side:
+        if code in RETRIABLE_CODES or (isinstance(error, SalesforceGeneralError) and is_passing(error.status)):
             raise RetriableConnectError(message) from error
         raise ConnectError(message) from error
-    except (requests.ConnectionError, requests.Timeout) as error:
+    except _NEVER_SENT as error:
+        raise ConnectError(f"{doing}: {error}") from error
+    except requests.RequestException as error:
         raise RetriableConnectError(f"{doing}: Salesforce did not answer: {error}") from error
+
+
+def is_passing(status: int) -> bool:
+    """Whether the same request may be answered otherwise later, by the HTTP status."""
+    return status >= 500 or status == _TOO_MANY
 
 
 def _content(error: SalesforceError) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from connect.api import ConnectError
+from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.driver import Job
 from connectors.spark.jars import fetch_jars
 from connectors.spark.java import find_java
@@ -44,8 +44,8 @@ class SparkDriver:
     def run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``).
 
-        Blocks. Raises Cancelled soon after ``stopping`` is set, and ConnectError with Spark's words when the job failed;
-        the driver is gone after either.
+        Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
+        RetriableConnectError where a server that it uses was away; the driver is gone after any of them.
         """
         with self._lock:
             if self._idle is not None:
@@ -89,7 +89,8 @@ class SparkDriver:
             elif said.get("event") == "done":
                 return said
             elif said.get("event") == "failed":
-                raise ConnectError(f"the Spark job failed: {said['message']}")
+                kind = RetriableConnectError if said.get("passing") else ConnectError
+                raise kind(f"the Spark job failed: {said['message']}")
         status = process.wait()
         if self._stopping.is_set():
             raise Cancelled("the Spark job was cancelled")

@@ -3,8 +3,8 @@
 ``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
-``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "..."}``; Spark's own words go
-to standard error. The driver ends with its standard input; SIGTERM cancels the job first.
+``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "...", "passing": false}``,
+``passing`` where the same job may succeed later; Spark's own words go to standard error. The driver ends with its standard input; SIGTERM cancels the job first.
 """
 
 from __future__ import annotations
@@ -29,6 +29,20 @@ __all__ = ["Input", "Job", "main"]
 
 MAX_POLL_RECORDS: Final = 20_000
 """Spark's Kafka reader takes 500 records a poll by default; this was half as fast again in reference measurements."""
+_MOST_CAUSES: Final = 20
+_PASSING: Final = frozenset(
+    {
+        "java.net.SocketException",
+        "java.net.SocketTimeoutException",
+        "java.net.UnknownHostException",
+        "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
+        "org.apache.hadoop.ipc.RetriableException",
+        "org.apache.hadoop.ipc.StandbyException",
+        "org.apache.hadoop.net.ConnectTimeoutException",
+        "org.apache.kafka.common.errors.RetriableException",
+    }
+)
+"""Exceptions of the JVM, and all below them, of a server that is away. ConnectException is a SocketException."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,7 @@ def _run_and_say(spark: SparkSession, job: Job) -> None:
         rows, files = _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
-        said: dict[str, Any] = {"event": "failed", "message": _first_words(error)}
+        said: dict[str, Any] = {"event": "failed", "message": _first_words(error), "passing": _is_passing(error)}
     else:
         said = {"event": "done", "rows": rows, "files": files}
     ended.set()
@@ -120,6 +134,21 @@ def _first_words(error: Exception) -> str:
     lines = [line.strip() for line in str(description).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
     return " | ".join([lines[0] if lines else type(error).__name__, *causes[-1:]])[:2000]
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether one of the JVM's exceptions behind it is of a kind that says: not now. A stage that failed has that of its last task."""
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(_MOST_CAUSES):
+        if thrown is None:
+            return False
+        kind = thrown.getClass()
+        while kind is not None:
+            if kind.getName() in _PASSING:
+                return True
+            kind = kind.getSuperclass()
+        thrown = thrown.getCause()
+    return False
 
 
 def _session(job: Job) -> SparkSession:

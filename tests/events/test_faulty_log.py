@@ -200,9 +200,7 @@ class Trial:
             assert there == len(ids) or (there == 0 and not acknowledged), f"{there} of a block of {len(ids)}"
 
 
-async def _run(
-    folder: Path, faults: Sequence[tuple[str, int, str]], steps: Sequence[tuple[str, Sequence[int]]]
-) -> None:
+async def run(folder: Path, faults: Sequence[tuple[str, int, str]], steps: Sequence[tuple[str, Sequence[int]]]) -> None:
     trial = Trial(folder, faults)
     for step in steps:
         await trial.take(step)
@@ -214,4 +212,4 @@ async def _run(
 def test_an_event_is_stored_once_whatever_fails(
     tmp_path_factory: Any, faults: set[tuple[str, int, str]], steps: Sequence[tuple[str, Sequence[int]]]
 ) -> None:
-    asyncio.run(_run(tmp_path_factory.mktemp("ids"), sorted(faults), steps))
+    asyncio.run(run(tmp_path_factory.mktemp("ids"), sorted(faults), steps))

@@ -172,7 +172,7 @@ async def _judged(clients: Clients, log: FaultyLog) -> None:
     assert said["/config"]["compatibilityLevel"] in possible | (set() if acknowledged else {"BACKWARD"})
 
 
-async def _run(faults: Sequence[tuple[str, int, str]]) -> list[str]:
+async def run(faults: Sequence[tuple[str, int, str]]) -> list[str]:
     log = FaultyLog()
     async with serving(log, timeout_ms=TIMEOUT_MS) as app:
         clients = Clients(app)
@@ -193,15 +193,15 @@ async def _run(faults: Sequence[tuple[str, int, str]]) -> list[str]:
 @settings(max_examples=40, deadline=None)
 @given(CALLS)
 def test_nothing_acknowledged_is_lost_whatever_fails(faults: Sequence[tuple[str, int, str]]) -> None:
-    asyncio.run(_run(faults))
+    asyncio.run(run(faults))
 
 
 @pytest.mark.parametrize("fault", FAULTS["append"])
 @pytest.mark.parametrize("number", [1, 3])
 def test_any_write_may_fail(number: int, fault: str) -> None:
-    assert asyncio.run(_run([("append", number, fault)])) == [f"append: {fault}"]
+    assert asyncio.run(run([("append", number, fault)])) == [f"append: {fault}"]
 
 
 def test_all_fail_for_a_while() -> None:
-    met = asyncio.run(_run([("append", number, "reply lost") for number in range(2, 9)]))
+    met = asyncio.run(run([("append", number, "reply lost") for number in range(2, 9)]))
     assert len(met) == 7

@@ -36,6 +36,7 @@ class Api(ThreadingHTTPServer):
         self.answers: list[int] = []
         self.got: list[tuple[str, str, dict[str, str], str]] = []
         self.tokens = 0
+        self.token_answers: list[int] = []
         self.scheme = "http"
 
     @property
@@ -63,6 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
         said, status = b"as told", 200
         if self.path == "/token":
             self.server.tokens += 1
+            status = self.server.token_answers.pop(0) if self.server.token_answers else 200
             said = json.dumps({"access_token": f"t{self.server.tokens}"}).encode()
         elif self.server.answers:
             status = self.server.answers.pop(0)
@@ -237,6 +239,13 @@ def test_an_answer_without_the_token_is_told_without_its_values(api: Api) -> Non
     oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
     with pytest.raises(ConnectError, match=r"/token gave no id_token: it answered 200 with access_token$"):
         put(given(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.token.property": "id_token"}), batch(["a"]))
+
+
+def test_a_token_server_that_is_busy_is_asked_again(api: Api) -> None:
+    oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
+    api.token_answers = [503, 200]
+    put(given(api.url, auth_type="OAUTH2", retry_backoff_ms="1", **oauth), batch(["a"]))
+    assert [path for _, path, _, _ in api.got] == ["/token", "/token", "/"]
 
 
 def test_a_trust_store_of_ones_own(tmp_path: Path) -> None:

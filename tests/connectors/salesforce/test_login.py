@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -13,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
-from connect.api import ConnectError
+from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.config import SalesforceConfig
 from connectors.salesforce.signing import signing_key
@@ -97,3 +98,29 @@ def test_what_a_grant_needs_and_what_no_store_is_are_said_at_validation() -> Non
         ({"salesforce.jwt.keystore.path": "x", "http.proxy.auth.scheme": "NTLM"}, "http.proxy.auth.scheme"),
     ):
         assert [one.key.name for one in validate(SalesforceConfig, LOGIN | more) if one.errors] == [key]
+
+
+_FAULT = """<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:sf="urn:fault.partner.soap.sforce.com">
+<soapenv:Body><soapenv:Fault><detail><sf:UnexpectedErrorFault><sf:exceptionCode>{}</sf:exceptionCode>
+<sf:exceptionMessage>words</sf:exceptionMessage></sf:UnexpectedErrorFault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "passes"),
+    [
+        ({"status": 503, "body": "<html>down for maintenance<br>"}, True),
+        ({"status": 500, "body": _FAULT.format("SERVER_UNAVAILABLE")}, True),
+        ({"status": 500, "body": _FAULT.format("LOGIN_RATE_EXCEEDED")}, True),
+        ({"status": 500, "body": _FAULT.format("INVALID_LOGIN")}, False),
+    ],
+)
+def test_a_login_that_salesforce_cannot_take_now_is_tried_again(answer: Mapping[str, Any], passes: bool) -> None:
+    client = SalesforceClient(parse(SalesforceConfig, {"salesforce.username": "u", "salesforce.password": "p"}))
+    with responses.RequestsMock() as salesforce:
+        salesforce.post("https://login.salesforce.com/services/Soap/u/60.0", **answer)
+        with pytest.raises(
+            RetriableConnectError if passes else ConnectError,
+            match="refused the login: Authentication failed.*(words|maintenance)",
+        ):
+            client.log_in()
+    client.close()

@@ -125,6 +125,21 @@ def test_a_server_error_and_a_dropped_connection_are_retriable(salesforce):
             sink.put([batch({"Name": "a"})])
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {"body": requests.exceptions.ChunkedEncodingError("Connection broken: IncompleteRead")},
+        {"body": b"<html>busy", "content_type": "text/html"},
+        {"status": 429, "body": b"slow down"},
+    ],
+)
+def test_an_answer_that_is_not_whole_and_one_that_asks_for_patience_are_retriable(salesforce, cut):
+    salesforce.post(RECORDS, **cut)
+    sink, _ = task()
+    with pytest.raises(RetriableConnectError):
+        sink.put([batch({"Name": "a"})])
+
+
 def test_a_wrong_password_is_told_in_salesforces_words_and_no_secret_shows():
     with responses.RequestsMock() as recorded:
         recorded.post(LOGIN, status=400, json={"error": "invalid_grant", "error_description": "authentication failure"})

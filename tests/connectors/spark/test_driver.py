@@ -15,9 +15,10 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect.api import ConnectError
+from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.client import SparkDriver
 from connectors.spark.driver import Input, Job
+from tests.servers.process import free_ports
 from tests.support.platform import until
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]  # half a minute to start; every day a page runs a job of Spark
@@ -116,6 +117,25 @@ def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, apache_
     with pytest.raises(ConnectError, match=r"offset \d+: schema id 9 is not among"):
         run(driver, make_job(apache_kafka.bootstrap_servers, [known], tmp_path / "out"))
     assert not list((tmp_path / "out").glob("part-*"))
+
+
+@pytest.mark.parametrize("away", ["kafka", "hdfs"])
+def test_a_server_that_is_away_is_a_failure_that_passes(apache_kafka, flights, tmp_path, away):
+    (port,) = free_ports(1)
+    kafka = {"bootstrap.servers": apache_kafka.bootstrap_servers}
+    given = {"path": f"hdfs://127.0.0.1:{port}/out"}
+    if away == "kafka":
+        kafka = {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "default.api.timeout.ms": "3000",
+            "request.timeout.ms": "2000",
+        }
+        given = {"path": str(tmp_path / "out")}
+    conf = {"spark.hadoop.ipc.client.connect.max.retries": "1", "spark.hadoop.ipc.client.connect.retry.interval": "100"}
+    driver = SparkDriver(stopping=threading.Event(), idle_s=60)
+    with pytest.raises(RetriableConnectError, match="the Spark job failed"):
+        run(driver, make_job("-", [flights[0]], **given, kafka=kafka, conf=conf))
+    driver.close()
 
 
 def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights, tmp_path):
