@@ -187,6 +187,13 @@ class EventsConfig(BrowserKeys):
         doc="CometD sessions at the same time.",
         importance="low",
     )
+    max_user_sessions: int = key(
+        "cometd.max.sessions.per.user",
+        default=500,
+        check=at_least(1),
+        doc="CometD sessions of one user at the same time, so that no user takes them all.",
+        importance="low",
+    )
     max_streams: int = key(
         "pubsub.max.streams",
         default=-1,

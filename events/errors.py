@@ -50,6 +50,7 @@ __all__ = [
     "RequiredFieldMissing",
     "ResourceNotFound",
     "StringTooLong",
+    "SubscriptionActive",
     "SubscriptionDeleted",
     "SubscriptionElsewhere",
     "SubscriptionEnded",
@@ -332,6 +333,14 @@ class SubscriptionElsewhere(SubscriptionEnded, RetriableError):
         super().__init__(
             f"Shared subscription {name} is dealt out by another events server; connect all its workers to that one, "
             "or try again when it is gone"
+        )
+
+
+class SubscriptionActive(SubscriptionEnded):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Managed subscription {name} is held by a stream of another user; it is free when that stream ends, and a user "
+            "who may customize the application can take it over"
         )
 
 

@@ -1,8 +1,8 @@
 """Managed subscriptions: positions of Pub/Sub subscribers that the server keeps (Salesforce's ManagedEventSubscription).
 
 A position is the last replay id its subscriber committed. It is of one topic as it was then: when that topic was made
-anew, the position is stale whatever its number. One stream holds a subscription; a newer one takes it over, on whatever
-server, and what the older one commits after that is refused.
+anew, the position is stale whatever its number. One stream holds a subscription; a newer one of the same user, or of one who may
+change the subscription, takes it over, on whatever server, and what the older one commits after that is refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from events.access import long_id
+from events.access import Permission, User, long_id
 from events.bus import EARLIEST, LATEST, EventBus, Stale, Start
 from events.errors import (
     InvalidMetadata,
+    SubscriptionActive,
     SubscriptionDeleted,
     SubscriptionStopped,
     SubscriptionTakenOver,
@@ -141,9 +142,22 @@ class ManagedSubscriptions:
         replay_id = held["replayId"] if held["replayId"] >= 0 else EARLIEST
         return Start(replay_id, stale=Stale[subscription.error_recovery_replay])
 
-    async def hold(self, name: str, holder: str) -> None:
-        """Take the subscription over for a stream."""
-        await self._state.put(_HOLDER + name.lower(), holder)
+    async def hold(self, name: str, holder: str, user: User) -> None:
+        """Take the subscription over for a stream of this user. Raises SubscriptionActive where it is another's to give up."""
+        held = await self._state.get(_HOLDER + name.lower())
+        of_another = held is not None and held["user"] != user.id
+        if of_another and not user.may(Permission.CUSTOMIZE):
+            raise SubscriptionActive(name)
+        await self._state.put(_HOLDER + name.lower(), {"stream": holder, "user": user.id})
+
+    async def give_up(self, name: str, holder: str) -> None:
+        """The stream has ended: whoever comes next may have the subscription."""
+        if await self._holds(name, holder):
+            await self._state.put(_HOLDER + name.lower(), None)
+
+    async def _holds(self, name: str, holder: str) -> bool:
+        held = await self._state.get(_HOLDER + name.lower())
+        return held is not None and bool(held["stream"] == holder)
 
     async def check(self, name: str, holder: str) -> None:
         """Raise what ends a holder's stream: deleted, stopped, or taken over by another."""
@@ -153,7 +167,7 @@ class ManagedSubscriptions:
             raise SubscriptionDeleted(name) from None
         if found.state != "RUN":
             raise SubscriptionStopped(found.name, found.state)
-        if not found.shared and await self._state.get(_HOLDER + name.lower()) != holder:
+        if not found.shared and not await self._holds(name, holder):
             raise SubscriptionTakenOver(name)
 
     async def commit(self, name: str, holder: str, replay_id: int, identity: str) -> None:

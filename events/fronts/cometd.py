@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -71,6 +72,8 @@ class CometdFront:
         self._bus, self._access, self._config, self._metrics = bus, access, config, metrics
         self._stale = Stale(config.stale_replay)
         self._clients: dict[str, CometdClient] = {}
+        self._users: Counter[str] = Counter()
+        """How many of them each user has."""
         self._gathering = Gathering(lambda: len(self._clients))
         self._deliveries = Deliveries(catalog, metrics, limits.delivered, self._forget)
         self._sweeping: asyncio.Task[None] | None = None
@@ -180,8 +183,14 @@ class CometdFront:
             raise Refusal(f"400::Invalid connection type {{{asked[:100]}}}", "none")
         if len(self._clients) >= self._config.max_sessions:
             raise Refusal("403::Organization concurrent user limit exceeded", "none")
+        if self._users[session.user_id] >= self._config.max_user_sessions:
+            most = self._config.max_user_sessions
+            raise Refusal(
+                f"403::User concurrent session limit exceeded: {most}, as cometd.max.sessions.per.user says", "none"
+            )
         client = CometdClient(_now(), session.user_id, self._gathering)
         self._clients[client.id] = client
+        self._users[session.user_id] += 1
         self._metrics.sessions.set(len(self._clients))
         return {
             "successful": True,
@@ -320,7 +329,10 @@ class CometdFront:
         return max(0.0, (session.expires_ms - self._access.clock_ms()) / 1000)
 
     def _forget(self, client: CometdClient, reconnect: str = "none") -> None:
-        self._clients.pop(client.id, None)
+        if self._clients.pop(client.id, None) is not None:
+            self._users[client.user_id] -= 1
+            if not self._users[client.user_id]:
+                del self._users[client.user_id]
         client.close(reconnect)
         self._metrics.sessions.set(len(self._clients))
 

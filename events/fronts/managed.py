@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
+from events.access import User
 from events.bus import EventBus, Subscription
 from events.errors import BusUnavailable, SubscriptionEnded
 from events.fronts.delivery import MAX_PENDING, Flow, add_events, decode_replay_id, deliver, encode_replay_id
@@ -34,8 +35,10 @@ class ManagedStream:
         bus: EventBus,
         metrics: EventMetrics,
         enter: Callable[[], float],
+        user: User,
         allowance: Allowance,
     ) -> None:
+        self._user = user
         self._shared = shared
         self._subscriptions, self._subscription, self._topic = subscriptions, subscription, topic
         self._bus, self._metrics, self._enter, self._allowance = bus, metrics, enter, allowance
@@ -88,6 +91,8 @@ class ManagedStream:
                     await asyncio.shield(self._shared.leave(subscription))
                 else:
                     subscription.close()
+                    with contextlib.suppress(BusUnavailable):  # then only its user, or who may customize, can go on
+                        await asyncio.shield(self._subscriptions.give_up(self._subscription.name, self._id))
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
@@ -96,7 +101,7 @@ class ManagedStream:
             await self._subscriptions.check(self._subscription.name, self._id)
             return await self._shared.join(self._subscription, self._topic, flow.wake, flow.fail)
         start = await self._subscriptions.start(self._subscription)
-        await self._subscriptions.hold(self._subscription.name, self._id)
+        await self._subscriptions.hold(self._subscription.name, self._id, self._user)
         return await self._bus.subscribe(self._topic, start, flow.wake)
 
     def _changed(self, flow: Flow) -> None:

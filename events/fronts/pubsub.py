@@ -198,7 +198,7 @@ class PubSubFront:
         self, requests: AsyncIterator[pb.ManagedFetchRequest], context: Context
     ) -> AsyncGenerator[pb.ManagedFetchResponse, None]:
         """Deliver after the position that the subscription's last holder committed."""
-        self._enter(context)
+        user = self._enter(context).user
         first = await anext(requests, None)
         if first is None:
             return
@@ -208,7 +208,7 @@ class PubSubFront:
         check = self._reader(context, topic)
         check()
         call = ManagedStream(
-            self._managed, self._shared, held, topic, self._bus, self._metrics, check, self._limits.delivered
+            self._managed, self._shared, held, topic, self._bus, self._metrics, check, user, self._limits.delivered
         )
         with self._counted():
             responses = call.run(first, requests, self._keepalive_s)

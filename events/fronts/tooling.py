@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access, Permission, Session
+from events.access import Access, Permission, Session, User
 from events.channels import Channels
 from events.errors import InvalidMetadata, MalformedBody, ResourceNotFound
 from events.fronts.requests import check_version, json_object, session_of
@@ -29,7 +29,9 @@ _MOST: Final = 2000
 class ToolingRecords(Protocol):
     """The records of one type. A record is an object with Id, DeveloperName, FullName and Metadata."""
 
-    async def all(self) -> Sequence[Mapping[str, Any]]: ...
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        """Those that the user may see: of events and channels that are described to the user."""
+        ...
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
         """The id of the new record; raises InvalidMetadata, also where there is one of this name."""
@@ -59,10 +61,10 @@ class ToolingFront:
         ]
 
     async def query(self, request: Request) -> Response:
-        self._enter(request)
+        user = self._enter(request).user
         asked = parse_select(request.query_params.get("q", ""))
         name, records = self._of_type(asked.type)
-        found = asked.of(await records.all())[:_MOST]
+        found = asked.of(await records.all(user))[:_MOST]
         base = f"/services/data/v{request.path_params['version']}/tooling/sobjects/{name}"
         shown = [{"attributes": {"type": name, "url": f"{base}/{row.get('Id', '')}"}} | row for row in found]
         answer = {"size": len(found), "totalSize": len(found), "done": True, "queryLocator": None}
@@ -84,7 +86,7 @@ class ToolingFront:
             user.require(Permission.CUSTOMIZE)
         name, records = self._of_type(request.path_params["type"])
         wanted = request.path_params["id"]
-        held = next((one for one in await records.all() if wanted in (one["Id"], one["Id"][:15])), None)
+        held = next((one for one in await records.all(user) if wanted in (one["Id"], one["Id"][:15])), None)
         if held is None:
             raise ResourceNotFound
         if request.method == "DELETE":
@@ -113,8 +115,9 @@ class ManagedSubscriptionRecords:
     def __init__(self, subscriptions: ManagedSubscriptions) -> None:
         self._subscriptions = subscriptions
 
-    async def all(self) -> Sequence[Mapping[str, Any]]:
-        return [_managed_record(one) for one in await self._subscriptions.all()]
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        every = await self._subscriptions.all()
+        return [_managed_record(one) for one in every if user.may_see(one.topic_name.rpartition("/")[2])]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
         if any(one.name.lower() == full_name.lower() for one in await self._subscriptions.all()):
@@ -134,7 +137,7 @@ class ChannelRecords:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
-    async def all(self) -> Sequence[Mapping[str, Any]]:
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         return [
             {
                 "Id": one.id,
@@ -145,6 +148,7 @@ class ChannelRecords:
                 "Metadata": one.metadata,
             }
             for one in await self._channels.all()
+            if user.may_see(one.name)
         ]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
@@ -165,7 +169,8 @@ class ChannelMemberRecords:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
-    async def all(self) -> Sequence[Mapping[str, Any]]:
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        """A filter tells of the event's fields, so both its channel and its event have to be described to the user."""
         return [
             {
                 "Id": one.id,
@@ -177,6 +182,7 @@ class ChannelMemberRecords:
                 "Metadata": one.metadata,
             }
             for one in await self._channels.members()
+            if user.may_see(one.channel) and user.may_see(one.event)
         ]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:

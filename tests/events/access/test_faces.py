@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from typing import Any
 
 import grpc
@@ -9,7 +10,8 @@ import pytest
 import requests
 
 from events.proto import pubsub_api_pb2 as pb
-from tests.support.accounts import SECRET
+from tests.servers.process import wait_until
+from tests.support.accounts import SECRET, TOKEN
 from tests.support.events import EventsThread
 
 EVENT = "Order_Shipped__e"
@@ -193,3 +195,72 @@ def test_pubsub_says_and_holds_what_a_user_may(service: EventsThread) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         ask(service, token(service, "nobody"), "GetSchema", pb.SchemaRequest(schema_id="1"), pb.SchemaInfo)
     assert raised.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def managed(service: EventsThread, channel: grpc.Channel, token: str, name: str) -> Any:
+    """A stream of a managed subscription, until it is cancelled."""
+    metadata = (("accesstoken", token), ("instanceurl", service.url), ("tenantid", service.server.access.org_id))
+    call = channel.stream_stream(
+        "/eventbus.v1.PubSub/ManagedSubscribe",
+        request_serializer=pb.ManagedFetchRequest.SerializeToString,
+        response_deserializer=pb.ManagedFetchResponse.FromString,
+    )
+    asked: queue.Queue[Any] = queue.Queue()
+    asked.put(pb.ManagedFetchRequest(developer_name=name, num_requested=1))
+    return call(iter(asked.get, None), metadata=metadata, timeout=60)
+
+
+def record(service: EventsThread, type_: str, name: str, **metadata: Any) -> None:
+    path = f"/services/data/v62.0/tooling/sobjects/{type_}"
+    status, said = call(service, "builder", "POST", path, json={"FullName": name, "Metadata": metadata})
+    assert status == 201, said
+
+
+def test_a_managed_subscription_is_not_taken_from_another_user(service: EventsThread) -> None:
+    record(service, "ManagedEventSubscription", "Ours", label="Ours", topicName=f"/event/{EVENT}")
+    careful = service.run(service.server.access.login("careful@shop", SECRET + TOKEN)).id
+    with grpc.insecure_channel(service.addresses["pubsub-plain"]) as channel:
+        held = managed(service, channel, careful, "Ours")
+        next(held)
+        with pytest.raises(grpc.RpcError) as raised:
+            next(managed(service, channel, token(service, "reader"), "Ours"))
+        assert raised.value.code() is grpc.StatusCode.ALREADY_EXISTS
+        trailers = dict(raised.value.trailing_metadata())
+        assert trailers["error-code"] == "sfdc.platform.eventbus.grpc.managed.subscription.already.active"
+        next(held)  # it goes on
+        newer = managed(service, channel, careful, "Ours")  # its own user may
+        next(newer)
+        newer.cancel()
+
+        def taken() -> bool:
+            stream = managed(service, channel, token(service, "reader"), "Ours")
+            try:
+                next(stream)
+            except grpc.RpcError:
+                return False
+            stream.cancel()
+            return True
+
+        wait_until(taken, "the subscription free once its stream has ended")
+
+
+def test_definitions_are_shown_to_those_who_may_see_their_events(service: EventsThread) -> None:
+    record(service, "PlatformEventChannel", "Secret__chn", channelType="event", label="Secret")
+    member = {"eventChannel": "Secret__chn", "selectedEntity": EVENT, "filterExpression": "Amount__c > 1000"}
+    record(service, "PlatformEventChannelMember", "Secret_Orders", **member)
+    record(service, "ManagedEventSubscription", "Hidden", label="Hidden", topicName="/event/Secret__chn")
+
+    def seen(name: str, type_: str) -> list[str]:
+        query = {"q": f"SELECT Id, FullName FROM {type_}"}
+        status, said = call(service, name, "GET", "/services/data/v62.0/tooling/query", params=query)
+        assert status == 200, said
+        return [each["FullName"] for each in said["records"]]
+
+    for type_, name in (
+        ("PlatformEventChannel", "Secret__chn"),
+        ("PlatformEventChannelMember", "Secret_Orders"),
+        ("ManagedEventSubscription", "Hidden"),
+    ):
+        assert name in seen("builder", type_)
+        assert name not in seen("reader", type_)
+        assert name not in seen("nobody", type_)

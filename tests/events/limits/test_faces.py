@@ -104,6 +104,15 @@ def test_cometd_sessions_and_what_is_delivered_are_bounded(limited: EventsThread
     assert limits(limited)["DailyDeliveredPlatformEvents"] == {"Max": 2, "Remaining": 0}
 
 
+def test_one_user_does_not_take_all_cometd_sessions(tmp_path: Path) -> None:
+    with EventsThread(tmp_path, **{"cometd.max.sessions.per.user": 2}) as service:
+        sessions = [comet(service, **HANDSHAKE)[0] for _ in range(3)]
+        assert [each["successful"] for each in sessions] == [True, True, False]
+        assert sessions[2]["error"].startswith("403::User concurrent session limit exceeded: 2")
+        assert comet(service, channel="/meta/disconnect", clientId=sessions[0]["clientId"])[0]["successful"]
+        assert comet(service, **HANDSHAKE)[0]["successful"]
+
+
 _NO_MORE = {"advice": {"reconnect": "none", "interval": 0}}
 
 
