@@ -74,7 +74,7 @@ class Conductor:
 
     def within(self, call: str, act: Act, *, part: float = 0.5) -> None:
         """Have ``act`` done within the next call of that name: before the line that is ``part`` of those which the last such
-        call executed. A ``put`` without rows does not count."""
+        call executed, or at the end of one that has fewer. A ``put`` without rows does not count."""
         with self._lock:
             self._rules.append(_Rule(call, part, act))
 
@@ -133,7 +133,7 @@ class Conductor:
             before()
         if phase == "begin" and rule is not None:
             return {"line": max(1, round(rule.part * self._lines.get(call, _USUAL_LINES)))}
-        if phase == "line" and rule is not None:
+        if rule is not None and (phase == "line" or (phase == "end" and not told["error"])):
             with self._lock:
                 self._rules.remove(rule)
                 self.done += 1

@@ -106,7 +106,7 @@ def _conducted(link: _Link, files: Sequence[str], task: Any, name: str, argument
         outcome["error"] = f"{type(error).__name__}: {error}"
         raise
     finally:
-        link.ask({**told, **outcome, "phase": "end", "rows": rows, "lines": counter.lines})
+        _obey(link.ask({**told, **outcome, "phase": "end", "rows": rows, "lines": counter.lines}))
     return result
 
 
