@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from bisect import bisect_right
@@ -121,7 +122,9 @@ class Segments(Sequence[Segment]):
         segment, kept = self._all[index], self._kept_in_memory
         if segment is not self._all[-1] and segment is not kept:
             if kept is not None:
-                kept.unload()
+                # Whoever reads must not fail of a disk that takes no more: the indexes stay in memory then.
+                with contextlib.suppress(OSError):
+                    kept.unload()
                 kept.release()
             self._kept_in_memory = segment
         segment.ensure_loaded()

@@ -207,5 +207,17 @@ class LogMachine(RuleBasedStateMachine):
         shutil.rmtree(self.path)
 
 
+def test_reading_goes_on_where_the_index_of_another_segment_cannot_be_saved() -> None:
+    state = LogMachine()
+    state.append(count=1, size=50, codec=Codec.NONE, late=0, fault=None)
+    state.what_was_acknowledged_is_there()
+    state.fill(batches=5, size=200)
+    state.what_was_acknowledged_is_there()
+    state.disk.fail()
+    state.what_was_acknowledged_is_there()
+    assert state.disk.failed
+    state.teardown()
+
+
 TestLog = LogMachine.TestCase
 TestLog.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
