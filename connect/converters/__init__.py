@@ -13,9 +13,10 @@ _VERSION: Final = "4.3.1"
 """The version of Kafka Connect whose converters these do the work of."""
 
 _CONVERTERS: Final = (
+    ("connect.converters.avro:AvroConverter", ("io.confluent.connect.avro.AvroConverter",)),
     (
-        "connect.converters.avro:AvroConverter",
-        ("io.confluent.connect.avro.AvroConverter", "io.apicurio.registry.utils.converter.AvroConverter"),
+        "connect.converters.apicurio:ApicurioAvroConverter",
+        ("io.apicurio.registry.utils.converter.AvroConverter",),
     ),
     ("connect.converters.registry_json:JsonSchemaConverter", ("io.confluent.connect.json.JsonSchemaConverter",)),
     ("connect.converters.protobuf:ProtobufConverter", ("io.confluent.connect.protobuf.ProtobufConverter",)),

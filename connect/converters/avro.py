@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from connect.api import Converted, Converter, ConverterContext, DataError, Schema, config, key
 from connect.converters.avro_columns import from_avro_column, renamed, to_avro_column
@@ -103,7 +103,7 @@ class _Source(NamedTuple):
 class AvroConverter(Converter):
     """Works on whole columns; a registry that does not answer makes the call repeatable, a bad row is that row's fault."""
 
-    config_class = AvroConverterConfig
+    config_class: ClassVar[type[AvroConverterConfig]] = AvroConverterConfig
     config: AvroConverterConfig
 
     def __init__(self, config: Any, context: ConverterContext) -> None:

@@ -41,6 +41,28 @@ class HdfsSinkConfig(ObjectSinkConfig):
     logs_dir: str = key(
         "logs.dir", default="logs", doc="Folder for what makes commits whole.", importance="high", group="Storage"
     )
+    kerberos: bool = key(
+        "hdfs.authentication.kerberos",
+        default=False,
+        doc="Whether HDFS asks for Kerberos. The ticket is that of the worker's user (kinit); with a keytab none is fetched.",
+        group="Storage",
+    )
+    principal: str = key(
+        "connect.hdfs.principal",
+        default="",
+        doc="The worker's Kerberos principal; logging in with it is not supported.",
+        group="Storage",
+    )
+    keytab: str = key(
+        "connect.hdfs.keytab", default="", doc="Logging in with a keytab is not supported.", group="Storage"
+    )
+    name_node_principal: str = key(
+        "hdfs.namenode.principal",
+        default="",
+        doc="Accepted for compatibility: the client finds the name node's principal by its host.",
+        importance="low",
+        group="Storage",
+    )
     hive_integration: bool = key(
         "hive.integration", default=False, doc="Registering tables in Hive is not supported.", group="Hive"
     )
@@ -53,5 +75,12 @@ class HdfsSinkConfig(ObjectSinkConfig):
         yield from super().problems()
         if not self.url.startswith(("hdfs://", "viewfs://")):
             yield Problem("hdfs.url", f"hdfs.url is {self.url!r}; it should look like hdfs://host:8020")
+        for name, given in (("connect.hdfs.principal", self.principal), ("connect.hdfs.keytab", self.keytab)):
+            if given:
+                yield Problem(
+                    name,
+                    f"{name} is {given!r}; the client does not log in by itself. Keep a ticket for the worker's user with "
+                    "kinit -kt KEYTAB PRINCIPAL (k5start renews it), and leave the key out",
+                )
         if self.hive_integration:
             yield Problem("hive.integration", "tables cannot be registered in Hive: set hive.integration=false")

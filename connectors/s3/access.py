@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from connect.api import Password, Problem, at_least, config, key, non_empty
 from tidegate.kit.config import KeyType
 
-__all__ = ["S3AccessConfig", "access_problems"]
+__all__ = ["S3AccessConfig", "access_problems", "role_options"]
+
+_PROVIDER: Final = "s3.credentials.provider"
+_CHAIN: Final = "DefaultAWSCredentialsProviderChain"
+_ROLE: Final = "AwsAssumeRoleCredentialsProvider"
+_ANONYMOUS: Final = "AnonymousCredentialsProvider"
+_IN_CHAIN: Final = frozenset(
+    {
+        _CHAIN,
+        "DefaultCredentialsProvider",
+        "EnvironmentVariableCredentialsProvider",
+        "ProfileCredentialsProvider",
+        "InstanceProfileCredentialsProvider",
+        "ContainerCredentialsProvider",
+        "EC2ContainerCredentialsProviderWrapper",
+        "WebIdentityTokenCredentialsProvider",
+        "WebIdentityTokenFileCredentialsProvider",
+    }
+)
+"""Amazon's own: all that they look at, the client looks at by itself."""
 
 
 @config
@@ -51,11 +71,102 @@ class S3AccessConfig:
         doc="How often a failed request is repeated before the worker's own retries.",
         group="S3",
     )
+    provider_class: str = key(
+        f"{_PROVIDER}.class",
+        default=f"com.amazonaws.auth.{_CHAIN}",
+        type=KeyType.CLASS,
+        doc="Where credentials come from without aws.access.key.id: Amazon's default chain or a provider of it (environment, "
+        f"profile, container, instance role), {_ROLE}, or {_ANONYMOUS}.",
+        importance="low",
+        group="S3",
+    )
+    role_arn: str = key(
+        f"{_PROVIDER}.sts.role.arn", default="", doc=f"With {_ROLE}, the role.", importance="low", group="S3"
+    )
+    role_session: str = key(
+        f"{_PROVIDER}.sts.role.session.name",
+        default="",
+        doc=f"With {_ROLE}, the session's name.",
+        importance="low",
+        group="S3",
+    )
+    role_external_id: str = key(
+        f"{_PROVIDER}.sts.role.external.id",
+        default="",
+        doc=f"With {_ROLE}, the id that a role in another account may ask for.",
+        importance="low",
+        group="S3",
+    )
+    proxy_url: str = key(
+        "s3.proxy.url",
+        default="",
+        doc="The HTTP proxy to go through, such as http://proxy:3128.",
+        importance="low",
+        group="S3",
+    )
+    proxy_user: str = key("s3.proxy.user", default="", doc="The proxy's user.", importance="low", group="S3")
+    proxy_password: Password = key(
+        "s3.proxy.password", default="", doc="That user's password.", importance="low", group="S3"
+    )
+
+    @property
+    def provider(self) -> str:
+        """Its class without the package."""
+        return self.provider_class.rpartition(".")[2]
+
+    @property
+    def client_options(self) -> Mapping[str, Any]:
+        """What pyarrow's client is told of credentials and of a proxy."""
+        options: dict[str, Any] = {}
+        if self.provider == _ROLE:
+            options |= role_options(self.role_arn, self.role_session, self.role_external_id)
+        elif self.provider == _ANONYMOUS and not self.access_key:
+            options["anonymous"] = True
+        if self.proxy_url:
+            parts = urlsplit(self.proxy_url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            proxy: dict[str, Any] = {"scheme": parts.scheme, "host": parts.hostname, "port": port}
+            if self.proxy_user:
+                proxy |= {"username": self.proxy_user, "password": self.proxy_password.reveal()}
+            options["proxy_options"] = proxy
+        return options
+
+    def access_problems(self) -> Iterable[Problem]:
+        """What is wrong with any of these keys."""
+        yield from access_problems(self.url, "store.url", self.access_key, self.secret_key)
+        name = f"{_PROVIDER}.class"
+        if self.provider not in _IN_CHAIN | {_ROLE, _ANONYMOUS}:
+            yield Problem(
+                name,
+                f"{name} is {self.provider_class}: a class of one's own cannot be loaded here. Take Amazon's default chain, "
+                f"{_ROLE}, or give aws.access.key.id and aws.secret.access.key",
+            )
+        if self.provider == _ROLE and not self.role_arn:
+            yield Problem(f"{_PROVIDER}.sts.role.arn", f"{_ROLE} needs {_PROVIDER}.sts.role.arn")
+        if self.provider == _ROLE and self.access_key:
+            yield Problem(
+                "aws.access.key.id",
+                f"with {_ROLE} the keys that assume the role come from the environment, a profile or the instance: leave "
+                "aws.access.key.id and aws.secret.access.key out",
+            )
+        try:
+            parts = urlsplit(self.proxy_url)
+            fits = not self.proxy_url or (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0)
+        except ValueError:
+            fits = False
+        if not fits:
+            yield Problem("s3.proxy.url", f"s3.proxy.url is {self.proxy_url!r}; it should look like http://proxy:3128")
 
 
-def access_problems(url: str | None, url_key: str, access_key: str, secret_key: str) -> Iterable[Problem]:
+def role_options(arn: str, session: str, external_id: str) -> dict[str, Any]:
+    """What pyarrow's client is told of a role to assume."""
+    options = {"role_arn": arn, "session_name": session, "external_id": external_id}
+    return {name: value for name, value in options.items() if value}
+
+
+def access_problems(url: str | None, url_key: str, access_key: str, secret_key: Password) -> Iterable[Problem]:
     """What is wrong with an address or with only one of two keys."""
     if url and urlsplit(url).scheme not in ("http", "https"):
         yield Problem(url_key, f"{url_key} is {url!r}; it should look like http://127.0.0.1:9000")
-    if bool(access_key) != bool(secret_key):
+    if bool(access_key) != bool(secret_key.reveal()):
         yield Problem("aws.access.key.id", "give both of aws.access.key.id and aws.secret.access.key, or neither")

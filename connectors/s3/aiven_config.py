@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from connect.api import Password, Problem, at_least, config, key, non_empty, one_of
 from connectors.objects.formats import FileFormat, FormatOptions, format_of
-from connectors.s3.access import access_problems
+from connectors.s3.access import access_problems, role_options
 from connectors.s3.layouts import Layout, Template, template_pattern
 from tidegate.kit.config import KeyType
 
@@ -48,8 +48,16 @@ class AivenS3SourceConfig:
         group="S3",
     )
     secret_key: Password = key("aws.secret.access.key", default="", doc="Secret of the access key.", group="S3")
-    role_arn: str | None = key(
-        "aws.sts.role.arn", default=None, doc="Assuming a role is not supported.", importance="low", group="S3"
+    role_arn: str = key("aws.sts.role.arn", default="", doc="The role to assume.", importance="low", group="S3")
+    role_session: str = key(
+        "aws.sts.role.session.name", default="", doc="The name of its session.", importance="low", group="S3"
+    )
+    role_external_id: str = key(
+        "aws.sts.role.external.id",
+        default="",
+        doc="The id that a role in another account may ask for.",
+        importance="low",
+        group="S3",
     )
     prefix: str = key("aws.s3.prefix", default="", doc="What names of objects that are read begin with.", group="S3")
     retries: int = key(
@@ -119,6 +127,10 @@ class AivenS3SourceConfig:
     key_format = None
 
     @property
+    def client_options(self) -> Mapping[str, Any]:
+        return role_options(self.role_arn, self.role_session, self.role_external_id) if self.role_arn else {}
+
+    @property
     def format(self) -> FileFormat:
         return format_of(_FORMATS[self.input_format.lower()], FormatOptions(raw_block_bytes=self.block_bytes))
 
@@ -140,9 +152,11 @@ class AivenS3SourceConfig:
 
     def problems(self) -> Iterable[Problem]:
         yield from access_problems(self.url, "aws.s3.endpoint", self.access_key, self.secret_key)
-        if self.role_arn:
+        if self.role_arn and self.access_key:
             yield Problem(
-                "aws.sts.role.arn", "assuming a role is not supported: give a key, or let the environment give one"
+                "aws.access.key.id",
+                "with aws.sts.role.arn the keys that assume the role come from the environment, a profile or the instance: leave "
+                "aws.access.key.id and aws.secret.access.key out",
             )
         if self.topic is None and "{{topic}}" not in self.template:
             yield Problem("topic", "give a topic, or say in file.name.template where it stands: {{topic}}")

@@ -6,7 +6,7 @@ import io
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
@@ -58,6 +58,8 @@ class S3Access(Protocol):
     def path_style(self) -> bool: ...
     @property
     def retries(self) -> int: ...
+    @property
+    def client_options(self) -> Mapping[str, Any]: ...
 
 
 class Found(NamedTuple):
@@ -196,4 +198,5 @@ def _file_system(config: S3Access) -> Any:
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=config.retries + 1),
         background_writes=False,
         **address,
+        **config.client_options,
     )

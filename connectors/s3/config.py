@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from connect.api import Problem, between, config, key, one_of
+from connect.api import Password, Problem, between, config, key, one_of
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import FormatOptions
-from connectors.s3.access import S3AccessConfig, access_problems
+from connectors.s3.access import S3AccessConfig
 from tidegate.kit.config import KeyType
 
 __all__ = ["S3SinkConfig"]
@@ -49,6 +49,41 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
         importance="low",
         group="S3",
     )
+    server_encryption: str = key(
+        "s3.ssea.name",
+        default="",
+        doc="Encryption asked for with each object is not supported: set the bucket's default encryption.",
+        importance="low",
+        group="S3",
+    )
+    customer_key: Password = key(
+        "s3.sse.customer.key", default="", doc="Keys of one's own are not supported.", importance="low", group="S3"
+    )
+    kms_key: str = key(
+        "s3.sse.kms.key.id",
+        default="",
+        doc="Not supported with each object: set the bucket's default encryption.",
+        importance="low",
+        group="S3",
+    )
+    tagging: bool = key(
+        "s3.object.tagging", default=False, doc="Tagging objects is not supported.", importance="low", group="S3"
+    )
+    affix: str = key(
+        "s3.schema.partition.affix.type",
+        default="NONE",
+        check=one_of("NONE", "PREFIX", "SUFFIX", ignore_case=True),
+        doc="Folders of their own for schemas are not supported.",
+        importance="low",
+        group="S3",
+    )
+    accelerated: bool = key(
+        "s3.wan.mode",
+        default=False,
+        doc="Amazon's accelerated endpoint is not supported.",
+        importance="low",
+        group="S3",
+    )
     storage_class: str = key(
         "storage.class",
         default="io.confluent.connect.s3.storage.S3Storage",
@@ -66,4 +101,19 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()
-        yield from access_problems(self.url, "store.url", self.access_key, self.secret_key)
+        yield from self.access_problems()
+        by_bucket = (
+            "objects are stored as the bucket says: set its default encryption (SSE-S3 or SSE-KMS) and leave {} out"
+        )
+        for name, given in (("s3.ssea.name", self.server_encryption), ("s3.sse.kms.key.id", self.kms_key)):
+            if given:
+                yield Problem(name, f"{name} is {given!r}; " + by_bucket.format(name))
+        if self.customer_key.reveal():
+            yield Problem("s3.sse.customer.key", "objects cannot be encrypted with a key of one's own (SSE-C) here")
+        if self.tagging:
+            yield Problem("s3.object.tagging", "objects cannot be tagged here: set s3.object.tagging=false")
+        if self.affix.upper() != "NONE":
+            name = "s3.schema.partition.affix.type"
+            yield Problem(name, f"{name} is {self.affix!r}; folders of their own for schemas cannot be made: set NONE")
+        if self.accelerated:
+            yield Problem("s3.wan.mode", "the accelerated endpoint cannot be used here: set s3.wan.mode=false")

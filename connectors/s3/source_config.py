@@ -8,7 +8,7 @@ from typing import Final
 from connect.api import Problem, at_least, config, key, one_of, valid_regex
 from connectors.objects.config import class_of, separator_of
 from connectors.objects.formats import FORMATS, FileFormat, FormatOptions, format_of
-from connectors.s3.access import S3AccessConfig, access_problems
+from connectors.s3.access import S3AccessConfig
 from connectors.s3.layouts import Backup, Layout, Objects
 from tidegate.kit.config import KeyType
 
@@ -178,7 +178,7 @@ class S3SourceConfig(S3AccessConfig):
         return "gzip" if name.endswith(".gz") else None
 
     def problems(self) -> Iterable[Problem]:
-        yield from access_problems(self.url, "store.url", self.access_key, self.secret_key)
+        yield from self.access_problems()
         if self.format_class is None and self.input_format is None:
             yield Problem("format.class", "give format.class, such as JsonFormat")
         if not self.restores and not self.topic_regexes:

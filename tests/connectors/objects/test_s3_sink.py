@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import gzip
 import json
+import socket
+import socketserver
+import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,7 +23,7 @@ from tests.servers.s3 import S3Server
 from tests.support.buckets import Bucket, bucket_on
 from tests.support.connect import sink_task
 from tests.support.objects import batch, row
-from tidegate.kit.config import validate
+from tidegate.kit.config import parse, validate
 
 pytestmark = pytest.mark.servers
 
@@ -136,3 +142,93 @@ def test_configurations_as_people_write_them_are_valid() -> None:
         "schema.compatibility": "BACKWARD",
     }
     assert not [judged for judged in validate(S3SinkConfig, given) if judged.errors]
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"s3.ssea.name": "aws:kms"}, "s3.ssea.name"),
+        ({"s3.sse.kms.key.id": "k"}, "s3.sse.kms.key.id"),
+        ({"s3.sse.customer.key": "k"}, "s3.sse.customer.key"),
+        ({"s3.object.tagging": "true"}, "s3.object.tagging"),
+        ({"s3.schema.partition.affix.type": "SUFFIX"}, "s3.schema.partition.affix.type"),
+        ({"s3.wan.mode": "true"}, "s3.wan.mode"),
+        ({"s3.credentials.provider.class": "com.shop.Vault"}, "s3.credentials.provider.class"),
+        ({"s3.credentials.provider.class": "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider"}, "s3.credentials.provider.sts.role.arn"),
+        ({"s3.proxy.url": "proxy:3128"}, "s3.proxy.url"),
+    ],
+)  # fmt: skip
+def test_what_is_not_done_with_objects_is_refused_at_validation(more: dict[str, str], name: str) -> None:
+    given = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
+    assert [one.key.name for one in validate(S3SinkConfig, given | more) if one.errors] == [name]
+
+
+def test_a_role_is_assumed_and_anonymous_is_anonymous() -> None:
+    provider = "s3.credentials.provider"
+    given = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
+    role = given | {
+        f"{provider}.class": "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
+        f"{provider}.sts.role.arn": "arn:aws:iam::1:role/r",
+        f"{provider}.sts.role.session.name": "s",
+        f"{provider}.sts.role.external.id": "e",
+    }
+    assert parse(S3SinkConfig, role).client_options == {
+        "role_arn": "arn:aws:iam::1:role/r",
+        "session_name": "s",
+        "external_id": "e",
+    }
+    anonymous = given | {f"{provider}.class": "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"}
+    assert parse(S3SinkConfig, anonymous).client_options == {"anonymous": True}
+
+
+class _Proxy(socketserver.StreamRequestHandler):
+    """Passes one request of a connection on, if it comes with the right password, and counts them."""
+
+    passed = 0
+
+    def handle(self) -> None:
+        line = self.rfile.readline().decode()
+        head = []
+        while (more := self.rfile.readline()) not in (b"\r\n", b""):
+            head.append(more)
+        wanted = b"Proxy-Authorization: Basic " + base64.b64encode(b"me:secret")
+        if not any(each.strip().lower() == wanted.lower() for each in head):
+            self.wfile.write(
+                b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            )
+            return
+        type(self).passed += 1
+        method, address, version = line.split(" ")
+        parts = urlsplit(address)
+        kept = [each for each in head if not each.lower().startswith((b"proxy-", b"connection:"))]
+        with socket.create_connection((parts.hostname or "", parts.port or 80)) as server:
+            path = parts._replace(scheme="", netloc="").geturl()
+            server.sendall(f"{method} {path} {version}".encode() + b"".join(kept) + b"Connection: close\r\n\r\n")
+            threading.Thread(target=self._bring, args=(server,), daemon=True).start()
+            while data := server.recv(65536):
+                self.wfile.write(data)
+
+    def _bring(self, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := self.rfile.read1(65536):  # type: ignore[attr-defined]
+                server.sendall(data)
+
+
+def test_a_proxy_is_gone_through(bucket: Bucket) -> None:
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Proxy)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    proxy = {
+        "s3_proxy_url": f"http://127.0.0.1:{server.server_address[1]}",
+        "s3_proxy_user": "me",
+        "s3_proxy_password": "secret",
+    }
+    try:
+        task = sink(bucket, **proxy)
+        task.put([batch([row(n) for n in range(3)])])
+        task.stop()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert len(bucket.objects()) == 1
+    assert _Proxy.passed
