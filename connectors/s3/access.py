@@ -11,7 +11,6 @@ from tidegate.kit.config import KeyType
 
 __all__ = ["S3AccessConfig", "access_problems", "role_options"]
 
-_PROVIDER: Final = "s3.credentials.provider"
 _CHAIN: Final = "DefaultAWSCredentialsProviderChain"
 _ROLE: Final = "AwsAssumeRoleCredentialsProvider"
 _ANONYMOUS: Final = "AnonymousCredentialsProvider"
@@ -72,7 +71,7 @@ class S3AccessConfig:
         group="S3",
     )
     provider_class: str = key(
-        f"{_PROVIDER}.class",
+        "s3.credentials.provider.class",
         default=f"com.amazonaws.auth.{_CHAIN}",
         type=KeyType.CLASS,
         doc="Where credentials come from without aws.access.key.id: Amazon's default chain or a provider of it (environment, "
@@ -81,17 +80,17 @@ class S3AccessConfig:
         group="S3",
     )
     role_arn: str = key(
-        f"{_PROVIDER}.sts.role.arn", default="", doc=f"With {_ROLE}, the role.", importance="low", group="S3"
+        "s3.credentials.provider.sts.role.arn", default="", doc=f"With {_ROLE}, the role.", importance="low", group="S3"
     )
     role_session: str = key(
-        f"{_PROVIDER}.sts.role.session.name",
+        "s3.credentials.provider.sts.role.session.name",
         default="",
         doc=f"With {_ROLE}, the session's name.",
         importance="low",
         group="S3",
     )
     role_external_id: str = key(
-        f"{_PROVIDER}.sts.role.external.id",
+        "s3.credentials.provider.sts.role.external.id",
         default="",
         doc=f"With {_ROLE}, the id that a role in another account may ask for.",
         importance="low",
@@ -134,7 +133,7 @@ class S3AccessConfig:
     def access_problems(self) -> Iterable[Problem]:
         """What is wrong with any of these keys."""
         yield from access_problems(self.url, "store.url", self.access_key, self.secret_key)
-        name = f"{_PROVIDER}.class"
+        name = "s3.credentials.provider.class"
         if self.provider not in _IN_CHAIN | {_ROLE, _ANONYMOUS}:
             yield Problem(
                 name,
@@ -142,7 +141,7 @@ class S3AccessConfig:
                 f"{_ROLE}, or give aws.access.key.id and aws.secret.access.key",
             )
         if self.provider == _ROLE and not self.role_arn:
-            yield Problem(f"{_PROVIDER}.sts.role.arn", f"{_ROLE} needs {_PROVIDER}.sts.role.arn")
+            yield Problem("s3.credentials.provider.sts.role.arn", f"{_ROLE} needs s3.credentials.provider.sts.role.arn")
         if self.provider == _ROLE and self.access_key:
             yield Problem(
                 "aws.access.key.id",
