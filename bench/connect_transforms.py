@@ -133,13 +133,13 @@ def _json() -> list[Case]:
         cases += [
             Case(
                 f"{name}, written",
-                lambda converter=converter: _rate(lambda: converter.from_connect("rows", ROW, column)),  # type: ignore[misc]
+                lambda converter=converter: _rate(lambda: converter.from_connect("rows", ROW, column)),
                 lambda: _rate(dumps),
             ),
             Case(
                 f"{name}, read",
-                lambda converter=converter, data=data: _rate(lambda: converter.to_connect("rows", data)),  # type: ignore[misc]
-                lambda loads=loads: _rate(loads),  # type: ignore[misc]
+                lambda converter=converter, data=data: _rate(lambda: converter.to_connect("rows", data)),
+                lambda loads=loads: _rate(loads),
             ),
         ]
     return cases

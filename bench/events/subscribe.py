@@ -350,8 +350,8 @@ def main(folder: Path, runs: int, console: Console) -> None:
     )
     for column in ("case", "figure", "median"):
         table.add_column(column, justify="right" if column == "median" else "left")
-    for case, figures in results[0].items():
-        for figure in figures:
+    for case, of_case in results[0].items():
+        for figure in of_case:
             median = statistics.median(result[case][figure] for result in results)
             table.add_row(case, figure, f"{median:,.3g}" if median < 1000 else f"{median:,.0f}")
     console.print(table)

@@ -82,12 +82,15 @@ def parsed_sink_offsets(changes: Changes) -> SinkOffsets:
 
 def _whole(value: Any, what: str, title: str) -> int:
     try:
-        return int(str(value))  # a number, or its digits in a text
+        number = int(str(value))  # a number, or its digits in a text
     except ValueError as error:
         raise BadRequest(
             f"Failed to parse the following Kafka {what} value in the provided offsets: '{value}'. {title} values for sink "
             "connectors need to be integers."
         ) from error
+    if number < 0:
+        raise BadRequest(f"The Kafka {what} value in the provided offsets is {number}: it cannot be negative")
+    return number
 
 
 async def alter_sink(admin: Admin, name: str, group: str, offsets: SinkOffsets) -> None:

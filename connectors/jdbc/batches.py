@@ -36,7 +36,7 @@ class Chunk:
         timezone = plan.dialect.timezone
         columns = []
         for i, column in enumerate(plan.columns):
-            granularity = plan.config.granularity if column.timestamp and column.schema.name is None else ""
+            granularity = plan.config.time_form if column.timestamp and column.schema.name is None else ""
             try:
                 made = to_connect(
                     delivered.column(i), column.schema, name=column.name, timezone=timezone, granularity=granularity

@@ -266,11 +266,16 @@ class JdbcSourceConfig(ConnectionKeys):
     granularity: str = key(
         "timestamp.granularity",
         default="connect_logical",
-        check=one_of(*_GRANULARITIES),
+        check=one_of(*_GRANULARITIES, ignore_case=True),
         doc="What timestamps become: Connect's Timestamp (milliseconds), or microseconds or nanoseconds as number or text.",
         importance="low",
         group="Connector",
     )
+
+    @property
+    def time_form(self) -> str:
+        """timestamp.granularity in lower case."""
+        return self.granularity.lower()
 
     @property
     def sql_query(self) -> str:

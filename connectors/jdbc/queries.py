@@ -153,7 +153,7 @@ def _coalesce(expressions: Sequence[str]) -> str:
 
 def plan(config: JdbcSourceConfig, dialect: Dialect, connection: sqlalchemy.Connection, source: Source) -> Plan:
     """Look at the source and say how to read it. Raises ConnectError where the mode's columns are missing or unfit."""
-    options = TypeOptions(config.numeric, config.granularity, dialect.wide)
+    options = TypeOptions(config.numeric, config.time_form, dialect.wide)
     if source.table is not None:
         reflected = dialect.reflect_table(connection, source.table)
     else:

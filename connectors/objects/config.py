@@ -146,7 +146,7 @@ class ObjectSinkConfig:
     null_values: str = key(
         "behavior.on.null.values",
         default="fail",
-        check=one_of("ignore", "fail"),
+        check=one_of("ignore", "fail", ignore_case=True),
         doc="What to do with records without a value (tombstones): leave them out, or fail.",
         importance="low",
         group="Connector",

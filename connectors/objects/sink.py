@@ -110,7 +110,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         if not batch.values.null_count:
             return batch
         present = batch.values.is_valid()
-        if self.config.null_values == "fail":
+        if self.config.null_values.lower() == "fail":
             message = f"a record of {batch.topic!r} has no value, and behavior.on.null.values is fail"
             for record in batch.filter(batch.values.is_null()).records():
                 self.context.errant_records.report(record, DataError(f"{message} (offset {record.offset})"))

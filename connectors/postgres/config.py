@@ -53,7 +53,7 @@ class PostgresConfig(DebeziumConfig):
         default="prefer",
         doc="Whether the connection is encrypted and the server's certificate checked, in libpq's words.",
         group="Database",
-        check=one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+        check=one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full", ignore_case=True),
     )
     sslcert: str | None = key(
         "database.sslcert", default=None, doc="File of the client's certificate.", group="Database"
@@ -93,7 +93,7 @@ class PostgresConfig(DebeziumConfig):
         default="pgoutput",
         doc="Always read through pgoutput, which every PostgreSQL since 10 has; the names of other plugins are taken as that.",
         group="Replication",
-        check=one_of(*_PLUGINS),
+        check=one_of(*_PLUGINS, ignore_case=True),
     )
     slot: str = key(
         "slot.name",

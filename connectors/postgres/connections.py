@@ -79,13 +79,14 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
 
 def _conninfo(config: PostgresConfig, **more: Any) -> str:
     unchecked = bool(config.sslfactory)  # Java's factory that checks no certificate
+    mode = config.sslmode.lower()
     given = {
         "host": config.hostname,
         "port": config.port,
         "dbname": config.database,
         "user": config.user,
         "password": config.password.reveal() if config.password is not None else None,
-        "sslmode": "require" if unchecked and config.sslmode.startswith("verify") else config.sslmode,
+        "sslmode": "require" if unchecked and mode.startswith("verify") else mode,
         "sslcert": config.sslcert,
         "sslkey": config.sslkey,
         "sslpassword": config.sslpassword.reveal() if config.sslpassword is not None else None,

@@ -51,9 +51,17 @@ def write_summary(report: Path) -> None:
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
     ran = failed = 0
+    suites: dict[str, list[tuple[bool, float, str]]] = {}
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         bad = case.find("failure") is not None or case.find("error") is not None
         ran, failed = ran + 1, failed + bad
+        _, _, owner = case.get("classname", "").rpartition(".")
+        if owner.startswith("Test"):
+            on = case.get("name", "").partition("[")[2].partition("]")[0].partition("-")[0]
+            suites.setdefault(f"| {owner}{on and f' on {on}'}", []).append(
+                (bad, float(case.get("time", 0)), case.get("name", ""))
+            )
+            continue
         name = f"| {case.get('classname', '').rpartition('.')[2].removeprefix('test_')}: {case.get('name', '').removeprefix('test_')}"
         noted = {p.get("name"): p.get("value") for p in case.iter("property")}
         details = ", ".join(f"{key}: {value}" for key, value in noted.items())
@@ -61,6 +69,13 @@ def write_summary(report: Path) -> None:
         rows[name.replace("_", " ")] = " | ".join(
             (name.replace("_", " "), "FAILED" if bad else "held", f"{took:.0f} s", commit, f"{details} |")
         )
+    for name, cases in suites.items():
+        bad_ones = [case for is_bad, _, case in cases if is_bad]
+        result = "FAILED" if bad_ones else "held"
+        took = sum(seconds for _, seconds, _ in cases)
+        about = ", ".join([f"tests: {len(cases)}", *(f"failed: {case}" for case in bad_ones)])
+        title = name.replace("_", " ")
+        rows[title] = f"{title} | {result} | {took:.0f} s | {commit} | {about} |"
     head = f"`make proof`, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}."
     table = ["| proof | result | took | commit | numbers |", "|---|---|---|---|---|", *sorted(rows.values())]
     path.write_text("\n".join([f"# Proofs of {path.stem}", "", head, "", *table, ""]))

@@ -307,6 +307,9 @@ def test_offsets_of_a_stopped_sink_are_changed(url, name, tmp_path):
              "connectors need to be integers."),
         ):  # fmt: skip
             assert change_offsets(url, sink, [{"partition": partition, "offset": offset}]) == (400, words)
+        # The original fails with 500 at a negative one, whose words are of a class of its own.
+        negative = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": -1}}]
+        assert change_offsets(url, sink, negative)[0] in (400, 500)
         place = {"kafka_topic": name, "kafka_partition": "0"}
         done = (200, "The offsets for this connector have been altered successfully")
         assert change_offsets(url, sink, [{"partition": place, "offset": {"kafka_offset": "1"}}]) == done
