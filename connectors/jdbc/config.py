@@ -114,7 +114,8 @@ class JdbcSourceConfig(ConnectionKeys):
         check=one_of("", *MODES),
         doc="How new rows are noticed: bulk reads all rows each time; incrementing those with a higher "
         "incrementing.column.name; timestamp those with a newer timestamp.column.name; timestamp+incrementing by both, "
-        "which also sees updates and never misses rows of the same instant.",
+        "which also sees updates and never misses rows of the same instant. With connection.host it may be left out: the columns "
+        "that are named say it.",
         importance="high",
         group="Mode",
     )
@@ -284,12 +285,26 @@ class JdbcSourceConfig(ConnectionKeys):
         return given.strip().rstrip(";").rstrip()
 
     @property
+    def way(self) -> str:
+        """mode; without one, but with Confluent Cloud's connection.host, what the columns that are named say.
+
+        Source: docs.confluent.io/cloud, "PostgreSQL Source (JDBC) Connector", Features, "Insert modes".
+        """
+        if self.mode or not self.host:
+            return self.mode
+        named = {
+            "timestamp": self.timestamps or self.timestamps_mapping,
+            "incrementing": self.incrementing or self.incrementing_mapping,
+        }
+        return "+".join(way for way, columns in named.items() if columns) or "bulk"
+
+    @property
     def by_timestamp(self) -> bool:
-        return "timestamp" in self.mode
+        return "timestamp" in self.way
 
     @property
     def by_incrementing(self) -> bool:
-        return "incrementing" in self.mode
+        return "incrementing" in self.way
 
     @property
     def numeric(self) -> str:
@@ -300,10 +315,10 @@ class JdbcSourceConfig(ConnectionKeys):
 
     def problems(self) -> Iterable[Problem]:
         yield from self.url_problems()
-        if not self.mode:
+        if not self.way:
             yield Problem("mode", f"Query mode must be specified: one of {', '.join(MODES)}")
         if self.by_timestamp and not (self.timestamps or self.timestamps_mapping):
-            message = f"mode {self.mode} needs timestamp.column.name or timestamp.columns.mapping"
+            message = f"mode {self.way} needs timestamp.column.name or timestamp.columns.mapping"
             yield Problem("timestamp.column.name", message)
         yield from self._table_problems()
 

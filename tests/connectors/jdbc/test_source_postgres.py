@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from connect.api import ConnectError, DataError, RetriableConnectError, Schema, SchemaType
+from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.source import JdbcSourceConnector
 from connectors.sql.dialects.postgres import PostgresDialect
 from tests.servers.postgres import PostgresServer
 from tests.support.connect import FakeContext, drain, rows, source_task
-from tidegate.kit.config import parse
+from tidegate.kit.config import parse, validate
 
 pytestmark = pytest.mark.servers
 _numbers = itertools.count()
@@ -344,3 +345,25 @@ def test_a_delay_waits_for_transactions_that_commit_late(
         found.append([row["id"] for row in rows(drain(task))])
     task.stop()
     assert found == seen
+
+
+@pytest.mark.parametrize(
+    ("columns", "way"),
+    [
+        ({}, "bulk"),
+        ({"timestamp.column.name": "at"}, "timestamp"),
+        ({"incrementing.column.name": "id"}, "incrementing"),
+        ({"timestamp.column.name": "at", "incrementing.column.name": "id"}, "timestamp+incrementing"),
+    ],
+)
+def test_the_columns_say_the_mode_with_the_keys_of_confluent_cloud(columns: dict[str, str], way: str) -> None:
+    cloud = {
+        "connection.host": "h",
+        "connection.user": "u",
+        "connection.password": "p",
+        "db.name": "d",
+        "topic.prefix": "t",
+    }
+    assert parse(JdbcSourceConfig, cloud | columns).way == way
+    judged = validate(JdbcSourceConfig, {"connection.url": "jdbc:sqlite:x", "topic.prefix": "t", **columns})
+    assert [each.key.name for each in judged if each.errors] == ["mode"]
