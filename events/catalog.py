@@ -209,7 +209,8 @@ class Catalog:
         compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, or DuplicateEvent for a name that is another
         event's but for its case.
         """
-        for known in await self.names():
+        names = await self.names()
+        for known in names:
             if known != definition.name and known.lower() == definition.name.lower():
                 raise DuplicateEvent(
                     f"There is an event {known} already, and {definition.name} differs from it by case only: use its name, or another"
@@ -226,7 +227,9 @@ class Catalog:
             await self._topics.keep(definition.name, said)
         made = self._remember(schema_id, text)
         self._current.clear()
-        self._names = (float("-inf"), ())
+        if definition.name not in self._names[1]:
+            # Not asked for again at once: of a zip of thousands each would ask for the names of all before it.
+            self._names = (self._names[0], tuple(sorted((*self._names[1], definition.name))))
         return made
 
     async def retention_ms(self, name: str) -> int | None:

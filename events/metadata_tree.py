@@ -56,14 +56,14 @@ def read_zip(data: bytes, *, name: str = "The zip") -> list[EventDefinition]:
     except Exception as error:  # zlib.error, lzma.LZMAError: each method of packing has its own
         raise InvalidDefinition(f"{name} is damaged: {type(error).__name__}: {error}") from error
     work: list[tuple[str, Callable[[], EventDefinition]]] = []
-    for path, text in sorted(texts.items()):
+    in_order = sorted(texts.items())
+    fields: dict[PurePosixPath, list[bytes]] = {}
+    for path, text in in_order:
+        if path.name.endswith(".field-meta.xml"):
+            fields.setdefault(path.parent, []).append(text)
+    for path, text in in_order:
         if path.name.endswith(_OBJECT_ENDS):
-            parts = [
-                other
-                for where, other in sorted(texts.items())
-                if where.parent == path.parent / "fields" and where.name.endswith(".field-meta.xml")
-            ]
-            work.append((str(path), partial(_object, path, text, parts)))
+            work.append((str(path), partial(_object, path, text, fields.get(path.parent / "fields", []))))
         elif path.name.endswith("__e.avsc"):
             work.append((str(path), partial(_record, text)))
     return _collected(name, work)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import io
+import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given, settings
@@ -182,3 +185,27 @@ def test_any_formula_has_a_value_or_a_reason(kind: str, formula: str) -> None:
         defaults.parse(kind, formula, field="A__c")(0)
     except InvalidDefinition as error:
         assert "A__c" in str(error)
+
+
+def test_work_on_a_zip_grows_with_its_size() -> None:
+    """Counted in paths that are looked at, for time says little on a busy machine."""
+
+    def looks(count: int) -> int:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            for number in range(count):
+                archive.writestr(f"objects/E{number}__e.object", object_xml(replace(LETTER, name=f"E{number}__e")))
+        made = 0
+
+        def count_calls(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal made
+            made += event == "call" and frame.f_code.co_filename.endswith(("pathlib.py", "metadata_tree.py"))
+
+        sys.setprofile(count_calls)
+        try:
+            assert len(read_zip(packed.getvalue())) == count
+        finally:
+            sys.setprofile(None)
+        return made
+
+    assert looks(200) < 2 * 1.5 * looks(100)
