@@ -11,6 +11,7 @@ import pytest
 
 from broker.client import ClientConfig, TopicPartition
 from broker.client.blocking import Admin, BatchConsumer
+from broker.client.errors import UnknownTopicOrPartition
 from connect.api import SourceConnector
 from connect.testing.trial import FaultSuite, Trial
 from connect.testing.worker import eventually
@@ -158,7 +159,10 @@ class SourceFaultSuite(FaultSuite):
         if not topics:
             return []
         with Admin(self._kafka) as admin:
-            described = admin.describe_topics(topics)
+            try:
+                described = admin.describe_topics(topics)
+            except UnknownTopicOrPartition:
+                return []  # just made, and not known to all of Kafka yet
             places = [TopicPartition(name, n) for name, t in described.items() for n in range(len(t.partitions))]
             ends = admin.end_offsets(places)
         rows = []
