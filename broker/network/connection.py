@@ -26,7 +26,7 @@ log = logger(__name__)
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
 _FIRST_BUFFER_BYTES: Final = 2 * 1024
-"""Of a client that has not said yet who it is: thousands of those cost little."""
+"""Of each connection at first: thousands that wait, or have not said yet who they are, cost little."""
 _SENDFILE_FROM_BYTES: Final = 64 * 1024
 """Below this, reading and writing costs less than a ``sendfile`` (measured)."""
 _MAPPED_ABOVE_BYTES: Final = 1024 * 1024
@@ -124,7 +124,7 @@ class Connection:
         self.peer, self.peer_port = _peer_of(sock)
         self.software = ("unknown", "unknown")
         """The client's program and its version, where it told (ApiVersions)."""
-        self._buffer = bytearray(_BUFFER_BYTES if authenticated else _FIRST_BUFFER_BYTES)
+        self._buffer = bytearray(_FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
         self._large: memoryview | None = None
@@ -147,9 +147,6 @@ class Connection:
         self._handle = handle
         self._max_frame_bytes = max_frame_bytes
         self.authenticated = True
-        if len(self._buffer) < _BUFFER_BYTES:
-            self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))
-            self._view = memoryview(self._buffer)
 
     # Receiving
 
@@ -180,6 +177,10 @@ class Connection:
         count = self._socket.recv_into(self._view[self._end :])
         if self._received(count):
             self._end += count
+            if self._end == len(self._buffer) < _BUFFER_BYTES and self.authenticated:
+                # Only who sends much gets much: most of many connections wait. Frames that were handed on keep the old one.
+                self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))
+                self._view = memoryview(self._buffer)
             self._take_frames()
 
     def _receive_large(self, frame: memoryview) -> None:

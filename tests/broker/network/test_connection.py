@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import struct
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,30 @@ def test_frames_of_every_size_come_whole_however_they_are_cut() -> None:
         rig.close()
 
     run(test)
+
+
+def test_a_connection_that_says_little_costs_little_and_frames_at_the_bounds_of_its_buffer_come_whole() -> None:
+    def bytes_taken(talk: bytes) -> int:
+        async def talked() -> int:
+            tracemalloc.start()
+            try:
+                rig = Rig(echo)
+                contents = [bytes([n]) * size for n, size in enumerate(map(len, talk.split(b" ")))]
+                for content in contents:
+                    await rig.send(frame(content))
+                    await rig.receive(len(content))
+                assert rig.frames == contents
+                rig.frames.clear()
+                return tracemalloc.get_traced_memory()[0]
+            finally:
+                tracemalloc.stop()
+                rig.close()
+
+        return asyncio.run(talked())
+
+    sizes = (2043, 2044, 2045, 2048, 65_532, 3)
+    assert bytes_taken(b" ".join(b"x" * size for size in sizes)) > 64_000
+    assert bytes_taken(b" ".join([b"x" * 100] * 50)) < 30_000
 
 
 def test_answers_keep_the_order_of_their_requests() -> None:
