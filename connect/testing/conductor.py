@@ -93,10 +93,10 @@ class Conductor:
             self._rules.clear()
             self._before = None
 
-    def count(self, call: str) -> int:
-        """How many calls of that name have ended, those that brought no rows left out where calls bring rows."""
+    def begun(self, call: str) -> int:
+        """How many calls of that name have begun, a ``put`` without rows left out."""
         return sum(
-            1 for told in list(self.calls) if told["call"] == call and told["phase"] == "end" and told["rows"] != 0
+            1 for told in list(self.calls) if told["call"] == call and told["phase"] == "begin" and told["rows"] != 0
         )
 
     def complaints(self) -> list[str]:
