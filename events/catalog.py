@@ -209,8 +209,7 @@ class Catalog:
         compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, or DuplicateEvent for a name that is another
         event's but for its case.
         """
-        names = await self.names()
-        for known in names:
+        for known in await self.names():
             if known != definition.name and known.lower() == definition.name.lower():
                 raise DuplicateEvent(
                     f"There is an event {known} already, and {definition.name} differs from it by case only: use its name, or another"

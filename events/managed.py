@@ -58,6 +58,11 @@ class ManagedSubscription:
         return long_id(f"18xTG{number:010d}")
 
     @property
+    def topic(self) -> str:
+        """The event's or channel's own name."""
+        return self.topic_name.rpartition("/")[2]
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """As the Tooling API has it."""
         return {
@@ -74,6 +79,13 @@ class SharedPosition(NamedTuple):
 
     next: int = 0
     open: tuple[int, ...] = ()
+
+
+class _Holder(NamedTuple):
+    """The stream that has a subscription, and its user; empty where there is none."""
+
+    stream: str = ""
+    user: str = ""
 
 
 class ManagedSubscriptions:
@@ -131,7 +143,7 @@ class ManagedSubscriptions:
         )
 
     async def _identity(self, subscription: ManagedSubscription) -> str:
-        return await self._bus.identity(subscription.topic_name.rpartition("/")[2])
+        return await self._bus.identity(subscription.topic)
 
     def _start(self, subscription: ManagedSubscription, held: Mapping[str, Any] | None, identity: str) -> Start:
         if held is None:
@@ -144,20 +156,21 @@ class ManagedSubscriptions:
 
     async def hold(self, name: str, holder: str, user: User) -> None:
         """Take the subscription over for a stream of this user. Raises SubscriptionActive where it is another's to give up."""
-        held = await self._state.get(_HOLDER + name.lower())
-        of_another = held is not None and held["user"] != user.id
-        if of_another and not user.may(Permission.CUSTOMIZE):
+        held = await self._holder(name)
+        if held.user not in ("", user.id) and not user.may(Permission.CUSTOMIZE):
             raise SubscriptionActive(name)
-        await self._state.put(_HOLDER + name.lower(), {"stream": holder, "user": user.id})
+        await self._state.put(_HOLDER + name.lower(), _Holder(holder, user.id)._asdict())
 
     async def give_up(self, name: str, holder: str) -> None:
         """The stream has ended: whoever comes next may have the subscription."""
-        if await self._holds(name, holder):
+        if (await self._holder(name)).stream == holder:
             await self._state.put(_HOLDER + name.lower(), None)
 
-    async def _holds(self, name: str, holder: str) -> bool:
+    async def _holder(self, name: str) -> _Holder:
         held = await self._state.get(_HOLDER + name.lower())
-        return held is not None and bool(held["stream"] == holder)
+        if isinstance(held, str):
+            return _Holder(held)  # an earlier version noted no user
+        return _Holder() if held is None else _Holder(**held)
 
     async def check(self, name: str, holder: str) -> None:
         """Raise what ends a holder's stream: deleted, stopped, or taken over by another."""
@@ -167,7 +180,7 @@ class ManagedSubscriptions:
             raise SubscriptionDeleted(name) from None
         if found.state != "RUN":
             raise SubscriptionStopped(found.name, found.state)
-        if not found.shared and not await self._holds(name, holder):
+        if not found.shared and (await self._holder(name)).stream != holder:
             raise SubscriptionTakenOver(name)
 
     async def commit(self, name: str, holder: str, replay_id: int, identity: str) -> None:

@@ -122,7 +122,7 @@ class Segments(Sequence[Segment]):
         segment, kept = self._all[index], self._kept_in_memory
         if segment is not self._all[-1] and segment is not kept:
             if kept is not None:
-                # Whoever reads must not fail of a disk that takes no more: the indexes stay in memory then.
+                # A read must not fail because the disk takes no more: the indexes stay in memory then.
                 with contextlib.suppress(OSError):
                     kept.unload()
                 kept.release()

@@ -177,10 +177,8 @@ class Connection:
         count = self._socket.recv_into(self._view[self._end :])
         if self._received(count):
             self._end += count
-            if self._end == len(self._buffer) < _BUFFER_BYTES and self.authenticated:
-                # Only who sends much gets much: most of many connections wait. Frames that were handed on keep the old one.
-                self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))
-                self._view = memoryview(self._buffer)
+            if self._end == len(self._buffer):
+                self._grow()
             self._take_frames()
 
     def _receive_large(self, frame: memoryview) -> None:
@@ -206,6 +204,8 @@ class Connection:
                     )
                 begin = self._start + 4
                 if begin + size > self._end:
+                    if size <= _BUFFER_BYTES - 4:
+                        self._grow()
                     if size > len(self._buffer) - 4:
                         self._begin_large(size, begin)
                     break
@@ -218,6 +218,12 @@ class Connection:
             self._start = self._end = 0
         elif self._start:
             self._compact()
+
+    def _grow(self) -> None:
+        """Have the large buffer, once the client is known and sends more than the first one holds; most connections never do."""
+        if self.authenticated and len(self._buffer) < _BUFFER_BYTES:
+            self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))  # frames handed on keep the old one
+            self._view = memoryview(self._buffer)
 
     def _begin_large(self, size: int, begin: int) -> None:
         # Mapped memory is not resident until bytes arrive: who announces much and sends little costs nothing.

@@ -38,6 +38,8 @@ class _Rule:
     call: str
     part: float
     act: Act
+    given: bool = False
+    """Whether a call has been told the line. One that was on its way when the rule was made is not the next one."""
 
 
 class Conductor:
@@ -132,8 +134,9 @@ class Conductor:
         if before is not None:
             before()
         if phase == "begin" and rule is not None:
+            rule.given = True
             return {"line": max(1, round(rule.part * self._lines.get(call, _USUAL_LINES)))}
-        if rule is not None and (phase == "line" or (phase == "end" and not told["error"])):
+        if rule is not None and (phase == "line" or (phase == "end" and rule.given and not told["error"])):
             with self._lock:
                 self._rules.remove(rule)
                 self.done += 1

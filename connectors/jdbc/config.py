@@ -285,7 +285,7 @@ class JdbcSourceConfig(ConnectionKeys):
         return given.strip().rstrip(";").rstrip()
 
     @property
-    def way(self) -> str:
+    def effective_mode(self) -> str:
         """mode; without one, but with Confluent Cloud's connection.host, what the columns that are named say.
 
         Source: docs.confluent.io/cloud, "PostgreSQL Source (JDBC) Connector", Features, "Insert modes".
@@ -296,15 +296,15 @@ class JdbcSourceConfig(ConnectionKeys):
             "timestamp": self.timestamps or self.timestamps_mapping,
             "incrementing": self.incrementing or self.incrementing_mapping,
         }
-        return "+".join(way for way, columns in named.items() if columns) or "bulk"
+        return "+".join(mode for mode, columns in named.items() if columns) or "bulk"
 
     @property
     def by_timestamp(self) -> bool:
-        return "timestamp" in self.way
+        return "timestamp" in self.effective_mode
 
     @property
     def by_incrementing(self) -> bool:
-        return "incrementing" in self.way
+        return "incrementing" in self.effective_mode
 
     @property
     def numeric(self) -> str:
@@ -315,10 +315,10 @@ class JdbcSourceConfig(ConnectionKeys):
 
     def problems(self) -> Iterable[Problem]:
         yield from self.url_problems()
-        if not self.way:
+        if not self.effective_mode:
             yield Problem("mode", f"Query mode must be specified: one of {', '.join(MODES)}")
         if self.by_timestamp and not (self.timestamps or self.timestamps_mapping):
-            message = f"mode {self.way} needs timestamp.column.name or timestamp.columns.mapping"
+            message = f"mode {self.effective_mode} needs timestamp.column.name or timestamp.columns.mapping"
             yield Problem("timestamp.column.name", message)
         yield from self._table_problems()
 

@@ -45,7 +45,7 @@ class Source:
     def of(cls, config: JdbcSourceConfig, table: TableId | None) -> Source:
         if table is None:
             return cls(None, config.topic_prefix, QUERY_PARTITION)
-        partition = partition_v0(table) if config.way == "bulk" else partition_v1(table)
+        partition = partition_v0(table) if config.effective_mode == "bulk" else partition_v1(table)
         return cls(table, config.topic_prefix + table.name, partition)
 
 

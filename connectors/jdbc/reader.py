@@ -82,7 +82,7 @@ class SourceReader:
     def _finish(self) -> None:
         """What was read whole, or had nothing new, rests for poll.interval.ms."""
         self.abandon()
-        again_at_once = self._found and self._config.way != "bulk"
+        again_at_once = self._found and self._config.effective_mode != "bulk"
         self.due = 0.0 if again_at_once else time.monotonic() + self._config.poll_interval_ms / 1000
 
     def _initial(self, connection: RowReader) -> Position:

@@ -66,7 +66,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         self._connect()
 
     def _committed(self, source: Source) -> Position:
-        if self.config.way == "bulk":
+        if self.config.effective_mode == "bulk":
             return Position()
         if source.table is not None:
             return find_position(self.context.offset, source.table)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from connect.api import Password, Problem, at_least, config, key, non_empty
 from tidegate.kit.config import KeyType
 
-__all__ = ["S3AccessConfig", "access_problems", "role_options"]
+__all__ = ["S3AccessConfig", "access_problems", "role_options", "role_problems"]
 
 _CHAIN: Final = "DefaultAWSCredentialsProviderChain"
 _ROLE: Final = "AwsAssumeRoleCredentialsProvider"
@@ -115,7 +115,7 @@ class S3AccessConfig:
 
     @property
     def client_options(self) -> Mapping[str, Any]:
-        """What pyarrow's client is told of credentials and of a proxy."""
+        """The arguments of pyarrow's client for credentials and a proxy."""
         options: dict[str, Any] = {}
         if self.provider == _ROLE:
             options |= role_options(self.role_arn, self.role_session, self.role_external_id)
@@ -125,8 +125,10 @@ class S3AccessConfig:
             parts = urlsplit(self.proxy_url)
             port = parts.port or (443 if parts.scheme == "https" else 80)
             proxy: dict[str, Any] = {"scheme": parts.scheme, "host": parts.hostname, "port": port}
-            if self.proxy_user:
-                proxy |= {"username": self.proxy_user, "password": self.proxy_password.reveal()}
+            user = self.proxy_user or unquote(parts.username or "")
+            if user:
+                password = self.proxy_password.reveal() or unquote(parts.password or "")
+                proxy |= {"username": user, "password": password}
             options["proxy_options"] = proxy
         return options
 
@@ -142,12 +144,8 @@ class S3AccessConfig:
             )
         if self.provider == _ROLE and not self.role_arn:
             yield Problem("s3.credentials.provider.sts.role.arn", f"{_ROLE} needs s3.credentials.provider.sts.role.arn")
-        if self.provider == _ROLE and self.access_key:
-            yield Problem(
-                "aws.access.key.id",
-                f"with {_ROLE} the keys that assume the role come from the environment, a profile or the instance: leave "
-                "aws.access.key.id and aws.secret.access.key out",
-            )
+        if self.provider == _ROLE:
+            yield from role_problems(_ROLE, self.access_key)
         try:
             parts = urlsplit(self.proxy_url)
             fits = not self.proxy_url or (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0)
@@ -158,9 +156,19 @@ class S3AccessConfig:
 
 
 def role_options(arn: str, session: str, external_id: str) -> dict[str, Any]:
-    """What pyarrow's client is told of a role to assume."""
+    """The arguments of pyarrow's client for a role to assume."""
     options = {"role_arn": arn, "session_name": session, "external_id": external_id}
     return {name: value for name, value in options.items() if value}
+
+
+def role_problems(asked_by: str, access_key: str) -> Iterable[Problem]:
+    """A role, which ``asked_by`` asks for, and keys exclude one another: pyarrow's client takes one of them."""
+    if access_key:
+        yield Problem(
+            "aws.access.key.id",
+            f"with {asked_by} the keys that assume the role come from the environment, a profile or the instance: leave "
+            "aws.access.key.id and aws.secret.access.key out",
+        )
 
 
 def access_problems(url: str | None, url_key: str, access_key: str, secret_key: Password) -> Iterable[Problem]:

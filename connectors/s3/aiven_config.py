@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from connect.api import Password, Problem, at_least, config, key, non_empty, one_of
 from connectors.objects.formats import FileFormat, FormatOptions, format_of
-from connectors.s3.access import access_problems, role_options
+from connectors.s3.access import access_problems, role_options, role_problems
 from connectors.s3.layouts import Layout, Template, template_pattern
 from tidegate.kit.config import KeyType
 
@@ -152,12 +152,8 @@ class AivenS3SourceConfig:
 
     def problems(self) -> Iterable[Problem]:
         yield from access_problems(self.url, "aws.s3.endpoint", self.access_key, self.secret_key)
-        if self.role_arn and self.access_key:
-            yield Problem(
-                "aws.access.key.id",
-                "with aws.sts.role.arn the keys that assume the role come from the environment, a profile or the instance: leave "
-                "aws.access.key.id and aws.secret.access.key out",
-            )
+        if self.role_arn:
+            yield from role_problems("aws.sts.role.arn", self.access_key)
         if self.topic is None and "{{topic}}" not in self.template:
             yield Problem("topic", "give a topic, or say in file.name.template where it stands: {{topic}}")
         if self.distribution.lower() == "partition" and "{{partition}}" not in self.template:

@@ -4,11 +4,13 @@
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
 ``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "...", "passing": false}``,
-``passing`` where the same job may succeed later; Spark's own words go to standard error. The driver ends with its standard input; SIGTERM cancels the job first.
+``passing`` where the same job may succeed later; Spark's own words go to standard error. The driver ends with its standard
+input; SIGTERM cancels the job first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -138,16 +140,19 @@ def _first_words(error: Exception) -> str:
 
 def _is_passing(error: Exception) -> bool:
     """Whether one of the JVM's exceptions behind it is of a kind that says: not now. A stage that failed has that of its last task."""
+    from py4j.protocol import Py4JError
+
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(_MOST_CAUSES):
-        if thrown is None:
-            return False
-        kind = thrown.getClass()
-        while kind is not None:
-            if kind.getName() in _PASSING:
-                return True
-            kind = kind.getSuperclass()
-        thrown = thrown.getCause()
+    with contextlib.suppress(Py4JError, OSError):  # the JVM that could say it is gone
+        for _ in range(_MOST_CAUSES):
+            if thrown is None:
+                return False
+            kind = thrown.getClass()
+            while kind is not None:
+                if kind.getName() in _PASSING:
+                    return True
+                kind = kind.getSuperclass()
+            thrown = thrown.getCause()
     return False
 
 

@@ -87,13 +87,12 @@ class ManagedStream:
                         add_events(response, portion.events)
                         yield response
             finally:
+                reading.cancel()
                 if isinstance(subscription, Worker):
                     await asyncio.shield(self._shared.leave(subscription))
                 else:
                     subscription.close()
-                    with contextlib.suppress(BusUnavailable):  # then only its user, or who may customize, can go on
-                        await asyncio.shield(self._subscriptions.give_up(self._subscription.name, self._id))
-                reading.cancel()
+                    await asyncio.shield(self._give_up())
                 await asyncio.gather(reading, return_exceptions=True)
 
     async def _open(self, flow: Flow) -> Subscription | Worker:
@@ -101,8 +100,16 @@ class ManagedStream:
             await self._subscriptions.check(self._subscription.name, self._id)
             return await self._shared.join(self._subscription, self._topic, flow.wake, flow.fail)
         start = await self._subscriptions.start(self._subscription)
-        await self._subscriptions.hold(self._subscription.name, self._id, self._user)
-        return await self._bus.subscribe(self._topic, start, flow.wake)
+        try:
+            await self._subscriptions.hold(self._subscription.name, self._id, self._user)
+            return await self._bus.subscribe(self._topic, start, flow.wake)
+        except BaseException:
+            await asyncio.shield(self._give_up())
+            raise
+
+    async def _give_up(self) -> None:
+        with contextlib.suppress(BusUnavailable):  # then only its user, or one who may customize, can go on
+            await self._subscriptions.give_up(self._subscription.name, self._id)
 
     def _changed(self, flow: Flow) -> None:
         """Look whether the subscription is still this stream's."""

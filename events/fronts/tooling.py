@@ -117,7 +117,7 @@ class ManagedSubscriptionRecords:
 
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         every = await self._subscriptions.all()
-        return [_managed_record(one) for one in every if user.may_see(one.topic_name.rpartition("/")[2])]
+        return [_managed_record(one) for one in every if user.may_see(one.topic)]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
         if any(one.name.lower() == full_name.lower() for one in await self._subscriptions.all()):

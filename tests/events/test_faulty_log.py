@@ -23,6 +23,7 @@ from events.log import LogBounds, LogSlice
 from events.metrics import EventMetrics
 from events.published_ids import PublishedIds
 from events.publishing import JsonEvent, Published, Publisher
+from tests.support.faults import CallFaults
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas, events_config
 from tests.support.events import USER as USER_NAME
 from events.access import User
@@ -62,13 +63,11 @@ class FaultyLog(MemoryLog):
 
     def __init__(self, faults: Sequence[tuple[str, int, str]]) -> None:
         super().__init__()
-        self.faults = {(call, number): fault for call, number, fault in faults}
-        self._calls: Counter[str] = Counter()
+        self.faults = CallFaults(faults)
         self._late: list[tuple[str, Sequence[tuple[bytes, bytes | None, int]]]] = []
 
     def _fault(self, call: str) -> str | None:
-        fault = self.faults.get((call, self._calls[call]))
-        self._calls[call] += 1
+        fault = self.faults.next(call)
         if fault == "refused":
             raise BusUnavailable(AWAY)
         return fault
@@ -183,7 +182,7 @@ class Trial:
             self.restart()
 
     async def judge(self) -> None:
-        self.log.faults = {}
+        self.log.faults = CallFaults()
         for _ in range(10):
             await self.publish(*sorted(self.sent))
             if self.sent <= self.acknowledged.keys():

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from registry.errors import StoreError, StoreTimeout
 from registry.store import LogRecord
 from tests.registry.conftest import MemoryLog, serving
+from tests.support.faults import CallFaults
 
 FAULTS: Final = {
     "append": ("refused", "reply lost", "late", "silent", "unforeseen"),
@@ -36,22 +37,16 @@ CALLS: Final = st.dictionaries(
 
 
 class FaultyLog(MemoryLog):
-    """``faults`` says what becomes of the n-th call of a name, counted since ``fail``."""
+    """``faults`` says what becomes of each call; ``met`` those that came to pass."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._faults: dict[tuple[str, int], str] = {}
-        self._calls: dict[str, int] = {}
+        self.faults = CallFaults()
         self._late: list[tuple[Sequence[tuple[bytes, bytes | None]], int]] = []
         self.met: list[str] = []
 
-    def fail(self, faults: Sequence[tuple[str, int, str]]) -> None:
-        self._faults = {(call, number): fault for call, number, fault in faults}
-        self._calls.clear()
-
     async def _fault(self, call: str) -> str | None:
-        number = self._calls[call] = self._calls.get(call, -1) + 1
-        fault = self._faults.get((call, number))
+        fault = self.faults.next(call)
         if fault is not None:
             self.met.append(f"{call}: {fault}")
         if fault == "refused":
@@ -176,10 +171,10 @@ async def run(faults: Sequence[tuple[str, int, str]]) -> list[str]:
     log = FaultyLog()
     async with serving(log, timeout_ms=TIMEOUT_MS) as app:
         clients = Clients(app)
-        log.fail(faults)
+        log.faults = CallFaults(faults)
         for number in range(3):
             await clients.wave(number)
-        log.fail([])
+        log.faults = CallFaults()
         for _ in range(100):
             await clients.register("after")
             if "after" in clients.ids:

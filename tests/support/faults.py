@@ -14,15 +14,29 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-__all__ = ["FLUSHES", "WRITES", "Fault", "FaultyDisk"]
+__all__ = ["FLUSHES", "WRITES", "CallFaults", "Fault", "FaultyDisk"]
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 FLUSHES: Final = frozenset({"fsync", "fdatasync"})
 WRITES: Final = frozenset({"pwrite", "pwritev", "write"})
+
+
+class CallFaults:
+    """Which fault meets the n-th call of a name, from 0 on: (name, n, fault) each. For doubles of what lies behind a network."""
+
+    def __init__(self, faults: Iterable[tuple[str, int, str]] = ()) -> None:
+        self._faults = {(call, number): fault for call, number, fault in faults}
+        self._calls: Counter[str] = Counter()
+
+    def next(self, call: str) -> str | None:
+        """The fault of this call; None where it is to succeed."""
+        number = self._calls[call]
+        self._calls[call] += 1
+        return self._faults.get((call, number))
 
 
 class Fault(NamedTuple):

@@ -123,6 +123,26 @@ def test_a_connection_that_says_little_costs_little_and_frames_at_the_bounds_of_
     assert bytes_taken(b" ".join([b"x" * 100] * 50)) < 30_000
 
 
+def test_a_frame_that_comes_in_segments_goes_into_the_large_buffer_only_of_a_client_that_is_known() -> None:
+    def in_segments(*, known: bool) -> tuple[list[bytes], int]:
+        async def talked() -> tuple[list[bytes], int]:
+            rig = Rig(echo)
+            rig.connection.authenticated = known
+            content = frame(b"x" * 5000)
+            for at in range(0, len(content), 1448):  # what an Ethernet brings at once
+                await rig.send(content[at : at + 1448])
+                await asyncio.sleep(0.01)
+            await rig.receive(5000)
+            taken = rig.frames, len(rig.connection._buffer)
+            rig.close()
+            return taken
+
+        return asyncio.run(talked())
+
+    assert in_segments(known=True) == ([b"x" * 5000], 65_536)
+    assert in_segments(known=False) == ([b"x" * 5000], 2048)
+
+
 def test_answers_keep_the_order_of_their_requests() -> None:
     async def test() -> None:
         futures: list[asyncio.Future[bytes]] = []

@@ -348,7 +348,7 @@ def test_a_delay_waits_for_transactions_that_commit_late(
 
 
 @pytest.mark.parametrize(
-    ("columns", "way"),
+    ("columns", "mode"),
     [
         ({}, "bulk"),
         ({"timestamp.column.name": "at"}, "timestamp"),
@@ -356,7 +356,7 @@ def test_a_delay_waits_for_transactions_that_commit_late(
         ({"timestamp.column.name": "at", "incrementing.column.name": "id"}, "timestamp+incrementing"),
     ],
 )
-def test_the_columns_say_the_mode_with_the_keys_of_confluent_cloud(columns: dict[str, str], way: str) -> None:
+def test_the_columns_say_the_mode_with_the_keys_of_confluent_cloud(columns: dict[str, str], mode: str) -> None:
     cloud = {
         "connection.host": "h",
         "connection.user": "u",
@@ -364,6 +364,6 @@ def test_the_columns_say_the_mode_with_the_keys_of_confluent_cloud(columns: dict
         "db.name": "d",
         "topic.prefix": "t",
     }
-    assert parse(JdbcSourceConfig, cloud | columns).way == way
+    assert parse(JdbcSourceConfig, cloud | columns).effective_mode == mode
     judged = validate(JdbcSourceConfig, {"connection.url": "jdbc:sqlite:x", "topic.prefix": "t", **columns})
     assert [each.key.name for each in judged if each.errors] == ["mode"]

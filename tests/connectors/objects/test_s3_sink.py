@@ -177,6 +177,8 @@ def test_a_role_is_assumed_and_anonymous_is_anonymous() -> None:
         "session_name": "s",
         "external_id": "e",
     }
+    proxied = parse(S3SinkConfig, given | {"s3.proxy.url": "https://me:a%40b@proxy"}).client_options["proxy_options"]
+    assert proxied == {"scheme": "https", "host": "proxy", "port": 443, "username": "me", "password": "a@b"}
     anonymous = given | {f"{provider}.class": "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"}
     assert parse(S3SinkConfig, anonymous).client_options == {"anonymous": True}
 

@@ -9,6 +9,8 @@ import grpc
 import pytest
 import requests
 
+from events.access import User
+from events.errors import BusUnavailable, SubscriptionActive
 from events.proto import pubsub_api_pb2 as pb
 from tests.servers.process import wait_until
 from tests.support.accounts import SECRET, TOKEN
@@ -264,3 +266,54 @@ def test_definitions_are_shown_to_those_who_may_see_their_events(service: Events
         assert name in seen("builder", type_)
         assert name not in seen("reader", type_)
         assert name not in seen("nobody", type_)
+
+
+def user(service: EventsThread, name: str) -> User:
+    found = service.server.access.accounts.named(f"{name}@shop")
+    assert found is not None
+    return found
+
+
+def test_a_managed_stream_that_cannot_begin_leaves_the_subscription_free(
+    service: EventsThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(service, "ManagedEventSubscription", "Begun", label="Begun", topicName=f"/event/{EVENT}")
+    careful = service.run(service.server.access.login("careful@shop", SECRET + TOKEN)).id
+
+    async def fails(*_: object) -> None:
+        raise BusUnavailable("the log went away")
+
+    with grpc.insecure_channel(service.addresses["pubsub-plain"]) as channel:
+        with monkeypatch.context() as patched, pytest.raises(grpc.RpcError) as raised:
+            patched.setattr(service.server.bus, "subscribe", fails)
+            next(managed(service, channel, careful, "Begun"))
+        assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+        stream = managed(service, channel, token(service, "reader"), "Begun")
+        next(stream)
+        stream.cancel()
+
+
+def test_a_subscription_that_could_not_be_given_up_is_its_users_and_the_customizers(service: EventsThread) -> None:
+    subscriptions = service.server.managed
+    careful, reader, builder = (user(service, name) for name in ("careful", "reader", "builder"))
+    service.run(subscriptions.hold("Lost", "one", careful))
+    service.memory_log.down = True
+    try:
+        with pytest.raises(BusUnavailable):
+            service.run(subscriptions.give_up("Lost", "one"))
+    finally:
+        service.memory_log.down = False
+    with pytest.raises(SubscriptionActive):
+        service.run(subscriptions.hold("Lost", "two", reader))
+    service.run(subscriptions.hold("Lost", "two", careful))
+    service.run(subscriptions.give_up("Lost", "one"))  # no longer its own
+    with pytest.raises(SubscriptionActive):
+        service.run(subscriptions.hold("Lost", "three", reader))
+    service.run(subscriptions.hold("Lost", "three", builder))
+
+
+def test_a_holder_that_an_earlier_version_noted_without_its_user_can_be_followed(service: EventsThread) -> None:
+    service.run(service.server.state.put("managed-holder/early", "a stream of then"))
+    service.run(service.server.managed.hold("Early", "now", user(service, "reader")))
+    with pytest.raises(SubscriptionActive):
+        service.run(service.server.managed.hold("Early", "later", user(service, "careful")))
