@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,20 +29,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from connect.api.batch import MAX_BATCH_BYTES, RecordBatch
 from connect.api.connector import SourceTask
 from connect.api.errors import ConnectError
+from connect.api.read_ahead import ReadAhead
 from connect.api.schema import Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import at_least, config, key, non_empty
+from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Rows", "RowsConfig", "RowsTask"]
 
+log = logger(__name__)
+
 _LINGER_S: Final = 0.1
 """How long single rows are gathered into one batch."""
 _SCHEMAS: Final = "tidegate.schemas"
 """Their JSON beside the position, so that rows after a restart go on in the types of those before it."""
-_SLOW_S: Final = 0.005
-"""A generator that takes longer for a row has it delivered at once."""
+_PATIENCE_S: Final = 0.5
+"""How long a poll waits for the first row."""
 
 
 @config
@@ -82,8 +85,11 @@ class RowsTask(SourceTask[ConfigT]):
     as new ones appear or a type has to widen (int to float); a column that is null throughout is left out until it has a value.
     Schemas are kept with the position, so that they go on growing after a restart.
 
-    Single rows are put together for a tenth of a second, or until the generator takes its time for the next one: what it yielded
-    before it waits is delivered with the row after. A list, a table or ``Rows`` is delivered at once.
+    Single rows are put together for a tenth of a second, or until the generator waits. A list, a table or ``Rows`` is delivered
+    at once.
+
+    The generator has a thread of its own and is at most ``batch.max.rows`` rows, or one list or table, ahead of what is delivered:
+    what it has yielded goes out while it waits. Before it is asked again after an error the one before has ended.
     """
 
     key_columns: ClassVar[Sequence[str]] = ()
@@ -97,7 +103,8 @@ class RowsTask(SourceTask[ConfigT]):
     def rows(self, offset: Mapping[str, Any] | None) -> Iterator[Any]:
         """Rows from after ``offset`` on (None: from the beginning). Asked for again from the latest one when it has ended.
 
-        It runs in the task's thread: wait on ``self.context.stopping``, so that the task can end.
+        It runs in a thread of its own: wait on ``self.context.stopping``, so that the task can end, and open here, not in
+        ``start``, what only the thread that opened it may use (``sqlite3``). It has ended when ``stop`` releases ``resources``.
         """
 
     @property
@@ -122,45 +129,53 @@ class RowsTask(SourceTask[ConfigT]):
                 f"({error}): set the position without it, and they are found anew"
             ) from error
         self._position: Mapping[str, Any] | None = position or None
-        self._rows: Iterator[Any] | None = None
-        self._slow = False
+        self._reader: ReadAhead[Any] | None = None
+        self._failed = self._ends_reader = False
 
     def poll(self) -> Sequence[RecordBatch]:
-        if self._rows is None:
-            self._rows = iter(self.rows(self._position))
+        reader = self._reader
+        if reader is None:
+            if not self._ends_reader:
+                self._ends_reader = True
+                self.resources.callback(self._end_reader)
+            reader = self._reader = self._begun()
+        elif self._failed:
+            if not reader.join(_PATIENCE_S):
+                return []
+            reader, self._failed = self._begun(), False
+            self._reader = reader
         before = self._position
         try:
-            found, ended = self._gathered(self._rows)
-            batches = [batch for rows in found for batch in self._batches(rows)]
+            items, ended = reader.take(_PATIENCE_S, _LINGER_S)
+            batches = [batch for rows in _gathered(items) for batch in self._batches(rows)]
         except BaseException:
-            # None of these rows is delivered: the next poll asks for them again.
-            self._position, self._rows = before, None
+            # None of these rows is delivered: the next poll asks for them again, once nobody asks for them any more.
+            self._position, self._failed = before, True
+            reader.give_up()
             raise
         if ended:
-            self._rows = None
-            if not found:
+            self._reader = None
+            if not items:
                 self.context.stopping.wait(self.config.poll_interval_ms / 1000)
         return batches
 
-    def _gathered(self, rows: Iterator[Any]) -> tuple[list[Rows], bool]:
-        """What there is to deliver now, single rows put together; and whether the rows have ended."""
-        until = time.monotonic() + _LINGER_S
-        single: list[Mapping[str, Any]] = []
-        while len(single) < self.config.batch_max_rows:
-            began = time.monotonic()
-            try:
-                item = next(rows)
-            except StopIteration:
-                return ([Rows(single)] if single else []), True
-            now = time.monotonic()
-            self._slow = now - began > _SLOW_S
-            if not isinstance(item, Mapping):
-                whole = item if isinstance(item, Rows) else Rows(item)
-                return ([Rows(single), whole] if single else [whole]), False
-            single.append(item)
-            if self._slow or now > until:
-                break
-        return [Rows(single)], False
+    def _begun(self) -> ReadAhead[Any]:
+        position = self._position
+        return ReadAhead(
+            lambda: iter(self.rows(position)),
+            limit=self.config.batch_max_rows,
+            alone=lambda item: item.__class__ is not dict and not isinstance(item, Mapping),
+            name=f"rows of {self.context.connector}",
+        )
+
+    def _end_reader(self) -> None:
+        if self._reader is None:
+            return
+        self._reader.give_up()
+        if self.context.stopping.is_set():
+            self._reader.join(None)  # where it does not end, ``cancel`` is called
+        elif not self._reader.join(_PATIENCE_S):
+            log.warning("rows are still waited for, and will be dropped", connector=self.context.connector)
 
     def _batches(self, rows: Rows) -> Iterator[RecordBatch]:
         topic = rows.topic or self.config.topic
@@ -229,6 +244,21 @@ class RowsTask(SourceTask[ConfigT]):
             return column.field(self.key_columns[0])
         fields = [column.type.field(name) for name in self.key_columns]
         return pa.StructArray.from_arrays([column.field(field.name) for field in fields], fields=fields)
+
+
+def _gathered(items: Sequence[Any]) -> Iterator[Rows]:
+    """The items as they are to be delivered: single rows put together, in order."""
+    single: list[Mapping[str, Any]] = []
+    for item in items:
+        if isinstance(item, Mapping):
+            single.append(item)
+            continue
+        if single:
+            yield Rows(single)
+            single = []
+        yield item if isinstance(item, Rows) else Rows(item)
+    if single:
+        yield Rows(single)
 
 
 def _structs(data: Any) -> pa.StructArray:

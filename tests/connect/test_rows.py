@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import threading
+import time
 from concurrent.futures import Future
 
 import pandas as pd
@@ -212,10 +214,100 @@ def test_rows_of_a_poll_that_raises_are_delivered_by_the_next():
             if n == 1 and troubles:
                 yield Rows(Unreadable(troubles.pop()))
 
+    seen = []
     with task_of(rows=rows, offset_column="n") as running:
         with pytest.raises(RetriableConnectError, match="away"):
+            while True:
+                seen += running.task.poll()
+        while sum(map(len, seen)) < 3:
+            seen += running.task.poll()
+    assert [row["n"] for batch in seen for row in batch.values.to_pylist()] == [0, 1, 2]
+
+
+def test_rows_go_out_while_their_generator_waits():
+    """A burst, then silence: the next row, which the old form waited for, never comes."""
+
+    def rows(self, offset):
+        yield from ({"n": n} for n in range(3))
+        self.context.stopping.wait()
+
+    with task_of(rows=rows) as running:
+        assert [row["n"] for batch in running.poll_rows(3) for row in batch.values.to_pylist()] == [0, 1, 2]
+
+
+def test_rows_before_an_error_are_delivered():
+    def rows(self, offset):
+        yield {"n": 0}
+        raise ConnectError("the feed is gone")
+
+    with task_of(rows=rows, offset_column="n") as running:
+        (batch,) = running.poll_rows(1)
+        assert position(batch) == {"n": 0}
+        with pytest.raises(ConnectError, match="the feed is gone"):
             running.task.poll()
-        assert [row["n"] for batch in running.task.poll() for row in batch.values.to_pylist()] == [0, 1, 2]
+
+
+def test_a_generator_ends_before_what_start_opened_is_released():
+    ends = []
+
+    class OpeningTask(RowsTask[RowsConfig]):
+        def start(self):
+            super().start()
+            self.resources.callback(ends.append, "client")
+
+        def rows(self, offset):
+            try:
+                while not self.context.stopping.wait(0.001):
+                    yield {"n": 1}
+            finally:
+                ends.append("rows")
+
+    class OpeningSource(SourceConnector[RowsConfig]):
+        config_class, task_class = RowsConfig, OpeningTask
+
+    with Bench(OpeningSource, {"topic": "t", "batch.max.rows": "5"}).task() as running:
+        running.poll_rows(20)
+    assert ends == ["rows", "client"]
+
+
+def test_rows_are_asked_for_again_when_those_before_have_ended():
+    """A poll that fails gives a generator up that may be in the middle of a call: two never run at once."""
+    running_now, most, released = [], [], threading.Event()
+
+    def rows(self, offset):
+        running_now.append(1)
+        most.append(len(running_now))
+        try:
+            yield from [{"n": 1}, {"n": "x"}] if len(most) == 1 else [{"n": 2}]
+            while not released.is_set() and not self.context.stopping.wait(0.01):
+                pass
+        finally:
+            running_now.pop()
+
+    with task_of(rows=rows) as running:
+        with pytest.raises(ConnectError, match="cannot be put into columns|have changed in type"):
+            while True:
+                running.task.poll()
+        assert running.task.poll() == [] and len(most) == 1
+        released.set()
+        (batch,) = running.poll_rows(1)
+    assert batch.values.to_pylist() == [{"n": 2}] and set(most) == {1}
+
+
+def test_a_generator_is_no_further_ahead_than_a_batch():
+    asked = []
+
+    def rows(self, offset):
+        for n in range(1000):
+            asked.append(n)
+            yield {"n": n}
+
+    task = type("EagerTask", (RowsTask,), {"rows": rows})
+    source = type("EagerSource", (SourceConnector,), {"config_class": RowsConfig, "task_class": task})
+    with Bench(source, {"topic": "t", "batch.max.rows": "10"}).task() as running:
+        running.poll_rows(10)
+        time.sleep(0.05)
+        assert len(asked) <= 21
 
 
 def test_a_batch_of_two_topics_is_refused():

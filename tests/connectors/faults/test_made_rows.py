@@ -49,6 +49,35 @@ class TestRowsOfAGenerator(OnBothBrokers, SourceFaultSuite):
         return range(ROWS)
 
 
+class SingleRowsTask(RowsTask[ManyRowsConfig]):
+    """A row at a time, then silence: a thread that waits is there whenever something happens to the task."""
+
+    offset_column = "id"
+
+    def rows(self, offset: Mapping[str, Any] | None) -> Iterator[Any]:
+        for n in range(offset["id"] + 1 if offset else 0, ROWS):
+            yield {"id": n}
+            self.context.stopping.wait(0.02)
+        self.context.stopping.wait()
+
+
+class SingleRows(SourceConnector[ManyRowsConfig]):
+    config_class, task_class = ManyRowsConfig, SingleRowsTask
+
+
+@pytest.mark.long
+class TestRowsOfAGeneratorThatWaits(OnBothBrokers, SourceFaultSuite):
+    connector_class = SingleRows
+
+    @pytest.fixture
+    def properties(self) -> Mapping[str, str]:
+        return {"topic": f"single{time.time_ns()}"}
+
+    @pytest.fixture
+    def expected(self) -> Collection[Any]:
+        return range(ROWS)
+
+
 @pytest.mark.long
 class TestDatagen(OnBothBrokers, SourceFaultSuite):
     """It has no end: records behind the first ROWS count as none."""

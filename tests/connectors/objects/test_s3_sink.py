@@ -206,9 +206,13 @@ class _Proxy(socketserver.StreamRequestHandler):
         with socket.create_connection((parts.hostname or "", parts.port or 80)) as server:
             path = parts._replace(scheme="", netloc="").geturl()
             server.sendall(f"{method} {path} {version}".encode() + b"".join(kept) + b"Connection: close\r\n\r\n")
-            threading.Thread(target=self._bring, args=(server,), daemon=True).start()
+            bringing = threading.Thread(target=self._bring, args=(server,), daemon=True)
+            bringing.start()
             while data := server.recv(65536):
                 self.wfile.write(data)
+            with contextlib.suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+            bringing.join()
 
     def _bring(self, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
