@@ -62,6 +62,28 @@ _DEBEZIUM: Final = (
         ("io.debezium.transforms.ExtractNewRecordState", "io.debezium.transforms.UnwrapFromEnvelope"),
     ),
     ("outbox:EventRouter", ("io.debezium.transforms.outbox.EventRouter",)),
+    ("timezone_converter:TimezoneConverter", ("io.debezium.transforms.TimezoneConverter",)),
+)
+_COMMON_VERSION: Final = "0.1.0.58"
+_COMMON_NAMES: Final = "com.github.jcustenborder.kafka.connect.transform.common"
+_JSON_NAMES: Final = "com.github.jcustenborder.kafka.connect.json"
+_UUID_NAMES: Final = "com.github.cjmatta.kafka.connect.smt"
+_COMMUNITY: Final = (
+    ("common:ChangeTopicCase", (f"{_COMMON_NAMES}.ChangeTopicCase",), _COMMON_VERSION),
+    ("common:ExtractNestedKeyField", (f"{_COMMON_NAMES}.ExtractNestedField$Key",), _COMMON_VERSION),
+    ("common:ExtractNestedValueField", (f"{_COMMON_NAMES}.ExtractNestedField$Value",), _COMMON_VERSION),
+    (
+        "common:ExtractTimestamp",
+        (f"{_COMMON_NAMES}.ExtractTimestamp$Value", f"{_COMMON_NAMES}.ExtractTimestamp$Key"),
+        _COMMON_VERSION,
+    ),
+    ("common:TimestampNow", (f"{_COMMON_NAMES}.TimestampNow",), _COMMON_VERSION),
+    ("common:TimestampNowKeyField", (f"{_COMMON_NAMES}.TimestampNowField$Key",), _COMMON_VERSION),
+    ("common:TimestampNowValueField", (f"{_COMMON_NAMES}.TimestampNowField$Value",), _COMMON_VERSION),
+    ("common:InsertKeyUuid", (f"{_UUID_NAMES}.InsertUuid$Key",), "0.2.0"),
+    ("common:InsertValueUuid", (f"{_UUID_NAMES}.InsertUuid$Value",), "0.2.0"),
+    ("from_json:FromJsonKey", (f"{_JSON_NAMES}.FromJson$Key",), "0.2.5"),
+    ("from_json:FromJsonValue", (f"{_JSON_NAMES}.FromJson$Value",), "0.2.5"),
 )
 _PREDICATES: Final = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 
@@ -81,6 +103,10 @@ def register_plugins() -> list[Plugin]:
     transforms += [
         Plugin(PluginType.TRANSFORMATION, f"connect.transforms.debezium.{path}", names, _DEBEZIUM_VERSION)
         for path, names in _DEBEZIUM
+    ]
+    transforms += [
+        Plugin(PluginType.TRANSFORMATION, f"connect.transforms.{path}", names, version)
+        for path, names, version in _COMMUNITY
     ]
     predicates = [
         Plugin(

@@ -25,13 +25,16 @@ public class RecordDebezium {
         for (int n = 0; n < 250; n++) record("ExtractNewRecordState");
         for (int n = 0; n < 200; n++) record("outbox.EventRouter");
         for (int n = 0; n < 60; n++) record("ByLogicalTableRouter");
+        for (int n = 0; n < 250; n++) record("TimezoneConverter");
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
     static void record(String name) throws Exception {
         boolean outbox = name.contains("outbox");
-        ConnectRecord record = event(outbox);
-        Map<String, String> config = outbox ? outboxConfig() : name.startsWith("By") ? tableConfig() : stateConfig();
+        boolean zoned = name.equals("TimezoneConverter");
+        Map<String, String> zones = zoned ? zoneConfig() : null;
+        ConnectRecord record = zoned ? timed(!zones.get("converted.timezone").contains("America")) : event(outbox);
+        Map<String, String> config = zoned ? zones : outbox ? outboxConfig() : name.startsWith("By") ? tableConfig() : stateConfig();
         ObjectNode line = mapper.createObjectNode();
         line.put("transform", name);
         line.set("config", mapper.valueToTree(config));
@@ -100,6 +103,59 @@ public class RecordDebezium {
             config.put("key.field.replacement", "$2");
         }
         return config;
+    }
+
+    static Map<String, String> zoneConfig() {
+        Map<String, String> config = new LinkedHashMap<>();
+        config.put("converted.timezone", pick("+08:00", "-03:30", "Asia/Tokyo", "UTC", "America/New_York", "America/New_York", "Mars/Olympus", "8"));
+        if (random.nextInt(3) > 0)
+            config.put(random.nextBoolean() ? "include.list" : "exclude.list", pick("source:t", "source:t:zoned", "topic:s.t_shard1", "topic:s.t:micro", "t:milli", "source:t:source.ts_ms",
+                "source:t:before.zoned,source:t:after.nano", "source:u", "t:zoned,milli", "source:t:a:b", "s.t", "source:t:plain", "topic:s.t_shard1:stamp,source:t:nano", "source:t,u"));
+        if (random.nextInt(20) == 0) { config.put("include.list", "source:t"); config.put("exclude.list", "source:u"); }
+        return config;
+    }
+
+    static ConnectRecord timed(boolean fixed) {
+        SchemaBuilder builder = SchemaBuilder.struct().name("s.t_shard1.Value").optional().field("id", Schema.INT64_SCHEMA)
+            .field("zoned", SchemaBuilder.string().name("io.debezium.time.ZonedTimestamp").optional().build())
+            .field("micro", SchemaBuilder.int64().name("io.debezium.time.MicroTimestamp").optional().build())
+            .field("nano", SchemaBuilder.int64().name("io.debezium.time.NanoTimestamp").optional().build())
+            .field("milli", SchemaBuilder.int64().name("io.debezium.time.Timestamp").optional().build())
+            .field("stamp", Timestamp.builder().optional().build())
+            .field("day", SchemaBuilder.int32().name("io.debezium.time.Date").optional().build())
+            .field("plain", Schema.OPTIONAL_INT64_SCHEMA);
+        // The zone's distance from UTC today decides what a time without a day becomes.
+        if (fixed) builder.field("clock", SchemaBuilder.string().name("io.debezium.time.ZonedTime").optional().build());
+        Schema row = builder.build();
+        Schema source = SchemaBuilder.struct().name("io.debezium.connector.postgresql.Source").field("ts_ms", Schema.INT64_SCHEMA).field("ts_us", Schema.OPTIONAL_INT64_SCHEMA)
+            .field("ts_ns", Schema.OPTIONAL_INT64_SCHEMA).field("table", Schema.STRING_SCHEMA).build();
+        Schema envelope = SchemaBuilder.struct().name(random.nextInt(12) == 0 ? "s.t.Value" : "s.t_shard1.Envelope").field("before", row).field("after", row).field("source", source)
+            .field("op", Schema.STRING_SCHEMA).build();
+        Struct value = new Struct(envelope).put("op", "u").put("source", new Struct(source).put("ts_ms", moment(1_000L)).put("ts_us", moment(1_000_000L)).put("ts_ns", moment(1_000_000_000L)).put("table", "t"));
+        if (random.nextBoolean()) value.put("before", times(row));
+        if (random.nextInt(4) > 0) value.put("after", times(row));
+        boolean tombstone = random.nextInt(15) == 0;
+        return new SinkRecord(pick("s.t_shard1", "s.t"), 0, null, null, tombstone ? null : envelope, tombstone ? null : value, 7, 1000L, TimestampType.CREATE_TIME, new ConnectHeaders());
+    }
+
+    static long moment(long perSecond) {
+        // Around the changes of New York's clocks in 2024, and anywhere between 1920 and 2020.
+        long second = pick(1710054000L, 1730613600L, 1730610000L, (long) random.nextInt() * 3 / 4) + random.nextInt(7200) - 3600;
+        return second * perSecond + random.nextInt((int) Math.min(perSecond, 1_000_000_000L));
+    }
+
+    static Struct times(Schema row) {
+        Struct made = new Struct(row).put("id", 1L);
+        if (random.nextInt(4) > 0) made.put("zoned", java.time.Instant.ofEpochSecond(moment(1L)).atOffset(pick(java.time.ZoneOffset.UTC, java.time.ZoneOffset.ofHours(-5), java.time.ZoneOffset.ofHoursMinutes(5, 30)))
+            .format(java.time.format.DateTimeFormatter.ISO_OFFSET_DATE_TIME).replaceFirst("(:\\d\\d)([Z+-][^T]*)$", "$1" + pick("", ".5", ".678", ".678900") + "$2"));
+        if (random.nextInt(4) > 0) made.put("micro", moment(1_000_000L));
+        if (random.nextInt(4) > 0) made.put("nano", moment(1_000_000_000L));
+        if (random.nextInt(4) > 0) made.put("milli", moment(1_000L));
+        if (random.nextInt(4) > 0) made.put("stamp", new java.util.Date(moment(1_000L)));
+        if (random.nextInt(4) > 0) made.put("day", random.nextInt(20000));
+        if (random.nextInt(4) > 0) made.put("plain", moment(1_000L));
+        if (row.field("clock") != null && random.nextInt(4) > 0) made.put("clock", pick("03:04:05Z", "23:59:59.5+02:00", "00:00:00.123456-11:00"));
+        return made;
     }
 
     // -- change events
