@@ -471,9 +471,6 @@ class TransformConfig:
         doc="The alias of a predicate used to determine whether to apply this transformation.",
     )
     negate: bool = key("negate", default=False, doc="Whether the configured predicate should be negated.")
-    version: str | None = key(
-        "plugin.version", default=None, doc="Version of the transformation. There is one here, so any version is taken."
-    )
 
 
 @config

@@ -6,12 +6,13 @@ Runs where plugins may be imported: in a task host, not in the process of the RE
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from connect.api.connector import JobTask
 from connect.api.plugins import Plugin, PluginType
+from connect.client_keys import client_key
 from connect.cloud_keys import with_cloud_keys
 from connect.connector_config import (
     JobConfig,
@@ -26,7 +27,19 @@ from connect.connector_config import (
 from connect.errors import BadRequest
 from connect.plugins import PluginRegistry
 from connect.sources.exactly_once import enabled_in, preflight_problems
-from tidegate.kit.config import HIDDEN, Key, KeyType, KeyValue, Password, families_of, key, keys_of, parse, validate
+from tidegate.kit.config import (
+    HIDDEN,
+    REQUIRED,
+    Key,
+    KeyType,
+    KeyValue,
+    Password,
+    families_of,
+    judge,
+    keys_of,
+    parse,
+    validate,
+)
 from tidegate.kit.errors import Problem, TidegateError
 from tidegate.kit.scrubbing import scrubbed
 
@@ -70,6 +83,7 @@ class ConfigInfos:
         return [error for entry in self.entries.values() for error in entry.errors]
 
     def to_json(self) -> dict[str, Any]:
+        values = {name: entry.value for name, entry in self.entries.items()}
         configs = [
             {
                 "definition": _definition(entry.key, entry.order),
@@ -78,7 +92,7 @@ class ConfigInfos:
                     "value": _text(entry.value),
                     "recommended_values": [_text(value) for value in entry.key.recommended],
                     "errors": entry.errors,
-                    "visible": True,
+                    "visible": entry.key.visible is None or entry.key.visible(values),
                 },
             }
             for entry in self.entries.values()
@@ -161,7 +175,8 @@ def validate_connector(
         _judge_topic_groups(infos, given)
     connector = _load(plugin, infos)
     if connector is not None:
-        infos.add(validate(connector.config_class, properties))
+        judged = validate(connector.config_class, properties)
+        infos.add(_recommending(result) for result in judged)
         infos.families += [prefix for prefix, _ in families_of(connector.config_class)]
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
@@ -176,6 +191,11 @@ def validate_connector(
     return infos
 
 
+def _recommending(result: KeyValue) -> KeyValue:
+    """The values of an enumeration as recommended ones, as Debezium's and Confluent's connectors have them."""
+    return replace(result, key=replace(result.key, recommended=result.key.recommended or result.key.allowed))
+
+
 def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, worker: Mapping[str, str]) -> None:
     """Defaults that are the worker's and the plugin's."""
     defaults = {
@@ -188,9 +208,15 @@ def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, 
         kind = PluginType.HEADER_CONVERTER if name == "header.converter" else PluginType.CONVERTER
         found = plugins.find(infos.entries[name].value or defaults[name] or "", kind)
         defaults[f"{name}.plugin.version"] = found.version if found is not None else None
+    converters, header_converters = (
+        _names(plugins, kind) for kind in (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
+    )
     for name, default in defaults.items():
         entry = infos.entries[name]
-        entry.key = replace(entry.key, default=default)
+        known = {"key.converter": converters, "value.converter": converters, "header.converter": header_converters}.get(
+            name, () if default is None else (default,)
+        )
+        entry.key = replace(entry.key, default=default, recommended=known)
         if entry.value is None and not entry.errors:
             entry.value = default
 
@@ -198,18 +224,15 @@ def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, 
 def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mapping[str, str]) -> None:
     """Transformations, predicates and converters that the configuration names, with their own keys."""
     for alias in _aliases(infos, "transforms"):
-        prefix, group = f"transforms.{alias}.", f"Transforms: {alias}"
+        prefix = f"transforms.{alias}."
         values = sub_properties(given, prefix)
-        _judge_named(plugins, infos, PluginType.TRANSFORMATION, prefix=prefix, group=group, values=values)
-        infos.add(validate(TransformConfig, values), prefix=prefix, group=group)
+        _judge_named(plugins, infos, PluginType.TRANSFORMATION, alias, values, validate(TransformConfig, values))
         predicate = values.get("predicate")
         if predicate and predicate not in _aliases(infos, "predicates"):
             text = f"Invalid value {predicate} for configuration {prefix}predicate: no such alias in predicates"
             infos.entries[f"{prefix}predicate"].errors.append(text)
     for alias in _aliases(infos, "predicates"):
-        prefix = f"predicates.{alias}."
-        values = sub_properties(given, prefix)
-        _judge_named(plugins, infos, PluginType.PREDICATE, prefix=prefix, group=f"Predicates: {alias}", values=values)
+        _judge_named(plugins, infos, PluginType.PREDICATE, alias, sub_properties(given, f"predicates.{alias}."), [])
     for name in ("key.converter", "value.converter", "header.converter"):
         class_name = infos.entries[name].value
         if class_name is None:
@@ -225,25 +248,57 @@ def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mappi
 
 
 def _judge_named(
-    plugins: PluginRegistry, infos: ConfigInfos, kind: PluginType, *, prefix: str, group: str, values: Mapping[str, str]
+    plugins: PluginRegistry,
+    infos: ConfigInfos,
+    kind: PluginType,
+    alias: str,
+    values: Mapping[str, str],
+    common: Sequence[KeyValue],
 ) -> None:
-    """The ``type`` key of a transformation or predicate and, if that names one, its own keys."""
-    named = key("type", doc=f"Class for the {group.split(': ')[1]!r} {kind.value}.", importance="high")
-    what = "Transformation" if kind is PluginType.TRANSFORMATION else "Predicate"
-    shown = {"group": group, "width": "LONG", "display_name": f"{what} type for {group.split(': ')[1]}"}
-    declared = Key(**{**named.arguments, "type": KeyType.CLASS, **shown})
+    """A transformation or predicate: its ``type``, its version and, if the type names one, its own keys and ``common`` ones
+    by their names, which is the order Kafka Connect numbers them in."""
+    what, plural = (
+        ("Transformation", "Transforms") if kind is PluginType.TRANSFORMATION else ("Predicate", "Predicates")
+    )
+    prefix, group = f"{plural.lower()}.{alias}.", f"{plural}: {alias}"
     class_name = values.get("type")
+    found = plugins.find(class_name.strip(), kind) if class_name is not None else None
+    declared = Key(
+        "type",
+        KeyType.CLASS,
+        REQUIRED,
+        f"Class for the {alias!r} {kind.value}.",
+        importance="high",
+        recommended=_names(plugins, kind),
+        group=group,
+        display_name=f"{what} type for {alias}",
+        width="LONG",
+    )
+    version = Key(
+        "plugin.version",
+        KeyType.STRING,
+        found and found.version,
+        f"Version of the {alias!r} {kind.value}. There is one here, so any version is taken.",
+        importance="high",
+        recommended=(found.version,) if found else (),
+        group=group,
+        display_name=f"{what} version for {alias}",
+        width="LONG",
+    )
     if class_name is None:
-        missing = f'Missing required configuration "{prefix}type" which has no default value.'
-        infos.add([KeyValue(declared, None, (missing,))], prefix=prefix)
-        return
-    found = plugins.find(class_name.strip(), kind)
-    errors = () if found else (_not_found(class_name, f"{prefix}type"),)
-    infos.add([KeyValue(declared, class_name, errors)], prefix=prefix)
-    if found is not None:
-        loaded = _load(found, infos, f"{prefix}type")
-        if loaded is not None:
-            infos.add(validate(loaded.config_class, values), prefix=prefix, group=group)
+        type_errors: tuple[str, ...] = (f'Missing required configuration "{prefix}type" which has no default value.',)
+    else:
+        type_errors = () if found else (_not_found(class_name, f"{prefix}type"),)
+    head = [KeyValue(declared, class_name, type_errors), judge(version, values)]
+    infos.add(head[:1], prefix=prefix)
+    loaded = _load(found, infos, f"{prefix}type") if found is not None else None
+    rest = [*(validate(loaded.config_class, values) if loaded is not None else ()), *common]
+    infos.add([*head, *sorted(rest, key=lambda result: result.key.name)], prefix=prefix, group=group)
+
+
+def _names(plugins: PluginRegistry, kind: PluginType) -> tuple[str, ...]:
+    """Every name by which a plugin of a kind goes, in the order of the list of plugins."""
+    return tuple(name for plugin in plugins.listed((kind,)) for name in plugin.names)
 
 
 def _judge_topic_groups(infos: ConfigInfos, given: Mapping[str, str]) -> None:
@@ -259,15 +314,15 @@ def _judge_topic_groups(infos: ConfigInfos, given: Mapping[str, str]) -> None:
 def _add_overrides(infos: ConfigInfos, given: Mapping[str, str]) -> None:
     for kind in ("producer", "consumer", "admin"):
         for name, value in override_properties(given, kind).items():
-            secret = name.endswith(("password", "jaas.config", "secret"))
-            declared = Key(
-                name=f"{kind}.override.{name}",
-                type=KeyType.PASSWORD if secret else KeyType.STRING,
-                default=None,
-                doc=f"The setting {name} of this connector's {kind} clients.",
-                width="NONE",
-            )
-            infos.add([KeyValue(declared, Password(value) if secret else value, ())])
+            full = f"{kind}.override.{name}"
+            known = client_key(name)
+            if known is None:
+                secret = name.endswith(("password", "jaas.config", "secret"))
+                known = Key(name, KeyType.PASSWORD if secret else KeyType.STRING, None, "", width="NONE")
+            # A number that is none is told here, not by the client in the task.
+            judged = judge(known, {name: value})
+            doc = f"The setting {name} of this connector's {kind} clients."
+            infos.add([replace(judged, key=replace(known, name=full, doc=doc, display_name=name))])
 
 
 def _aliases(infos: ConfigInfos, name: str) -> list[str]:
@@ -328,8 +383,6 @@ def _definition(declared: Key, order: int) -> dict[str, Any]:
         "importance": declared.importance.upper(),
         "documentation": declared.doc,
         "group": declared.group or None,
-        # Kafka Connect called it "order" up to 4.1 and "order_in_group" since.
-        "order": order,
         "order_in_group": order,
         "width": declared.width,
         "display_name": declared.display_name or declared.name,

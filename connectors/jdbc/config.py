@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from connect.api import Password, Problem, at_least, config, key, one_of, valid_regex, valid_regexes
 from connectors.jdbc.connection import ConnectionKeys
@@ -39,6 +39,18 @@ def _mappings(value: list[str]) -> str | None:
         if (wrong := valid_regex(regex)) is not None:
             return f"{item!r}: {wrong}"
     return None
+
+
+def _incrementing(values: Mapping[str, Any]) -> bool:
+    return "incrementing" in str(values.get("mode"))
+
+
+def _by_timestamp(values: Mapping[str, Any]) -> bool:
+    return "timestamp" in str(values.get("mode"))
+
+
+def _noticed(values: Mapping[str, Any]) -> bool:
+    return _incrementing(values) or _by_timestamp(values)
 
 
 _isolation: Check = one_of(
@@ -124,12 +136,14 @@ class JdbcSourceConfig(ConnectionKeys):
         default="",
         doc="The strictly growing column; empty: the column that the database numbers rows by.",
         group="Mode",
+        visible=_incrementing,
     )
     timestamps: list[str] = key(
         "timestamp.column.name",
         default=[],
         doc="Timestamp columns; the first that is not null counts.",
         group="Mode",
+        visible=_by_timestamp,
     )
     timestamps_mapping: list[str] = key(
         "timestamp.columns.mapping",
@@ -137,6 +151,7 @@ class JdbcSourceConfig(ConnectionKeys):
         check=_mappings,
         doc="Timestamp columns by table: regex:[column|column], the regex for the table's full name.",
         group="Mode",
+        visible=_by_timestamp,
     )
     incrementing_mapping: list[str] = key(
         "incrementing.column.mapping",
@@ -144,6 +159,7 @@ class JdbcSourceConfig(ConnectionKeys):
         check=_mappings,
         doc="Incrementing column by table: regex:column, the regex for the table's full name.",
         group="Mode",
+        visible=_incrementing,
     )
     timestamp_initial: int | None = key(
         "timestamp.initial",
@@ -166,6 +182,7 @@ class JdbcSourceConfig(ConnectionKeys):
         doc="Refuse incrementing and timestamp columns that may be null: rows with a null there are never read.",
         importance="low",
         group="Mode",
+        visible=_noticed,
     )
     query: str = key(
         "query",

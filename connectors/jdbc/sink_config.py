@@ -67,6 +67,7 @@ class JdbcSinkConfig(SinkKeys, ConnectionKeys):
         default=False,
         doc="Whether a record without value deletes the row of its key. Needs pk.mode=record_key.",
         group="Writes",
+        visible=lambda values: str(values.get("pk.mode")).lower() == "record_key",
     )
     table_types: list[str] = key(
         "table.types",

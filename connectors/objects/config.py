@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from connect.api import Problem, at_least, config, key, one_of, time_zone
 from connectors.objects.formats import FORMATS, FormatOptions
 from connectors.objects.joda import problem_of
-from tidegate.kit.config import Check, KeyType
+from tidegate.kit.config import Check, KeyType, Visible
 
 __all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "separator_of"]
 
@@ -32,7 +32,13 @@ def class_of(*names: str) -> Check:
         )
 
     check.valid = f"[{', '.join(names)}]"  # type: ignore[attr-defined]
+    check.allowed = names  # type: ignore[attr-defined]
     return check
+
+
+def _of_partitioners(*names: str) -> Visible:
+    """A form shows the key beside these partitioners."""
+    return lambda values: str(values.get("partitioner.class")).rpartition(".")[2] in names
 
 
 def separator_of(given: str | None) -> bytes:
@@ -200,13 +206,18 @@ class ObjectSinkConfig:
         group="Partitioner",
     )
     partition_fields: list[str] = key(
-        "partition.field.name", default=[], doc="Fields that FieldPartitioner makes folders of.", group="Partitioner"
+        "partition.field.name",
+        default=[],
+        doc="Fields that FieldPartitioner makes folders of.",
+        group="Partitioner",
+        visible=_of_partitioners("FieldPartitioner", "FieldAndTimeBasedPartitioner"),
     )
     partition_duration_ms: int = key(
         "partition.duration.ms",
         default=-1,
         doc="Milliseconds that a folder of TimeBasedPartitioner stretches over.",
         group="Partitioner",
+        visible=_of_partitioners("TimeBasedPartitioner", "FieldAndTimeBasedPartitioner"),
     )
     path_format: str = key(
         "path.format",
@@ -214,12 +225,14 @@ class ObjectSinkConfig:
         check=problem_of,
         doc="Pattern of TimeBasedPartitioner's folders, such as 'year'=YYYY/'month'=MM.",
         group="Partitioner",
+        visible=_of_partitioners("TimeBasedPartitioner", "FieldAndTimeBasedPartitioner"),
     )
     locale: str = key(
         "locale",
         default="",
         doc="Accepted for compatibility: names of months and days in folders are English.",
         group="Partitioner",
+        visible=_of_partitioners(*_TIME_BASED),
     )
     timezone: str = key(
         "timezone",
@@ -227,6 +240,7 @@ class ObjectSinkConfig:
         check=time_zone(or_empty=True),
         doc="Time zone of time-based folders and of rotate.schedule.interval.ms.",
         group="Partitioner",
+        visible=_of_partitioners(*_TIME_BASED),
     )
     timestamp_extractor: str = key(
         "timestamp.extractor",

@@ -13,6 +13,7 @@ import pytest
 from broker.client import Admin, BatchProducer, ClientConfig
 from broker.client.blocking import BatchConsumer, call
 from tests.servers.process import answer_when, wait_until
+from tests.support.toys import rows_of
 from tests.support.worker import ConnectWorker
 
 BASE = {"connector.class": "org.toys.RowsConnector", "key.converter": "StringConverter"}
@@ -66,7 +67,7 @@ def records(worker, topic, count):
 
 
 def values(file: Path):
-    return [json.loads(line)["value"] for line in file.read_text().splitlines()] if file.exists() else []
+    return [row["value"] for row in rows_of(file)]
 
 
 def offset(worker, name):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.toys import rows_of
 from tests.support.worker import ConnectWorker
 
 NUMBERS, ROWS, RANGES = "org.toys.NumbersConnector", "org.toys.RowsConnector", "org.toys.RangesConnector"
@@ -32,12 +33,12 @@ def topic() -> str:
 
 
 def numbers(file: Path) -> list[int]:
-    return [json.loads(line)["value"]["n"] for line in file.read_text().splitlines()] if file.exists() else []
+    return [row["value"]["n"] for row in rows_of(file)]
 
 
 def job_runs(file: Path) -> list[tuple[str, list[object]]]:
     """The id and the range (partition, start, stop) of each run, in order; each of one partition."""
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows = rows_of(file)
     return [(run_id, range_) for *range_, run_id in rows]
 
 

@@ -1,12 +1,11 @@
 """The suites that connectors inherit, on the toys."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from connect.testing import SinkSuite, SourceSuite
-from tests.support.toys import NumbersConnector, RowsConnector
+from tests.support.toys import NumbersConnector, RowsConnector, rows_of
 
 
 class TestNumbers(SourceSuite):
@@ -29,5 +28,4 @@ class TestRows(SinkSuite):
         return {"file": str(tmp_path / "rows")}
 
     def read_back(self, properties):
-        path = Path(properties["file"])
-        return [json.loads(line)["value"]["id"] for line in path.read_text().splitlines()] if path.exists() else []
+        return [row["value"]["id"] for row in rows_of(Path(properties["file"]))]

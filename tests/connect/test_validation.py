@@ -101,9 +101,9 @@ def test_the_worker_s_converters_are_shown_as_defaults():
     assert values["value.converter"]["definition"]["default_value"] == "V"
 
 
-def test_keys_of_a_plugin_carry_both_names_of_their_order():
+def test_keys_of_a_plugin_have_an_order():
     (topic, *_) = key_infos(NumbersConfig)
-    assert topic["name"] == "topic" and topic["required"] and topic["order"] == topic["order_in_group"]
+    assert topic["name"] == "topic" and topic["required"] and topic["order_in_group"] == -1 and "order" not in topic
     assert {one["name"]: one["group"] for one in key_infos(NumbersConfig)}["total"] == "Numbers"
 
 
@@ -113,3 +113,12 @@ def test_overrides_are_shown_with_secrets_hidden():
     values = {one["value"]["name"]: one["value"]["value"] for one in shown["configs"]}
     assert values["producer.override.linger.ms"] == "5"
     assert values["producer.override.sasl.jaas.config"] == "[hidden]"
+
+
+def test_overrides_have_the_types_of_the_clients_settings():
+    given = {**RIGHT, "producer.override.linger.ms": "soon", "consumer.override.no.such.setting": "1"}
+    shown = {one["value"]["name"]: one for one in validate_connector(PLUGINS, given).to_json()["configs"]}
+    linger = shown["producer.override.linger.ms"]
+    assert linger["definition"]["type"] == "LONG" and linger["definition"]["display_name"] == "linger.ms"
+    assert linger["value"]["errors"] == ["Invalid value soon for configuration linger.ms: Not a number of type LONG"]
+    assert shown["consumer.override.no.such.setting"]["definition"]["type"] == "STRING"

@@ -27,6 +27,7 @@ from tests.proofs import effort, run_seeds, seeds
 from tests.servers.kafka import KafkaBroker
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.toys import rows_of
 from tests.support.worker import ConnectWorker
 from tidegate.kit.errors import TidegateError
 
@@ -165,9 +166,7 @@ def cluster(*arguments: object) -> Iterator[Cluster]:
 
 
 def written(files: list[Path]) -> Counter[tuple[str, int]]:
-    texts = [file.read_text().rpartition("\n")[0] for file in files if file.exists()]  # the last line may be half there
-    rows = [json.loads(line) for text in texts for line in text.splitlines()]
-    return Counter((row["topic"], row["value"]["n"]) for row in rows)
+    return Counter((row["topic"], row["value"]["n"]) for file in files for row in rows_of(file))
 
 
 def run(seed: int, folder: Path) -> str:

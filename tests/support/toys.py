@@ -129,6 +129,12 @@ class RowsConfig:
     fail_until: str = key("fail.until", default="", doc="put is to be repeated, run goes on, until this file exists.")
 
 
+def rows_of(file: Path) -> list[Any]:
+    """What the sink has written by now; a line that it is writing is left out."""
+    text = file.read_text().rpartition("\n")[0] if file.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 class RowsTask(SinkTask[RowsConfig]):
     def start(self) -> None:
         self.rows: list[str] = []

@@ -38,11 +38,13 @@ __all__ = [
     "KeyType",
     "KeyValue",
     "Password",
+    "Visible",
     "at_least",
     "between",
     "config",
     "families_of",
     "family",
+    "judge",
     "key",
     "keys_of",
     "matches",
@@ -69,6 +71,9 @@ REQUIRED: Final = _Required()
 Importance = Literal["high", "medium", "low"]
 Check = Callable[[Any], str | None]
 """Returns what is wrong with a parsed value, or None. Called with parsed values only, never with None."""
+
+
+Visible = Callable[[Mapping[str, Any]], bool]
 
 
 class KeyType(Enum):
@@ -134,6 +139,13 @@ class Key:
     """Why not to use it any more, and what instead; empty for a current key."""
     dependents: tuple[str, ...] = ()
     keep_blanks: bool = False
+    visible: Visible | None = None
+    """Whether a form should show the key beside these parsed values, by name; a key without this is always shown."""
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """All its values, where they are few and known (``one_of``)."""
+        return getattr(self.check, "allowed", ())
 
     @property
     def required(self) -> bool:
@@ -191,6 +203,7 @@ def key(
     deprecated: str = "",
     dependents: Sequence[str] = (),
     keep_blanks: bool = False,
+    visible: Visible | None = None,
 ) -> Any:
     """Declare a key in the body of a ``@config`` class.
 
@@ -294,7 +307,7 @@ def validate(cls: type, given: Mapping[str, Any]) -> list[KeyValue]:
 
     A problem with a key that is not declared, such as one of a family, has an entry of its own at the end.
     """
-    results = [_judge(declared, given) for declared in keys_of(cls)]
+    results = [judge(declared, given) for declared in keys_of(cls)]
     if any(result.errors for result in results):
         return results
     together: dict[str, list[str]] = {}
@@ -310,7 +323,7 @@ def parse(cls: type[C], given: Mapping[str, Any]) -> C:
 
     Raises ConfigError with every problem at once.
     """
-    results = [_judge(declared, given) for declared in keys_of(cls)]
+    results = [judge(declared, given) for declared in keys_of(cls)]
     problems = [Problem(result.key.name, error) for result in results for error in result.errors]
     if problems:
         raise ConfigError(problems)
@@ -338,7 +351,8 @@ def _cross_check(built: Any) -> Iterable[Problem]:
     return check() if callable(check) else ()
 
 
-def _judge(declared: Key, given: Mapping[str, Any]) -> KeyValue:
+def judge(declared: Key, given: Mapping[str, Any]) -> KeyValue:
+    """Judge one key by itself."""
     name = next((n for n in (declared.name, *declared.aliases) if n in given), None)
     if name is None:
         if declared.required:
@@ -444,7 +458,9 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Check:
         items = value if isinstance(value, list) else [value]
         return None if all((item.lower() if ignore_case else item) in accepted for item in items) else words
 
-    return _described(check, f"{'(case insensitive) ' if ignore_case else ''}[{', '.join(allowed)}]")
+    described = _described(check, f"{'(case insensitive) ' if ignore_case else ''}[{', '.join(allowed)}]")
+    described.allowed = allowed  # type: ignore[attr-defined]
+    return described
 
 
 def non_empty(value: Any) -> str | None:

@@ -455,7 +455,27 @@ def definitions(url, given, plugin="FileStreamSource"):
     return {one["definition"]["name"]: one for one in shown["configs"]}, shown["groups"]
 
 
-@pytest.mark.parametrize("given", [VALID, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/tmp/x"}])
+OVERRIDDEN = {
+    **VALID,
+    "transforms": "a",
+    "transforms.a.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+    "transforms.a.static.field": "x",
+    "transforms.a.static.value": "y",
+    "transforms.a.predicate": "p",
+    "predicates": "p",
+    "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    "predicates.p.name": "h",
+    "producer.override.linger.ms": "5",
+    "producer.override.acks": "all",
+    "producer.override.enable.idempotence": "true",
+    "producer.override.interceptor.classes": "",
+    "producer.override.sasl.jaas.config": "hunter2",
+}
+
+
+@pytest.mark.parametrize(
+    "given", [VALID, OVERRIDDEN, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/tmp/x"}]
+)
 def test_definitions_are_the_original_s(ours, apache_connect, given):
     plugin = given["connector.class"]
     theirs, their_groups = definitions(apache_connect.url, given, plugin)
@@ -465,10 +485,16 @@ def test_definitions_are_the_original_s(ours, apache_connect, given):
     for name in set(theirs) & set(mine):
         for part in ("type", "required", "importance", "group", "display_name", "width"):
             assert mine[name]["definition"][part] == theirs[name]["definition"][part], (name, part)
-        if name != "connector.plugin.version":
+        if name != "connector.plugin.version" and ".override." not in name:  # the defaults of clients are not told here
             assert mine[name]["definition"]["default_value"] == theirs[name]["definition"]["default_value"], name
             assert mine[name]["value"]["value"] == theirs[name]["value"]["value"], name
         assert mine[name]["value"]["errors"] == theirs[name]["value"]["errors"], name
+        assert mine[name]["value"]["visible"] == theirs[name]["value"]["visible"], name
+        assert set(mine[name]["definition"]) == set(theirs[name]["definition"]), name
+        if name.startswith(("transforms.", "predicates.")):
+            assert mine[name]["definition"]["order_in_group"] == theirs[name]["definition"]["order_in_group"], name
+        if name.startswith("predicates."):
+            assert mine[name]["value"]["recommended_values"] == theirs[name]["value"]["recommended_values"], name
     assert [group for group in their_groups if group in my_groups] == [g for g in my_groups if g in their_groups]
 
 

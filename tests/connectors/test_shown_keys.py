@@ -1,0 +1,77 @@
+"""What a form over the REST face is told of our connectors' keys: what may be chosen, and which keys to show beside which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connect.operations.validation import validate_connector
+from connect.plugins import load_plugins
+
+PLUGINS = load_plugins()
+
+
+def shown_for(name: str, **given: str) -> dict[str, Any]:
+    """The answer for a connector's configuration, by key."""
+    configs = {key.replace("__", "."): value for key, value in given.items()}
+    answer = validate_connector(PLUGINS, {"name": "x", "connector.class": name, **configs}, check=False).to_json()
+    return {one["value"]["name"]: one["value"] for one in answer["configs"]}
+
+
+def test_forms_are_told_what_may_be_chosen() -> None:
+    shown = shown_for("PostgresCdcSource")
+    assert shown["snapshot.isolation.mode"]["recommended_values"] == [
+        "serializable",
+        "repeatable_read",
+        "read_committed",
+        "read_uncommitted",
+    ]
+    assert "org.apache.kafka.connect.json.JsonConverter" in shown["key.converter"]["recommended_values"]
+    assert shown["errors.tolerance"]["recommended_values"] == []
+    shown = shown_for("PostgresCdcSource", transforms="a", predicates="p")
+    assert "io.debezium.transforms.ExtractNewRecordState" in shown["transforms.a.type"]["recommended_values"]
+    predicates = "org.apache.kafka.connect.transforms.predicates."
+    assert shown["predicates.p.type"]["recommended_values"] == [
+        predicates + name for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "visible"),
+    [
+        ("bulk", set()),
+        ("incrementing", {"incrementing.column.name", "incrementing.column.mapping", "validate.non.null"}),
+        ("timestamp", {"timestamp.column.name", "timestamp.columns.mapping", "validate.non.null"}),
+    ],
+)
+def test_forms_show_the_keys_of_the_jdbc_source_s_mode(mode, visible) -> None:
+    shown = shown_for("io.confluent.connect.jdbc.JdbcSourceConnector", mode=mode)
+    column_keys = {name for name in shown if ".column" in name and name.startswith(("incr", "time"))} | {
+        "validate.non.null"
+    }
+    assert {name for name in column_keys if shown[name]["visible"]} == visible
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "visible"),
+    [
+        ("DefaultPartitioner", set()),
+        ("FieldPartitioner", {"partition.field.name"}),
+        ("DailyPartitioner", {"locale", "timezone"}),
+        ("TimeBasedPartitioner", {"partition.duration.ms", "path.format", "locale", "timezone"}),
+    ],
+)
+def test_forms_show_the_keys_of_the_partitioner(partitioner, visible) -> None:
+    full = f"io.confluent.connect.storage.partitioner.{partitioner}"
+    shown = shown_for("io.confluent.connect.s3.S3SinkConnector", partitioner__class=full)
+    keys = {"partition.field.name", "partition.duration.ms", "path.format", "locale", "timezone"}
+    assert {name for name in keys if shown[name]["visible"]} == visible
+
+
+def test_forms_show_deletes_where_the_key_is_the_record_s() -> None:
+    sink = "io.confluent.connect.jdbc.JdbcSinkConnector"
+    assert [shown_for(sink, pk__mode=mode)["delete.enabled"]["visible"] for mode in ("none", "record_key")] == [
+        False,
+        True,
+    ]
