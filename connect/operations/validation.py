@@ -37,6 +37,7 @@ from tidegate.kit.config import (
     families_of,
     judge,
     keys_of,
+    one_of,
     parse,
     validate,
 )
@@ -50,6 +51,14 @@ CHECK_TIMEOUT_S: Final = 10.0
 
 _GROUPS: Final = ("Common", "Transforms", "Predicates", "Error Handling")
 _SOURCE_GROUPS: Final = ("Topic Creation", "Exactly Once Support", "offsets.topic")
+_CONVERTER_TYPE: Final = Key(
+    "converter.type",
+    KeyType.STRING,
+    None,
+    "What the converter is for: key, value or header. The worker says it whatever is given.",
+    importance="low",
+    check=one_of("key", "value", "header"),
+)
 _COUNTED_TOGETHER: Final = {"Transforms": "Common", "Predicates": "Common"}
 """Groups whose keys Kafka Connect numbers as if they were in another one."""
 
@@ -180,6 +189,10 @@ def validate_connector(
         infos.families += [prefix for prefix, _ in families_of(connector.config_class)]
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
+    for name in given:
+        # Mirror's connectors have the clients' keys of encryption and logins among their own.
+        if name.startswith(tuple(set(infos.families) & {"sasl.", "ssl."})) and (known := client_key(name)) is not None:
+            infos.add([judge(known, given)])
     _add_overrides(infos, given)
     if connector is not None and plugin.type is PluginType.SOURCE and not infos.errors:
         source, own = parse(SourceConfig, given), parse(connector.config_class, given)
@@ -243,8 +256,11 @@ def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mappi
             infos.entries[name].errors.append(_not_found(class_name, name))
             continue
         loaded = _load(found, infos, name)
-        if loaded is not None and name != "header.converter":
-            infos.add(validate(loaded.config_class, sub_properties(given, f"{name}.")), prefix=f"{name}.")
+        if loaded is not None:
+            own = sub_properties(given, f"{name}.")
+            infos.add(validate(loaded.config_class, own), prefix=f"{name}.")
+            if "converter.type" in own:
+                infos.add([judge(_CONVERTER_TYPE, own)], prefix=f"{name}.")
 
 
 def _judge_named(
@@ -306,9 +322,6 @@ def _judge_topic_groups(infos: ConfigInfos, given: Mapping[str, str]) -> None:
     for name, values in groups.items():
         prefix = f"topic.creation.{name}."
         infos.add(validate(TopicGroup, values), prefix=prefix, group=f"Topic Creation: {name}")
-        if not values.get("include"):
-            text = f'Missing required configuration "{prefix}include" which has no default value.'
-            infos.entries[f"{prefix}include"].errors.append(text)
 
 
 def _add_overrides(infos: ConfigInfos, given: Mapping[str, str]) -> None:

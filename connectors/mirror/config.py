@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from connect.api import JavaRegex, Problem, config, family, key, non_empty, one_of, valid_regexes
+from connect.api import JavaRegex, Problem, config, family, key, one_of, valid_regexes
 from connectors.mirror.policies import POLICIES, DefaultReplicationPolicy
 from tidegate.kit.config import Check, KeyType
 
@@ -89,9 +89,9 @@ class MirrorConfig:
     separator: str = key(
         "replication.policy.separator",
         default=".",
-        check=non_empty,
         importance="low",
-        doc="Separator used in remote topic naming convention.",
+        doc="Separator used in remote topic naming convention. With an empty one, and source.cluster.alias empty too, topics keep their "
+        "names; nothing then shows a cycle.",
     )
     internal_separator: bool = key(
         "replication.policy.internal.topic.separator.enabled",
@@ -110,6 +110,18 @@ class MirrorConfig:
     )
     target_cluster: dict[str, str] = family(
         "target.cluster.", doc="How to reach the target cluster: bootstrap.servers, security.protocol, ssl.*, sasl.*"
+    )
+    protocol: str = key(
+        "security.protocol",
+        default="PLAINTEXT",
+        check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
+        doc="Accepted, as by the original: a cluster is reached by source.cluster.security.protocol and the like.",
+    )
+    _logins: dict[str, str] = family(
+        "sasl.", doc="Accepted, as by the original: source.cluster.sasl.* and the like are used."
+    )
+    _encryption: dict[str, str] = family(
+        "ssl.", doc="Accepted, as by the original: source.cluster.ssl.* and the like are used."
     )
     consumers: dict[str, str] = family("consumer.", doc="Settings of the consumers of both clusters.")
     producers: dict[str, str] = family("producer.", doc="Settings of the producers of both clusters.")

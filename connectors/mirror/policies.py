@@ -22,7 +22,10 @@ class DefaultReplicationPolicy:
         return f"{alias}{self._separator}{topic}"
 
     def source_of(self, topic: str) -> str | None:
-        """The cluster that a topic was mirrored from; None where it was not."""
+        """The cluster that a topic was mirrored from; None where it was not. With an empty separator it is the first letter, as
+        in the original, which splits by it."""
+        if not self._separator:
+            return topic[0] if len(topic) > 1 else None
         source, separator, rest = topic.partition(self._separator)
         return source if separator and rest.replace(self._separator, "") else None
 

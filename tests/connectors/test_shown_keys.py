@@ -75,3 +75,24 @@ def test_forms_show_deletes_where_the_key_is_the_record_s() -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("sasl.kerberos.ticket.renew.jitter", "x", "Not a number of type DOUBLE"),
+        ("sasl.login.retry.backoff.ms", "x", "Not a number of type LONG"),
+        ("security.protocol", "NOPE", "String must be one of"),
+        ("replication.policy.separator", "", None),
+        ("ssl.protocol", "", None),
+        ("sasl.no.such.key", "x", None),
+    ],
+)
+def test_mirror_s_keys_are_judged_as_by_the_original(key: str, value: str, problem: str | None) -> None:
+    """What Kafka's MirrorSourceConnector 4.3.1 answered."""
+    servers = {f"{side}__cluster__bootstrap__servers": "127.0.0.1:1" for side in ("source", "target")}
+    given = {"source__cluster__alias": "a", "target__cluster__alias": "b", **servers, key.replace(".", "__"): value}
+    shown = shown_for("org.apache.kafka.connect.mirror.MirrorSourceConnector", **given)
+    errors = [error for entry in shown.values() for error in entry["errors"]]
+    assert len(errors) == (problem is not None)
+    assert problem is None or problem in errors[0]

@@ -431,6 +431,23 @@ CASES = {
     "topic creation": (
         {**VALID, "topic.creation.default.replication.factor": "1", "topic.creation.default.partitions": "2"}, set()
     ),
+    "a group of topics without topics": (
+        {**VALID, "topic.creation.groups": "g", "topic.creation.default.replication.factor": "1", "topic.creation.default.partitions": "2"},
+        set(),
+    ),
+    "a wrong key of a converter": (
+        {**VALID, "value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.cache.size": "x",
+         "value.converter.converter.type": "x", "value.converter.decimal.format": "x"},
+        {f"value.converter.{key}" for key in ("schemas.cache.size", "converter.type", "decimal.format")},
+    ),
+    "a wrong key of the headers' converter": (
+        {**VALID, "header.converter": "org.apache.kafka.connect.json.JsonConverter", "header.converter.schemas.enable": "maybe"},
+        {"header.converter.schemas.enable"},
+    ),
+    "wrong overrides": (
+        {**VALID, "producer.override.linger.ms": "x", "producer.override.sasl.login.refresh.window.factor": "x"},
+        {f"producer.override.{key}" for key in ("linger.ms", "sasl.login.refresh.window.factor")},
+    ),
 }  # fmt: skip
 
 

@@ -80,6 +80,14 @@ def test_names_tell_where_a_topic_comes_from():
     assert all(map(plain.is_internal, internal)) and not plain.is_internal("my.internal")
     other = policy(separator="__", internal="__")
     assert other.checkpoints_topic("w") == "w__checkpoints__internal" and other.source_of("w__a_b") == "w"
+    # As Kafka's DefaultReplicationPolicy 4.3.1, which splits by the separator: nothing splits after each letter.
+    blank = policy(separator="", internal="")
+    assert (blank.remote_topic("", "orders"), blank.source_of("orders"), blank.upstream_topic("orders")) == (
+        "orders",
+        "o",
+        "rders",
+    )
+    assert blank.source_of("o") is None and blank.is_internal("mm2-offset-syncseastinternal")
     same = policy(IdentityReplicationPolicy)
     assert (same.remote_topic("west", "a"), same.source_of("a"), same.upstream_topic("a")) == ("a", "west", "a")
     assert (same.remote_topic("west", "heartbeats"), same.source_of("heartbeats")) == ("west.heartbeats", None)
