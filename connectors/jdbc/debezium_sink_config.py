@@ -139,6 +139,27 @@ class DebeziumSinkConfig(SinkKeys):
         deprecated="Use collection.name.format.",
         group="Data mapping",
     )
+    collection_table_format: str = key(
+        "collection.table.format",
+        default="${table}",
+        doc="Accepted for compatibility: the original shows it and does not use it.",
+        importance="low",
+        group="Data mapping",
+    )
+    cloud_events_pattern: str = key(
+        "cloud.events.schema.name.pattern",
+        default=r".*CloudEvents\.Envelope$",
+        doc="Accepted for compatibility: CloudEvents are not unpacked here.",
+        importance="low",
+        group="Data mapping",
+    )
+    unnest: bool = key(
+        "dialect.postgres.unnest.insert.enabled",
+        default=False,
+        doc="Accepted for compatibility: rows of a batch are always written together.",
+        importance="low",
+        group="Writes",
+    )
     table_naming: str = key(
         "table.naming.strategy",
         default=_NAMING,

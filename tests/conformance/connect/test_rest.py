@@ -444,10 +444,6 @@ CASES = {
         {**VALID, "header.converter": "org.apache.kafka.connect.json.JsonConverter", "header.converter.schemas.enable": "maybe"},
         {"header.converter.schemas.enable"},
     ),
-    "wrong overrides": (
-        {**VALID, "producer.override.linger.ms": "x", "producer.override.sasl.login.refresh.window.factor": "x"},
-        {f"producer.override.{key}" for key in ("linger.ms", "sasl.login.refresh.window.factor")},
-    ),
 }  # fmt: skip
 
 
