@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -146,6 +147,33 @@ def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights
             make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"), lambda said: stopping.set()
         )
     assert not list((tmp_path / "out").glob("part-*"))
+
+
+def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(apache_kafka, flights, tmp_path, monkeypatch):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    stopping, ended = threading.Event(), threading.Event()
+    driver = SparkDriver(stopping=stopping, idle_s=60)
+
+    def stop_at_the_jvm():
+        while not ended.wait(0.01):
+            with suppress(psutil.Error):
+                process = driver._process
+                if process is not None and psutil.Process(process.pid).children():
+                    stopping.set()
+                    return
+
+    watcher = threading.Thread(target=stop_at_the_jvm)
+    watcher.start()
+    try:
+        with pytest.raises(ConnectError, match="cancelled"):
+            driver.run(make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"), lambda said: None)
+    finally:
+        ended.set()
+        watcher.join()
+    assert list(temporary.iterdir()) == []
 
 
 def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_driver_ends(
