@@ -11,6 +11,7 @@ __all__ = ["register_plugins"]
 
 _VERSION: Final = "4.3.1"
 """The version of Kafka Connect whose converters these do the work of."""
+_DEBEZIUM_VERSION: Final = "3.5.0.Final"
 
 _CONVERTERS: Final = (
     ("connect.converters.avro:AvroConverter", ("io.confluent.connect.avro.AvroConverter",)),
@@ -51,6 +52,14 @@ def register_plugins() -> list[Plugin]:
         for name in _NUMBERS
     ]
     path, simple = _HEADER_ONLY
+    converters.append(
+        Plugin(
+            PluginType.CONVERTER,
+            "connect.converters.cloud_events:CloudEventsConverter",
+            ("io.debezium.converters.CloudEventsConverter",),
+            _DEBEZIUM_VERSION,
+        )
+    )
     headers = [Plugin(PluginType.HEADER_CONVERTER, path, (simple,), _VERSION)]
     # As in Kafka Connect, those that need no registry convert headers as well.
     headers += [
