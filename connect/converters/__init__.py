@@ -25,12 +25,15 @@ _CONVERTERS: Final = (
     ("connect.converters.string:StringConverter", ("org.apache.kafka.connect.storage.StringConverter",)),
     (
         "connect.converters.bytearray:ByteArrayConverter",
-        (
-            "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "io.debezium.converters.ByteArrayConverter",
-            "io.debezium.converters.BinaryDataConverter",
-        ),
+        ("org.apache.kafka.connect.converters.ByteArrayConverter",),
     ),
+)
+_DEBEZIUM: Final = (
+    (
+        "connect.converters.binary_data:BinaryDataConverter",
+        tuple(f"io.debezium.converters.{name}Converter" for name in ("BinaryData", "ByteBuffer", "ByteArray")),
+    ),
+    ("connect.converters.cloud_events:CloudEventsConverter", ("io.debezium.converters.CloudEventsConverter",)),
 )
 _NUMBERS: Final = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
 _HEADER_ONLY: Final = (
@@ -52,14 +55,7 @@ def register_plugins() -> list[Plugin]:
         for name in _NUMBERS
     ]
     path, simple = _HEADER_ONLY
-    converters.append(
-        Plugin(
-            PluginType.CONVERTER,
-            "connect.converters.cloud_events:CloudEventsConverter",
-            ("io.debezium.converters.CloudEventsConverter",),
-            _DEBEZIUM_VERSION,
-        )
-    )
+    converters += [Plugin(PluginType.CONVERTER, path, names, _DEBEZIUM_VERSION) for path, names in _DEBEZIUM]
     headers = [Plugin(PluginType.HEADER_CONVERTER, path, (simple,), _VERSION)]
     # As in Kafka Connect, those that need no registry convert headers as well.
     headers += [
