@@ -8,7 +8,7 @@ from typing import Final
 from connect.api.hookspecs import hookimpl
 from connect.api.plugins import Plugin, PluginType
 
-__all__ = ["CONNECTORS", "register_plugins"]
+__all__ = ["CONNECTORS", "TRANSFORMS", "register_plugins"]
 
 VERSION: Final = "0.1.0"
 
@@ -204,7 +204,19 @@ CONNECTORS: Final = (
 )
 """Where each class is, and the names of the originals whose configurations it runs."""
 
+TRANSFORMS: Final = (
+    Plugin(
+        PluginType.TRANSFORMATION,
+        "connectors.postgres.timescale:TimescaleDb",
+        ("io.debezium.connector.postgresql.transforms.timescaledb.TimescaleDb",),
+        "3.5.0.Final",
+        needs=("psycopg", "adbc_driver_postgresql"),
+        extra="postgres",
+    ),
+)
+"""Transformations that belong to one family of connectors."""
+
 
 @hookimpl
 def register_plugins() -> list[Plugin]:
-    return list(CONNECTORS)
+    return [*CONNECTORS, *TRANSFORMS]
