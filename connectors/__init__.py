@@ -123,6 +123,10 @@ CONNECTORS: Final = (
     _sink(
         "connectors.s3.sink:S3SinkConnector",
         ("io.confluent.connect.s3.S3SinkConnector",),
+    ),
+    _sink(
+        "connectors.s3.sink:CloudS3SinkConnector",
+        ("tidegate.s3.CloudS3SinkConnector",),
         short_names=("S3_SINK",),
     ),
     _source(
