@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connect.cloud_keys import CLOUD_FORMATS, OLD_CLOUD_FORMAT
-from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of, valid_regex
+from tidegate.kit.config import KeyType, at_least, config, distinct, family, key, non_empty, one_of, valid_regex
 from tidegate.kit.errors import Problem
 from tidegate.kit.java_regex import JavaRegex
 
@@ -355,6 +355,7 @@ class SinkConfig(CommonConfig):
     topics: list[str] = key(
         "topics",
         default=[],
+        check=distinct,
         doc="List of topics to consume, separated by commas.",
         importance="high",
         group=_COMMON,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from connect.api import JavaRegex, Problem, at_least, config, family, key, one_of, valid_regexes
+from connect.api import JavaRegex, Problem, at_least, config, family, key, non_empty, one_of, valid_regexes
 from connectors.debezium.masks import cut_problem, mask_problem
 from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signals.config import SignalConfig
@@ -22,7 +22,7 @@ def _topic_prefix(value: str) -> str | None:
 
 
 def _operations(value: list[str]) -> str | None:
-    if value == ["none"] or all(item in ("c", "u", "d", "t") for item in value):
+    if value == ["none"] or (value and all(item in ("c", "u", "d", "t") for item in value)):
         return None
     return "Must be 'none' or some of c (insert), u (update), d (delete), t (truncate)"
 
@@ -93,6 +93,7 @@ class CaptureConfig(ReadingConfig, SignalConfig):
     key_columns: str | None = key(
         "message.key.columns",
         default=None,
+        check=non_empty,
         doc="Tables and the columns that make their records' keys: schema.table:a,b;schema.other:c.",
         group="Columns",
     )
