@@ -72,7 +72,8 @@ class TimescaleDbConfig:
 
     @property
     def _server(self) -> dict[str, str]:
-        return {f"database.{name}": value for name, value in self.database.items()} | {"topic.prefix": self.prefix}
+        # A connector's configuration needs a prefix, which is what the server calls the connection here.
+        return {f"database.{name}": value for name, value in self.database.items()} | {"topic.prefix": "timescaledb"}
 
     @property
     def server(self) -> PostgresConfig:
