@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from connect.api import Converted, Converter, DataError, PluginType, Problem, Schema, SchemaType, config, family, key
 from connect.converters.bytearray import ByteArrayConfig, ByteArrayConverter
-from tidegate.kit.config import KeyType, parse, validate
+from tidegate.kit.config import parse, validate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,6 @@ class BinaryDataConfig:
     delegate: str | None = key(
         _DELEGATE,
         default=None,
-        type=KeyType.CLASS,
         importance="low",
         doc="The converter of what is not bytes, such as heartbeats; without it they are an error.",
     )

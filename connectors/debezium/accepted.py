@@ -20,7 +20,13 @@ def without_effect(name: str, default: Any, because: str, *, aliases: Sequence[s
     return key(name, default=default, doc=doc, importance="low", group=_GROUP, aliases=aliases, **more)
 
 
-def only(name: str, default: str | None, because: str, *others: str) -> Any:
+def only(
+    name: str,
+    default: str | None,
+    because: str,
+    *others: str,
+    type: KeyType | None = None,  # noqa: A002 - as ``key`` has it
+) -> Any:
     """A key of which its default alone (None: no value at all), or what is the same, is taken; ``because`` says why."""
     taken = {default.lower(), *(other.lower() for other in others)} if default else {""}
 
@@ -31,7 +37,7 @@ def only(name: str, default: str | None, because: str, *others: str) -> Any:
 
     judged.valid = f"[{default}]" if default else ""  # type: ignore[attr-defined]
     doc = f"Only {default}: {because}." if default else f"Not supported: {because}."
-    return key(name, default=default, doc=doc, importance="low", group=_GROUP, check=judged)
+    return key(name, default=default, doc=doc, importance="low", group=_GROUP, check=judged, type=type)
 
 
 def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
@@ -76,6 +82,7 @@ class AcceptedKeys:
     )
     source_maker: str | None = key(
         "sourceinfo.struct.maker",
+        type=KeyType.CLASS,
         default=None,
         doc="Only the connector's own.",
         importance="low",
@@ -87,6 +94,7 @@ class AcceptedKeys:
         "transaction.metadata.factory",
         "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
         _ONE_CLASS,
+        type=KeyType.CLASS,
     )
     snapshot_query_mode: str = only(
         "snapshot.query.mode", "select_all", f"{_ONE_CLASS}; snapshot.select.statement.overrides says what to select"

@@ -10,7 +10,7 @@ from connect.api import JavaRegex, Problem, at_least, config, family, key, non_e
 from connectors.debezium.masks import cut_problem, mask_problem
 from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signals.config import SignalConfig
-from tidegate.kit.config import Check
+from tidegate.kit.config import Check, KeyType
 
 __all__ = ["CaptureConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
 
@@ -195,6 +195,7 @@ class CaptureConfig(ReadingConfig, SignalConfig):
     heartbeat_interval_ms: int = key(
         "heartbeat.interval.ms",
         default=0,
+        type=KeyType.INT,
         doc="How often to write a heartbeat, which also lets the database drop its log while captured tables rest; 0: never.",
         group="Heartbeat",
         check=at_least(0),
@@ -288,6 +289,7 @@ class CaptureConfig(ReadingConfig, SignalConfig):
     )
     naming: str = key(
         "topic.naming.strategy",
+        type=KeyType.CLASS,
         default="io.debezium.schema.SchemaTopicNamingStrategy",
         doc="How topics are named; only this one.",
         group="Topics",

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import requests
 
-__all__ = ["Case", "Difference", "Row", "cases", "differences", "sampled", "table", "unlisted"]
+__all__ = ["Case", "Difference", "Row", "cases", "declared", "differences", "sampled", "table", "unlisted"]
 
 _DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "connect-differences.md"
 _FILE: Final = "org.apache.kafka.connect.file.FileStream"
@@ -130,6 +130,22 @@ def _of_key(
     values = [*((value, value) for value in _VALUES), *((OTHER_CASE, value) for value in sorted(other - {"TRUE"}))]
     for label, value in values:
         yield Case(plugin, name, label, prefix + name, value, base["connector.class"], base)
+
+
+def declared(url: str) -> Iterator[tuple[str, str, str, str | None]]:
+    """Plugin, key, type and default of what a worker's plugins declare, without what all connectors have."""
+    common = {
+        one["name"] for one in requests.get(f"{url}/connector-plugins/{_FILE}SinkConnector/config", timeout=60).json()
+    }
+    common |= {
+        one["name"] for one in requests.get(f"{url}/connector-plugins/{_FILE}SourceConnector/config", timeout=60).json()
+    }
+    for plugin in requests.get(f"{url}/connector-plugins?connectorsOnly=false", timeout=60).json():
+        answer = requests.get(f"{url}/connector-plugins/{plugin['class']}/config", timeout=60)
+        name = plugin["class"].rpartition(".")[2]
+        for one in answer.json() if answer.status_code == 200 else ():
+            if plugin["type"] not in ("source", "sink") or one["name"] not in common:
+                yield name, one["name"], one["type"], one["default_value"]
 
 
 def sampled(all_cases: Iterable[Case], every: int) -> list[Case]:

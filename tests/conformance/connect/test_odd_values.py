@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.odd_values import cases, differences, sampled, table, unlisted
+from tests.support.odd_values import cases, declared, differences, sampled, table, unlisted
 
 pytestmark = pytest.mark.servers
 
@@ -20,6 +20,27 @@ def test_odd_values_are_judged_as_by_the_originals(judges):
     assert not left, f"{len(left)} of {len(chosen)}; docs/connect-differences.md lists what may differ\n" + "\n".join(
         map(str, left)
     )
+
+
+def test_types_and_defaults_of_keys_are_the_originals(judges):
+    theirs, ours = ({(plugin, key): (kind, default) for plugin, key, kind, default in declared(url)} for url in judges)
+    both = set(theirs) & set(ours)
+    assert len(both) > 300
+    wrong = {place: (theirs[place][0], ours[place][0]) for place in both if theirs[place][0] != ours[place][0]}
+    # A name of a table that is a list of one, and a list of expressions that is a text.
+    assert set(wrong) == {("PostgresConnector", "signal.data.collection"), ("MariaDbConnector", "signal.data.collection"),
+                          ("MariaDbConnector", "gtid.source.excludes")}, wrong  # fmt: skip
+    other = {key for plugin, key in both if (theirs[plugin, key][1] or "") != (ours[plugin, key][1] or "")}
+    assert other == {
+        "plugin.name",  # decoderbufs needs a module of the server
+        "database.ssl.mode",  # encrypted where the server can
+        "retriable.restart.connector.wait.ms",
+        "executor.shutdown.timeout.ms",
+        "custom.sanitize.pattern",
+        "sourceinfo.struct.maker",
+        "config.properties.exclude",  # the same, written as expressions
+        "table.fields.additional.error.on.missing",
+    }
 
 
 @pytest.mark.proof
