@@ -19,6 +19,7 @@ _CONVERTERS: Final = (
         "connect.converters.apicurio:ApicurioAvroConverter",
         ("io.apicurio.registry.utils.converter.AvroConverter",),
     ),
+    ("connect.converters.ext_json:ExtJsonConverter", ("io.apicurio.registry.utils.converter.ExtJsonConverter",)),
     ("connect.converters.registry_json:JsonSchemaConverter", ("io.confluent.connect.json.JsonSchemaConverter",)),
     ("connect.converters.protobuf:ProtobufConverter", ("io.confluent.connect.protobuf.ProtobufConverter",)),
     ("connect.converters.json:JsonConverter", ("org.apache.kafka.connect.json.JsonConverter",)),

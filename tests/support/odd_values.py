@@ -154,8 +154,8 @@ def sampled(all_cases: Iterable[Case], every: int) -> list[Case]:
 
 
 def differences(theirs: str, ours: str, chosen: Iterable[Case]) -> list[Difference]:
-    """Where one finds fault with other keys than the other. What they find in the configuration without the odd value does
-    not count, nor what they say."""
+    """Where one finds fault with other keys than the other. Faults of the configuration without the odd value do not count, nor
+    does the text of an error."""
     known: dict[tuple[str, frozenset[tuple[str, str]]], set[str]] = {}
 
     def faults(url: str, connector: str, given: Mapping[str, str]) -> tuple[int, dict[str, str]]:
