@@ -35,7 +35,7 @@ class BinaryDataConfig:
     """Keys of BinaryDataConverter."""
 
     delegate: str | None = key(
-        _DELEGATE,
+        "delegate.converter.type",
         default=None,
         importance="low",
         doc="The converter of what is not bytes, such as heartbeats; without it they are an error.",
