@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.kit.config import Importance, Key, KeyType
+from tidegate.kit.config import Importance, Key, KeyType, between, distinct, matches, one_of
 
 __all__ = ["client_key"]
 
@@ -18,7 +18,20 @@ def client_key(name: str) -> Key | None:
     if kind is None:
         return None
     importance: Importance = next((grade for grade, names in _IMPORTANCE.items() if name in names), "medium")
-    return Key(name, kind, None, "", importance=importance, display_name=name, width="NONE")
+    check = _CHECKS.get(name) or {KeyType.CLASS: _CLASS_NAME, KeyType.LIST: distinct}.get(kind)
+    return Key(name, kind, None, "", importance=importance, display_name=name, width="NONE", check=check)
+
+
+_CLASS_NAME: Final = matches(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+", "the name of a class, with its package")
+_CHECKS: Final = {
+    "sasl.login.refresh.buffer.seconds": between(0, 3600),
+    "sasl.login.refresh.min.period.seconds": between(0, 900),
+    "sasl.login.refresh.window.factor": between(0.5, 1.0),
+    "sasl.login.refresh.window.jitter": between(0.0, 0.25),
+    "sasl.oauthbearer.assertion.algorithm": one_of("ES256", "RS256", ignore_case=True),
+    "sasl.oauthbearer.assertion.claim.exp.seconds": between(0, 86_400),
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": between(0, 3600),
+}
 
 
 _NAMES: Final = {

@@ -11,9 +11,11 @@ from typing import Final
 
 from connect.api.plugins import PluginType
 
-__all__ = ["CLOUD_FORMATS", "with_cloud_keys"]
+__all__ = ["CLOUD_FORMATS", "OLD_CLOUD_FORMAT", "with_cloud_keys"]
 
 _UNWRAP: Final = "unwrap"
+OLD_CLOUD_FORMAT: Final = "data.format"
+"""What the formats of data were called before keys and data had formats of their own."""
 _CONVERTERS: Final = {
     "AVRO": "io.confluent.connect.avro.AvroConverter",
     "JSON_SR": "io.confluent.connect.json.JsonSchemaConverter",
@@ -32,7 +34,8 @@ def with_cloud_keys(properties: Mapping[str, str], kind: PluginType) -> dict[str
     found = dict(properties)
     side = "output" if kind is PluginType.SOURCE else "input"
     for name, part in (("key.converter", "key"), ("value.converter", "data")):
-        text = found.get(f"{side}.{part}.format", "").strip().upper()
+        written = found.get(f"{side}.{part}.format") or (found.get(OLD_CLOUD_FORMAT) if part == "data" else None) or ""
+        text = written.strip().upper()
         if text not in _CONVERTERS or found.get(name):
             continue
         found[name] = _CONVERTERS[text]

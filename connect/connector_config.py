@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from connect.cloud_keys import CLOUD_FORMATS
-from tidegate.kit.config import KeyType, at_least, config, family, key, non_empty, one_of, valid_regex
+from connect.cloud_keys import CLOUD_FORMATS, OLD_CLOUD_FORMAT
+from tidegate.kit.config import KeyType, at_least, config, distinct, family, key, non_empty, one_of, valid_regex
 from tidegate.kit.errors import Problem
 from tidegate.kit.java_regex import JavaRegex
 
@@ -57,6 +57,7 @@ def _cloud_format(name: str, converter: str) -> Any:
         group=_COMMON,
         width="SHORT",
         display_name=name.replace(".", " ").capitalize(),
+        aliases=(OLD_CLOUD_FORMAT,) if name.endswith(OLD_CLOUD_FORMAT) else (),
     )
 
 
@@ -354,6 +355,7 @@ class SinkConfig(CommonConfig):
     topics: list[str] = key(
         "topics",
         default=[],
+        check=distinct,
         doc="List of topics to consume, separated by commas.",
         importance="high",
         group=_COMMON,

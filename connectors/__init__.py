@@ -8,7 +8,7 @@ from typing import Final
 from connect.api.hookspecs import hookimpl
 from connect.api.plugins import Plugin, PluginType
 
-__all__ = ["CONNECTORS", "register_plugins"]
+__all__ = ["CONNECTORS", "TRANSFORMS", "register_plugins"]
 
 VERSION: Final = "0.1.0"
 
@@ -123,6 +123,10 @@ CONNECTORS: Final = (
     _sink(
         "connectors.s3.sink:S3SinkConnector",
         ("io.confluent.connect.s3.S3SinkConnector",),
+    ),
+    _sink(
+        "connectors.s3.sink:CloudS3SinkConnector",
+        ("tidegate.s3.CloudS3SinkConnector",),
         short_names=("S3_SINK",),
     ),
     _source(
@@ -204,7 +208,19 @@ CONNECTORS: Final = (
 )
 """Where each class is, and the names of the originals whose configurations it runs."""
 
+TRANSFORMS: Final = (
+    Plugin(
+        PluginType.TRANSFORMATION,
+        "connectors.postgres.timescale:TimescaleDb",
+        ("io.debezium.connector.postgresql.transforms.timescaledb.TimescaleDb",),
+        "3.5.0.Final",
+        needs=("psycopg", "adbc_driver_postgresql"),
+        extra="postgres",
+    ),
+)
+"""Transformations that belong to one family of connectors."""
+
 
 @hookimpl
 def register_plugins() -> list[Plugin]:
-    return list(CONNECTORS)
+    return [*CONNECTORS, *TRANSFORMS]

@@ -11,6 +11,7 @@ __all__ = ["register_plugins"]
 
 _VERSION: Final = "4.3.1"
 """The version of Kafka Connect whose converters these do the work of."""
+_DEBEZIUM_VERSION: Final = "3.5.0.Final"
 
 _CONVERTERS: Final = (
     ("connect.converters.avro:AvroConverter", ("io.confluent.connect.avro.AvroConverter",)),
@@ -18,18 +19,22 @@ _CONVERTERS: Final = (
         "connect.converters.apicurio:ApicurioAvroConverter",
         ("io.apicurio.registry.utils.converter.AvroConverter",),
     ),
+    ("connect.converters.ext_json:ExtJsonConverter", ("io.apicurio.registry.utils.converter.ExtJsonConverter",)),
     ("connect.converters.registry_json:JsonSchemaConverter", ("io.confluent.connect.json.JsonSchemaConverter",)),
     ("connect.converters.protobuf:ProtobufConverter", ("io.confluent.connect.protobuf.ProtobufConverter",)),
     ("connect.converters.json:JsonConverter", ("org.apache.kafka.connect.json.JsonConverter",)),
     ("connect.converters.string:StringConverter", ("org.apache.kafka.connect.storage.StringConverter",)),
     (
         "connect.converters.bytearray:ByteArrayConverter",
-        (
-            "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "io.debezium.converters.ByteArrayConverter",
-            "io.debezium.converters.BinaryDataConverter",
-        ),
+        ("org.apache.kafka.connect.converters.ByteArrayConverter",),
     ),
+)
+_DEBEZIUM: Final = (
+    (
+        "connect.converters.binary_data:BinaryDataConverter",
+        tuple(f"io.debezium.converters.{name}Converter" for name in ("BinaryData", "ByteBuffer", "ByteArray")),
+    ),
+    ("connect.converters.cloud_events:CloudEventsConverter", ("io.debezium.converters.CloudEventsConverter",)),
 )
 _NUMBERS: Final = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
 _HEADER_ONLY: Final = (
@@ -51,6 +56,7 @@ def register_plugins() -> list[Plugin]:
         for name in _NUMBERS
     ]
     path, simple = _HEADER_ONLY
+    converters += [Plugin(PluginType.CONVERTER, path, names, _DEBEZIUM_VERSION) for path, names in _DEBEZIUM]
     headers = [Plugin(PluginType.HEADER_CONVERTER, path, (simple,), _VERSION)]
     # As in Kafka Connect, those that need no registry convert headers as well.
     headers += [

@@ -164,7 +164,7 @@ class Operations:
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any] | None:
         """Restart a connector, its tasks too if asked; the status with what is RESTARTING, None for the connector alone."""
         if not include_tasks and not only_failed:
-            self._stored(name)
+            self._require_known(name)
             await self._herder.restart_connector(name)
             if (trace := await self._herder.settle_start(name)) is not None:
                 raise Conflict(f"Failed to start connector: {name}: {trace}")
@@ -243,7 +243,7 @@ class Operations:
     async def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration for the plugin in the URL."""
         class_name = config.get("connector.class")
-        if class_name and _cut(class_name) != _cut(plugin) and not class_name.endswith(plugin):
+        if class_name is not None and _cut(class_name) != _cut(plugin) and not class_name.endswith(plugin):
             raise BadRequest(f"Included connector type {class_name} does not match request type {plugin}")
         judged = await self._worker.validate(config)
         infos: dict[str, Any] = judged["infos"]

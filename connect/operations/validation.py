@@ -258,6 +258,7 @@ def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mappi
         loaded = _load(found, infos, name)
         if loaded is not None:
             own = sub_properties(given, f"{name}.")
+            infos.families += [f"{name}.{prefix}" for prefix, _ in families_of(loaded.config_class)]
             infos.add(validate(loaded.config_class, own), prefix=f"{name}.")
             if "converter.type" in own:
                 infos.add([judge(_CONVERTER_TYPE, own)], prefix=f"{name}.")
@@ -309,6 +310,8 @@ def _judge_named(
     infos.add(head[:1], prefix=prefix)
     loaded = _load(found, infos, f"{prefix}type") if found is not None else None
     rest = [*(validate(loaded.config_class, values) if loaded is not None else ()), *common]
+    if loaded is not None:
+        infos.families += [prefix + own for own, _ in families_of(loaded.config_class)]
     infos.add([*head, *sorted(rest, key=lambda result: result.key.name)], prefix=prefix, group=group)
 
 
@@ -321,6 +324,7 @@ def _judge_topic_groups(infos: ConfigInfos, given: Mapping[str, str]) -> None:
     groups = topic_groups(given, _aliases(infos, "topic.creation.groups"))
     for name, values in groups.items():
         prefix = f"topic.creation.{name}."
+        infos.families.append(prefix)
         infos.add(validate(TopicGroup, values), prefix=prefix, group=f"Topic Creation: {name}")
 
 

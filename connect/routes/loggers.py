@@ -38,7 +38,7 @@ class LoggerRoutes:
 
     async def set(self, request: Request) -> Response:
         level = (await string_map(request)).get("level")
-        if level is None:
+        if not level:
             raise BadRequest("Desired 'level' parameter was not specified in request.")
         if not self._loggers.is_level(level.upper()):
             raise NotFound(f"invalid log level '{level}'.")

@@ -61,6 +61,7 @@ _DEBEZIUM: Final = (
         "new_record_state:ExtractNewRecordState",
         ("io.debezium.transforms.ExtractNewRecordState", "io.debezium.transforms.UnwrapFromEnvelope"),
     ),
+    ("open_lineage:OpenLineage", ("io.debezium.transforms.openlineage.OpenLineage",)),
     ("outbox:EventRouter", ("io.debezium.transforms.outbox.EventRouter",)),
     ("timezone_converter:TimezoneConverter", ("io.debezium.transforms.TimezoneConverter",)),
 )

@@ -9,11 +9,12 @@ import re
 import string
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import DataError, Field, RecordBatch, Schema, SchemaType, Transformation, config, key, one_of
+from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key, one_of
 from connect.api.schema import TIMESTAMP
+from connect.defaults import with_default
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
@@ -69,6 +70,8 @@ class ChangeTopicCase(Transformation):
 def _recased(text: str, before: str, after: str) -> str:
     if before == after:
         return text
+    if {before, after} == {"LOWER_HYPHEN", "LOWER_UNDERSCORE"}:  # letters stay as they are, as in Guava
+        return text.replace(_SEPARATORS[before], _SEPARATORS[after])
     if before in _SEPARATORS:
         words = text.split(_SEPARATORS[before])
     else:  # a word begins at each capital
@@ -97,7 +100,7 @@ class _ExtractNestedField(SideTransformation):
     config: ExtractNestedFieldConfig
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
-        columns = struct_columns(schema, column, "ExtractNestedField", defaults=False)
+        columns = struct_columns(schema, column, "ExtractNestedField")
         outer = _member(schema, self.config.outer, batch.topic)
         required_struct(outer, f"{self.config.outer} of {batch.topic}")
         inner = _member(outer, self.config.inner, f"{self.config.outer} of {batch.topic}")
@@ -110,7 +113,7 @@ class _ExtractNestedField(SideTransformation):
             raise DataError(
                 f"{self.config.outer} of {batch.topic} is null and has no {self.config.inner}", rows=missing
             )
-        found = struct.field(outer.field_names.index(self.config.inner))
+        found = with_default(inner, struct.field(outer.field_names.index(self.config.inner)))
         made = Schema.struct(
             [*schema.fields, Field(self.config.output, inner)], name=schema.name, optional=schema.optional
         )
@@ -220,40 +223,86 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+_UNIT_MS: Final = {
+    "NANOS": 0.000_001,
+    "MICROS": 0.001,
+    "MILLIS": 1,
+    "SECONDS": 1_000,
+    "MINUTES": 60_000,
+    "HOURS": 3_600_000,
+    "HALF_DAYS": 43_200_000,
+    "DAYS": 86_400_000,
+    "WEEKS": 604_800_000,
+    "MONTHS": 2_629_746_000,
+    "YEARS": 31_556_952_000,
+    "DECADES": 315_569_520_000,
+    "CENTURIES": 3_155_695_200_000,
+    "MILLENNIA": 31_556_952_000_000,
+}
+"""Java's ``ChronoUnit``."""
+
+
 @config
 class TimestampNowFieldConfig:
     """Keys of TimestampNowField."""
 
     fields: list[str] = key(
-        "fields", importance="high", check=some, doc="Fields that take the time of the transformation, as a Timestamp."
+        "fields", importance="high", check=some, doc="Fields that take the time of the transformation."
     )
+    kind: str = key(
+        "target.type",
+        default="Date",
+        check=one_of("Date", "Unix"),
+        importance="low",
+        doc="Date: a Timestamp. Unix: an int64 of seconds.",
+    )
+    amount: int = key(
+        "add.amount", default=0, importance="low", doc="How many units the time lies ahead, if it is more than 0."
+    )
+    unit: str = key(
+        "add.chronounit",
+        default="DAYS",
+        check=one_of(*_UNIT_MS),
+        importance="low",
+        doc="The unit, by its name in Java's ChronoUnit.",
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        if self.amount * _UNIT_MS[self.unit] > _UNIT_MS["MILLENNIA"]:
+            yield Problem("add.amount", f"{self.amount} {self.unit} is more than a thousand years: give less")
 
 
 class _TimestampNowField(SideTransformation):
-    """A field of that name takes the time, at its place if it is a Timestamp already, else behind the others."""
+    """A field of that name takes the time, at its place if it has the type already, else behind the others."""
 
     config_class = TimestampNowFieldConfig
     config: TimestampNowFieldConfig
 
+    def _time(self) -> int:
+        ahead = int(self.config.amount * _UNIT_MS[self.config.unit]) if self.config.amount > 0 else 0
+        ms = _now_ms() + ahead
+        return ms // 1000 if self.config.kind == "Unix" else ms
+
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         import pyarrow as pa
 
-        columns = struct_columns(schema, column, "TimestampNowField", defaults=False)
-        stamp = Schema.timestamp()
-        now = pa.repeat(pa.scalar(_now_ms(), pa.int64()), len(column)).cast(stamp.arrow_type)
+        columns = struct_columns(schema, column, "TimestampNowField")
+        made_as = Schema(SchemaType.INT64) if self.config.kind == "Unix" else Schema.timestamp()
+        now = pa.repeat(pa.scalar(self._time(), pa.int64()), len(column)).cast(made_as.arrow_type)
         fields: list[Field] = []
         parts: list[pa.Array] = []
         for member, part in zip(schema.fields, columns, strict=True):
-            if member.name not in self.config.fields or member.schema.name == TIMESTAMP:
+            kept = (member.schema.type, member.schema.name) == (made_as.type, made_as.name)
+            if member.name not in self.config.fields or kept:
                 fields.append(member)
                 parts.append(now if member.name in self.config.fields else part)
         there = {member.name for member in fields}
         more = [name for name in dict.fromkeys(self.config.fields) if name not in there]
-        made = copied_basics(schema, [*fields, *(Field(name, stamp) for name in more)]).as_optional(schema.optional)
+        made = copied_basics(schema, [*fields, *(Field(name, made_as) for name in more)]).as_optional(schema.optional)
         return struct_of(made, [*parts, *(now for _ in more)], column), made
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
-        more = dict.fromkeys(self.config.fields, _now_ms())
+        more = dict.fromkeys(self.config.fields, self._time())
         return map_texts(column, lambda value, row: {**value, **more}, "TimestampNowField")
 
 
@@ -285,7 +334,7 @@ class _InsertUuid(SideTransformation):
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         import pyarrow as pa
 
-        columns = struct_columns(schema, column, "adding UUID to record", defaults=False)
+        columns = struct_columns(schema, column, "adding UUID to record")
         if self.config.field in schema.field_names:
             raise DataError(f"Cannot create field because of field name duplication {self.config.field}")
         made = copied_basics(schema, [*schema.fields, Field(self.config.field, Schema(SchemaType.STRING))])

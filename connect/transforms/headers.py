@@ -29,6 +29,7 @@ from connect.transforms.sides import (
     struct_columns,
     struct_of,
 )
+from tidegate.kit.config import all_of, distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +41,9 @@ __all__ = ["DropHeaders", "HeaderFromKey", "HeaderFromValue", "InsertHeader"]
 class DropHeadersConfig:
     """Keys of DropHeaders."""
 
-    headers: list[str] = key("headers", importance="high", check=some, doc="The names of the headers to be removed.")
+    headers: list[str] = key(
+        "headers", importance="high", check=all_of(some, distinct), doc="The names of the headers to be removed."
+    )
 
 
 class DropHeaders(Transformation):

@@ -29,6 +29,7 @@ from connect.transforms.sides import (
     struct_columns,
     struct_of,
 )
+from tidegate.kit.config import all_of, distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,7 @@ _LARGEST: Final = decimal.Decimal(10) ** 76
 class MaskFieldConfig:
     """Keys of MaskField."""
 
-    fields: list[str] = key("fields", importance="high", check=some, doc="Names of fields to mask.")
+    fields: list[str] = key("fields", importance="high", check=all_of(some, distinct), doc="Names of fields to mask.")
     replacement: str | None = key(
         "replacement",
         default=None,

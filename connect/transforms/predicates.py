@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connect.api import JavaRegex, Predicate, RecordBatch, config, key, non_empty
+from tidegate.kit.config import all_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +68,9 @@ class TopicNameMatchesConfig:
     """Keys of TopicNameMatches."""
 
     pattern: str = key(
-        "pattern", check=_java_pattern, doc="A regular expression that the whole name of the record's topic must match."
+        "pattern",
+        check=all_of(non_empty, _java_pattern),
+        doc="A regular expression that the whole name of the record's topic must match.",
     )
 
 

@@ -15,6 +15,7 @@ from connect.transforms.sides import (
     struct_columns,
     struct_of,
 )
+from tidegate.kit.config import distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,12 +33,14 @@ class ReplaceFieldConfig:
         "exclude",
         default=[],
         aliases=["blacklist"],
+        check=distinct,
         doc="Fields to exclude. This takes precedence over the fields to include.",
     )
     include: list[str] = key(
         "include",
         default=[],
         aliases=["whitelist"],
+        check=distinct,
         doc="Fields to include. If specified, only these fields will be used.",
     )
     renames: list[str] = key("renames", default=[], doc="Field rename mappings: old:new pairs.")

@@ -15,6 +15,7 @@ from connect.transforms.sides import (
     struct_columns,
     struct_of,
 )
+from tidegate.kit.config import all_of, distinct
 
 __all__ = ["ValueToKey", "ValueToKeyConfig"]
 
@@ -27,7 +28,7 @@ class ValueToKeyConfig:
 
     fields: list[str] = key(
         "fields",
-        check=some,
+        check=all_of(some, distinct),
         importance="high",
         doc="Field names on the record value to extract as the record key.",
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.api import config, key
+from connect.api import at_least, config, key
 from tidegate.kit.config import KeyType, keys_of
 
 __all__ = ["AcceptedKeys", "given_without_effect", "only", "without_effect"]
@@ -19,7 +20,13 @@ def without_effect(name: str, default: Any, because: str, *, aliases: Sequence[s
     return key(name, default=default, doc=doc, importance="low", group=_GROUP, aliases=aliases, **more)
 
 
-def only(name: str, default: str | None, because: str, *others: str) -> Any:
+def only(
+    name: str,
+    default: str | None,
+    because: str,
+    *others: str,
+    type: KeyType | None = None,  # noqa: A002 - as ``key`` has it
+) -> Any:
     """A key of which its default alone (None: no value at all), or what is the same, is taken; ``because`` says why."""
     taken = {default.lower(), *(other.lower() for other in others)} if default else {""}
 
@@ -30,7 +37,7 @@ def only(name: str, default: str | None, because: str, *others: str) -> Any:
 
     judged.valid = f"[{default}]" if default else ""  # type: ignore[attr-defined]
     doc = f"Only {default}: {because}." if default else f"Not supported: {because}."
-    return key(name, default=default, doc=doc, importance="low", group=_GROUP, check=judged)
+    return key(name, default=default, doc=doc, importance="low", group=_GROUP, check=judged, type=type)
 
 
 def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
@@ -59,6 +66,11 @@ def _maker(value: str) -> str | None:
     return f"Must be the connector's own class, such as io.debezium.connector.mysql.MySqlSourceInfoStructMaker: {_ONE_CLASS}"
 
 
+def _pairs(value: list[str]) -> str | None:
+    wrong = next((item for item in value if not re.fullmatch(r"[^=]+=[^=]+", item)), None)
+    return None if wrong is None else f"{wrong!r} should be a key and its value, as in k1=v1,k2=v2"
+
+
 @config
 class AcceptedKeys:
     """Those that all of Debezium's connectors for servers have. None is ignored silently: a task tells of those that were given."""
@@ -70,6 +82,7 @@ class AcceptedKeys:
     )
     source_maker: str | None = key(
         "sourceinfo.struct.maker",
+        type=KeyType.CLASS,
         default=None,
         doc="Only the connector's own.",
         importance="low",
@@ -81,6 +94,7 @@ class AcceptedKeys:
         "transaction.metadata.factory",
         "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
         _ONE_CLASS,
+        type=KeyType.CLASS,
     )
     snapshot_query_mode: str = only(
         "snapshot.query.mode", "select_all", f"{_ONE_CLASS}; snapshot.select.statement.overrides says what to select"
@@ -96,10 +110,14 @@ class AcceptedKeys:
     )
     based_on_data_error: bool = without_effect("snapshot.mode.configuration.based.snapshot.on.data.error", False, _MODE)
     snapshot_fetch_size: int | None = without_effect(
-        "snapshot.fetch.size", None, "rows are streamed, and bounded in bytes", type=KeyType.INT
+        "snapshot.fetch.size",
+        None,
+        "rows are streamed, and bounded in bytes",
+        type=KeyType.INT,
+        check=at_least(0),
     )
     query_fetch_size: int = without_effect(
-        "query.fetch.size", 0, "rows are streamed, and bounded in bytes", type=KeyType.INT
+        "query.fetch.size", 0, "rows are streamed, and bounded in bytes", type=KeyType.INT, check=at_least(0)
     )
     old_threads: bool = without_effect(
         "internal.legacy.snapshot.max.threads", False, "there is one way to read in parallel"
@@ -111,9 +129,11 @@ class AcceptedKeys:
         "internal.snapshot.scan.all.columns.force", False, "the columns of all tables that are captured are looked at"
     )
     validation_timeout_ms: int = without_effect(
-        "connection.validation.timeout.ms", 60_000, "a validation takes 10 seconds at most"
+        "connection.validation.timeout.ms", 60_000, "a validation takes 10 seconds at most", check=at_least(1)
     )
-    metric_tags: list[str] = without_effect("custom.metric.tags", [], "there are no MBeans that would be named by them")
+    metric_tags: list[str] = without_effect(
+        "custom.metric.tags", [], "there are no MBeans that would be named by them", check=_pairs
+    )
     sanitize_pattern: str | None = without_effect(
         "custom.sanitize.pattern", None, "configurations are not written to logs"
     )
@@ -124,10 +144,10 @@ class AcceptedKeys:
         "openlineage.integration.job.description", "Debezium change data capture job", _LINEAGE
     )
     lineage_tags: list[str] = without_effect(
-        "openlineage.integration.job.tags", [], _LINEAGE, aliases=("openlineage.integration.tags",)
+        "openlineage.integration.job.tags", [], _LINEAGE, aliases=("openlineage.integration.tags",), check=_pairs
     )
     lineage_owners: list[str] = without_effect(
-        "openlineage.integration.job.owners", [], _LINEAGE, aliases=("openlineage.integration.owners",)
+        "openlineage.integration.job.owners", [], _LINEAGE, aliases=("openlineage.integration.owners",), check=_pairs
     )
     lineage_kafka: str | None = without_effect(
         "openlineage.integration.dataset.kafka.bootstrap.servers", None, _LINEAGE

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from connect.api import JavaRegex, Problem, at_least, config, family, key, one_of, valid_regexes
+from connect.api import JavaRegex, Problem, at_least, config, family, key, non_empty, one_of, valid_regexes
 from connectors.debezium.masks import cut_problem, mask_problem
 from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signals.config import SignalConfig
-from tidegate.kit.config import Check
+from tidegate.kit.config import Check, KeyType
 
 __all__ = ["CaptureConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
 
@@ -22,7 +22,7 @@ def _topic_prefix(value: str) -> str | None:
 
 
 def _operations(value: list[str]) -> str | None:
-    if value == ["none"] or all(item in ("c", "u", "d", "t") for item in value):
+    if value == ["none"] or (value and all(item in ("c", "u", "d", "t") for item in value)):
         return None
     return "Must be 'none' or some of c (insert), u (update), d (delete), t (truncate)"
 
@@ -93,6 +93,7 @@ class CaptureConfig(ReadingConfig, SignalConfig):
     key_columns: str | None = key(
         "message.key.columns",
         default=None,
+        check=non_empty,
         doc="Tables and the columns that make their records' keys: schema.table:a,b;schema.other:c.",
         group="Columns",
     )
@@ -194,6 +195,7 @@ class CaptureConfig(ReadingConfig, SignalConfig):
     heartbeat_interval_ms: int = key(
         "heartbeat.interval.ms",
         default=0,
+        type=KeyType.INT,
         doc="How often to write a heartbeat, which also lets the database drop its log while captured tables rest; 0: never.",
         group="Heartbeat",
         check=at_least(0),
@@ -287,6 +289,7 @@ class CaptureConfig(ReadingConfig, SignalConfig):
     )
     naming: str = key(
         "topic.naming.strategy",
+        type=KeyType.CLASS,
         default="io.debezium.schema.SchemaTopicNamingStrategy",
         doc="How topics are named; only this one.",
         group="Topics",

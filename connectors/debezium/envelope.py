@@ -6,7 +6,7 @@ Source: debezium.io, "Change events"; names and versions as Debezium 3.5 writes 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from connect.api import Field, Schema, SchemaType
@@ -18,7 +18,6 @@ __all__ = [
     "TRANSACTION_BLOCK",
     "TRANSACTION_KEY",
     "TRANSACTION_VALUE",
-    "adjuster",
     "envelope",
     "message_envelope",
     "source_block",
@@ -97,25 +96,6 @@ def envelope(name: str, row: Schema, source: Schema) -> Schema:
 def topic_name(*parts: str, delimiter: str = ".") -> str:
     """A topic's name of its parts; what Kafka does not allow becomes an underscore."""
     return re.sub(r"[^a-zA-Z0-9._-]", "_", delimiter.join(parts))
-
-
-def adjuster(mode: str, *, field: bool = False) -> Callable[[str], str]:
-    """How names are made to fit: ``none``, ``avro``, ``avro_unicode``."""
-    if mode == "none":
-        return lambda name: name
-
-    def adjusted(name: str) -> str:
-        made = []
-        for i, c in enumerate(name):
-            if c.isascii() and (c.isalpha() or c == "_" or (not field and c == ".") or (c.isdigit() and i > 0)):
-                made.append(c)
-            elif mode == "avro_unicode":
-                made.append(f"_u{ord(c):04x}")
-            else:
-                made.append("_" if not (c.isascii() and c.isdigit()) else f"_{c}")
-        return "".join(made)
-
-    return adjusted
 
 
 def message_envelope(prefix_block: Schema, source: Schema, name: str) -> Schema:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from connect.api import DataError, Field, Schema
+from connect.api.names import adjuster
 from connectors.debezium.config import CaptureConfig
-from connectors.debezium.envelope import adjuster, envelope, topic_name
+from connectors.debezium.envelope import envelope, topic_name
 from connectors.debezium.events import Layout
 
 __all__ = ["Layouts"]

@@ -55,7 +55,7 @@ class ReadingConfig:
         doc="Pause before it is asked again; without it a second.",
         group="Reading",
         importance="low",
-        check=at_least(0),
+        check=at_least(1),
     )
     stop_timeout_ms: int = without_effect(
         "executor.shutdown.timeout.ms",

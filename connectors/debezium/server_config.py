@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Password, Problem, at_least, config, family, key, one_of
+from connect.api import Password, Problem, at_least, config, family, key, non_empty, one_of
 from connectors.debezium.accepted import AcceptedKeys
 from connectors.debezium.config import CaptureConfig
 from tidegate.kit.config import KeyType
@@ -18,7 +18,11 @@ class DebeziumConfig(AcceptedKeys, CaptureConfig):
 
     hostname: str = key("database.hostname", doc="Where the database is.", importance="high", group="Database")
     user: str = key(
-        "database.user", doc="Whom to connect as; needs the right to replicate.", importance="high", group="Database"
+        "database.user",
+        doc="Whom to connect as; needs the right to replicate.",
+        importance="high",
+        group="Database",
+        check=non_empty,
     )
     password: Password | None = key(
         "database.password", default=None, doc="Password of that user.", importance="high", group="Database"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connect.api import at_least, config, key, non_empty
+from connect.api import config, key, non_empty
 from tidegate.kit.config import KeyType
 
 __all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig"]
@@ -20,8 +20,7 @@ class FileStreamSourceConfig:
         "batch.size",
         default=2000,
         type=KeyType.INT,
-        check=at_least(1),
-        doc="The maximum number of records the source task can read from the file each time it is polled.",
+        doc="The maximum number of records the source task can read from the file each time it is polled; at least one is.",
         importance="low",
     )
 

@@ -49,8 +49,9 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
 
         lines, ends = split_lines(block)
         batches = []
-        for first in range(0, len(lines), self.config.batch_size):
-            last = min(first + self.config.batch_size, len(lines))
+        most = max(1, self.config.batch_size)  # as the original, which takes numbers below 1
+        for first in range(0, len(lines), most):
+            last = min(first + most, len(lines))
             offset = {"position": start + int(ends[last - 1])} if start is not None else None
             batches.append(
                 RecordBatch(

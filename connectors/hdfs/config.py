@@ -83,4 +83,8 @@ class HdfsSinkConfig(ObjectSinkConfig):
                     "kinit -kt KEYTAB PRINCIPAL (k5start renews it), and leave the key out",
                 )
         if self.hive_integration:
-            yield Problem("hive.integration", "tables cannot be registered in Hive: set hive.integration=false")
+            yield Problem(
+                "hive.integration",
+                "tables cannot be registered in Hive here: set hive.integration=false, make an external table over the topic's "
+                "folder, and let MSCK REPAIR TABLE find new folders",
+            )

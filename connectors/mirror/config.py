@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from connect.api import JavaRegex, Problem, config, family, key, one_of, valid_regexes
+from connect.api import JavaRegex, Problem, config, family, key, non_empty, one_of, valid_regexes
 from connectors.mirror.policies import POLICIES, DefaultReplicationPolicy
-from tidegate.kit.config import Check, KeyType
+from tidegate.kit.config import Check, KeyType, all_of, distinct
 
 __all__ = [
     "MirrorCheckpointConfig",
@@ -123,6 +123,16 @@ class MirrorConfig:
     _encryption: dict[str, str] = family(
         "ssl.", doc="Accepted, as by the original: source.cluster.ssl.* and the like are used."
     )
+    metric_reporters: list[str] = key(
+        "metric.reporters",
+        default=["org.apache.kafka.common.metrics.JmxReporter"],
+        check=distinct,
+        importance="low",
+        doc="Accepted: metrics are the worker's.",
+    )
+    config_providers: list[str] = key(
+        "config.providers", default=[], check=distinct, importance="low", doc="Accepted: the worker's are used."
+    )
     consumers: dict[str, str] = family("consumer.", doc="Settings of the consumers of both clusters.")
     producers: dict[str, str] = family("producer.", doc="Settings of the producers of both clusters.")
     admins: dict[str, str] = family("admin.", doc="Settings of the admin clients of both clusters.")
@@ -165,16 +175,23 @@ class OffsetSyncsConfig(MirrorConfig):
     topics: list[str] = key(
         "topics",
         default=[".*"],
-        check=valid_regexes,
+        check=all_of(distinct, valid_regexes),
         importance="high",
         doc="Topics to replicate. Supports comma-separated topic names and regexes.",
     )
     topics_exclude: list[str] = key(
         "topics.exclude",
         default=[r"mm2.*\.internal", r".*\.replica", "__.*"],
-        check=valid_regexes,
+        check=all_of(distinct, valid_regexes),
         importance="high",
         doc="Excluded topics. Supports comma-separated topic names and regexes. Excludes take precedence over includes.",
+    )
+    metric_names: list[str] = key(
+        "metric.names.formats",
+        default=["legacy"],
+        check=all_of(non_empty, distinct, one_of("legacy", "new")),
+        importance="low",
+        doc="Accepted: metrics are the worker's.",
     )
     poll_timeout_ms: int = key(
         "consumer.poll.timeout.ms", default=1000, importance="low", doc="Timeout when polling source cluster."
@@ -224,7 +241,7 @@ class MirrorSourceConfig(OffsetSyncsConfig):
             r"unclean\.leader\.election\.enable",
             r"min\.insync\.replicas",
         ],
-        check=valid_regexes,
+        check=all_of(distinct, valid_regexes),
         importance="high",
         doc="Topic config properties that should not be replicated. Supports comma-separated property names and regexes.",
     )
@@ -317,14 +334,14 @@ class MirrorCheckpointConfig(OffsetSyncsConfig):
     groups: list[str] = key(
         "groups",
         default=[".*"],
-        check=valid_regexes,
+        check=all_of(distinct, valid_regexes),
         importance="high",
         doc="Consumer groups to replicate. Supports comma-separated group IDs and regexes.",
     )
     groups_exclude: list[str] = key(
         "groups.exclude",
         default=["console-consumer-.*", "connect-.*", "__.*"],
-        check=valid_regexes,
+        check=all_of(distinct, valid_regexes),
         importance="high",
         doc="Exclude groups. Supports comma-separated group IDs and regexes. Excludes take precedence over includes.",
     )

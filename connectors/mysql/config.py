@@ -134,7 +134,11 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "database.server.id.offset", 10_000, "one connection reads the log, however many read a snapshot"
     )
     buffer_size: int = without_effect(
-        "binlog.buffer.size", 0, "the log has transactions only that were committed", type=KeyType.INT
+        "binlog.buffer.size",
+        0,
+        "the log has transactions only that were committed",
+        type=KeyType.INT,
+        check=at_least(0),
     )
     event_failures_1x: str = only(
         "event.deserialization.failure.handling.mode",
@@ -259,10 +263,18 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         check=at_least(1),
     )
     streamed_rows: int = without_effect(
-        "min.row.count.to.stream.results", 1000, "rows of all tables are streamed", type=KeyType.INT
+        "min.row.count.to.stream.results",
+        1000,
+        "rows of all tables are streamed",
+        type=KeyType.INT,
+        check=at_least(0),
     )
     snapshot_parts: int = without_effect(
-        "snapshot.max.threads.multiplier", 1, "a table is read by one connection", type=KeyType.INT
+        "snapshot.max.threads.multiplier",
+        1,
+        "a table is read by one connection",
+        type=KeyType.INT,
+        check=at_least(1),
     )
     chunk_changes: bool = without_effect(
         "incremental.snapshot.allow.schema.changes", False, "a chunk of a table that was altered is always read again"

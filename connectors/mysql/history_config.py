@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from connect.api import Problem, config, family, key, valid_regexes
 from connectors.debezium.accepted import without_effect
+from tidegate.kit.config import KeyType
 
 __all__ = ["HistoryConfig"]
 
@@ -34,6 +35,7 @@ class HistoryConfig:
 
     history: str = key(
         "schema.history.internal",
+        type=KeyType.CLASS,
         default="io.debezium.storage.kafka.history.KafkaSchemaHistory",
         doc="Where the history of the tables' structure is kept: Kafka, a file, or memory (lost at every start).",
         importance="low",

@@ -259,6 +259,14 @@ class ObjectSinkConfig:
     timestamp_field: str = key(
         "timestamp.field", default="timestamp", doc="The field that RecordField looks at.", group="Partitioner"
     )
+    schema_generator: str | None = key(
+        "schema.generator.class",
+        default=None,
+        type=KeyType.CLASS,
+        doc="Accepted for compatibility: it makes schemas for Hive, which no table is registered in.",
+        importance="low",
+        group="Partitioner",
+    )
 
     @property
     def partitioner(self) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from connect.api import JavaRegex, Password, Problem, at_least, between, config, key, one_of, valid_regexes
+from connect.api import JavaRegex, Password, Problem, at_least, between, config, key, non_empty, one_of, valid_regexes
 from connectors.debezium.accepted import without_effect
 from connectors.debezium.config import not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen, compiled
@@ -47,7 +47,9 @@ class PostgresConfig(DebeziumConfig):
         type=KeyType.INT,
         check=between(1, 65535),
     )
-    database: str = key("database.dbname", doc="The database to capture.", importance="high", group="Database")
+    database: str = key(
+        "database.dbname", doc="The database to capture.", importance="high", group="Database", check=non_empty
+    )
     sslmode: str = key(
         "database.sslmode",
         default="prefer",
@@ -159,6 +161,7 @@ class PostgresConfig(DebeziumConfig):
     identities: str | None = key(
         "replica.identity.autoset.values",
         default=None,
+        check=non_empty,
         doc="Replica identities to set: schema.table:FULL,schema.other:INDEX name (regular expressions; DEFAULT, FULL, NOTHING, INDEX name).",
         group="Replication",
     )
@@ -195,8 +198,10 @@ class PostgresConfig(DebeziumConfig):
         importance="low",
         check=at_least(0),
     )
-    flush_timeout_ms: int = without_effect("lsn.flush.timeout.ms", 30_000, _NO_WAIT)
-    flush_timeout_action: str = without_effect("lsn.flush.timeout.action", "fail", _NO_WAIT)
+    flush_timeout_ms: int = without_effect("lsn.flush.timeout.ms", 30_000, _NO_WAIT, check=at_least(1))
+    flush_timeout_action: str = without_effect(
+        "lsn.flush.timeout.action", "fail", _NO_WAIT, check=one_of("fail", "warn", "ignore", ignore_case=True)
+    )
     refresh_mode: str = without_effect(
         "schema.refresh.mode",
         "columns_diff",

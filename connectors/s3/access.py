@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from connect.api import Password, Problem, at_least, config, key, non_empty
-from tidegate.kit.config import KeyType
+from connect.api import Password, Problem, at_least, config, family, key, non_empty
+from tidegate.kit.config import KeyType, keys_of
 
 __all__ = ["S3AccessConfig", "access_problems", "role_options", "role_problems"]
 
 _CHAIN: Final = "DefaultAWSCredentialsProviderChain"
 _ROLE: Final = "AwsAssumeRoleCredentialsProvider"
+_PROVIDER: Final = "s3.credentials.provider."
 _ANONYMOUS: Final = "AnonymousCredentialsProvider"
 _IN_CHAIN: Final = frozenset(
     {
@@ -96,6 +97,10 @@ class S3AccessConfig:
         importance="low",
         group="S3",
     )
+    provider_keys: dict[str, str] = family(
+        _PROVIDER,
+        doc="Further keys of a class of one's own, which are refused: they would say whose credentials are used.",
+    )
     proxy_url: str = key(
         "s3.proxy.url",
         default="",
@@ -142,6 +147,14 @@ class S3AccessConfig:
                 f"{name} is {self.provider_class}: a class of one's own cannot be loaded here. Take Amazon's default chain, "
                 f"{_ROLE}, or give aws.access.key.id and aws.secret.access.key",
             )
+        known = {declared.name for declared in keys_of(S3AccessConfig)}
+        for own in sorted(f"{_PROVIDER}{part}" for part in self.provider_keys):
+            if own not in known:
+                yield Problem(
+                    own,
+                    f"{own} is not a key of Amazon's providers: let the keys that assume a role come from the environment, a "
+                    "profile or the instance, and leave it out",
+                )
         if self.provider == _ROLE and not self.role_arn:
             yield Problem("s3.credentials.provider.sts.role.arn", f"{_ROLE} needs s3.credentials.provider.sts.role.arn")
         if self.provider == _ROLE:

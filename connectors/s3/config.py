@@ -84,6 +84,15 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
         importance="low",
         group="S3",
     )
+    part_size: int = key(
+        "s3.part.size",
+        default=26_214_400,
+        type=KeyType.INT,
+        check=between(5_242_880, 2_147_483_647),
+        doc="Accepted for compatibility: the client chooses the size of the parts of an upload.",
+        importance="high",
+        group="S3",
+    )
     storage_class: str = key(
         "storage.class",
         default="io.confluent.connect.s3.storage.S3Storage",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from connect.api import SinkConnector
 from connectors.objects.sink import ObjectSinkTask
 from connectors.objects.store import Store
+from connectors.s3.cloud_config import CloudS3SinkConfig
 from connectors.s3.config import S3SinkConfig
 
-__all__ = ["S3SinkConnector", "S3SinkTask"]
+__all__ = ["CloudS3SinkConnector", "S3SinkConnector", "S3SinkTask"]
 
 
 class S3SinkTask(ObjectSinkTask[S3SinkConfig]):
@@ -22,3 +25,14 @@ class S3SinkConnector(SinkConnector[S3SinkConfig]):
 
     config_class = S3SinkConfig
     task_class = S3SinkTask
+
+
+class CloudS3SinkConnector(SinkConnector[CloudS3SinkConfig]):
+    """Confluent Cloud's S3_SINK. Its tasks have the keys of ``S3SinkConnector``."""
+
+    config_class = CloudS3SinkConfig
+    task_config_class = S3SinkConfig
+    task_class = S3SinkTask
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [{**self.properties, **self.config.platform_keys}] * max_tasks

@@ -34,6 +34,8 @@ def plugins():
     ("kind", "given", "more"),
     [
         (SOURCE, {"output.data.format": "AVRO"}, {"value.converter": AVRO}),
+        (SINK, {"data.format": "AVRO"}, {"value.converter": AVRO}),
+        (SINK, {"data.format": "AVRO", "input.data.format": "STRING"}, {"value.converter": STRING}),
         (SOURCE, {"output.key.format": "string"}, {"key.converter": STRING}),
         (SOURCE, {"output.data.format": "JSON"}, {"value.converter": JSON, "value.converter.schemas.enable": "false"}),
         (

@@ -15,12 +15,13 @@ from tidegate.cli.connectors import read_connector
 FILES = sorted((Path(__file__).parent / "public_configs").glob("*.json"))
 WRONG = {
     "034.json": {"connection.port"},  # a placeholder of a shell stands there
-    "046.json": {"transforms.mongoflatten.type"},  # a transform of another
+    "046.json": {"transforms.mongoflatten.type"},  # of Debezium's connector for MongoDB
     "055.json": {"slot.name", "topic.prefix", "table.include.list"},  # placeholders of a template
     "058.json": {"database.dbname", "database.hostname", "database.user", "topic.prefix"},  # says nothing but the class
-    "067.json": {"value.converter"},  # a converter of Debezium 1.x
-    "070.json": {"transforms.openlineage.type"},
     "082.json": {"database.port"},  # a placeholder of a shell stands there
+    "112.json": {
+        f"s3.credentials.provider.sts.aws.{key}" for key in ("access.key.id", "secret.key.id")
+    },  # of a class of its own
     "121.json": {"hive.integration"},
     "124.json": {"hive.integration"},
     "127.json": {"hive.integration"},
@@ -95,3 +96,28 @@ def test_keys_of_a_family_are_read(plugins):
     }
     judged = validate_connector(plugins, given, check=False)
     assert judged.errors == [] and dict(unknown_keys(judged, given)) == {"targets.admin.x": None}
+
+
+def test_keys_of_topics_and_those_that_converters_and_transformations_pass_on_are_read(plugins):
+    given = {
+        "name": "x",
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "topic.creation.groups": "a",
+        "topic.creation.a.include": "t",
+        "topic.creation.a.replication.factor": "1",
+        "topic.creation.a.partitions": "1",
+        "topic.creation.a.cleanup.policy": "compact",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.retention.ms": "1",
+        "topic.creation.b.retention.ms": "1",
+        "value.converter": "io.debezium.converters.CloudEventsConverter",
+        "value.converter.json.schemas.enable": "false",
+        "value.converter.jsonn": "false",
+        "transforms": "chunks",
+        "transforms.chunks.type": "io.debezium.connector.postgresql.transforms.timescaledb.TimescaleDb",
+        "transforms.chunks.database.hostname": "127.0.0.1",
+    }
+    judged = validate_connector(load_plugins(["connectors"]), given, check=False)
+    assert set(unknown_keys(judged, given)) == {"topic.creation.b.retention.ms", "value.converter.jsonn"}

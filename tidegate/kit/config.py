@@ -39,9 +39,11 @@ __all__ = [
     "KeyValue",
     "Password",
     "Visible",
+    "all_of",
     "at_least",
     "between",
     "config",
+    "distinct",
     "families_of",
     "family",
     "judge",
@@ -469,6 +471,25 @@ def non_empty(value: Any) -> str | None:
 
 
 non_empty.valid = "non-empty string"  # type: ignore[attr-defined]
+
+
+def distinct(value: list[str]) -> str | None:
+    """A list without empty items and without an item twice."""
+    if not all(value):
+        return "Values must not be empty"
+    return None if len(set(value)) == len(value) else "Values must not be duplicated"
+
+
+distinct.valid = "no empty and no equal items"  # type: ignore[attr-defined]
+
+
+def all_of(*checks: Check) -> Check:
+    """The first of several checks that finds fault says what is wrong."""
+
+    def check(value: Any) -> str | None:
+        return next((wrong for one in checks if (wrong := one(value)) is not None), None)
+
+    return _described(check, "; ".join(found for one in checks if (found := getattr(one, "valid", ""))))
 
 
 def matches(pattern: str, words: str) -> Check:

@@ -58,7 +58,7 @@ class EnvelopeField(NamedTuple):
 def envelope_fields(names: list[str], prefix: str) -> list[EnvelopeField]:
     """What a list of ``field``, ``struct.field`` and ``field:new`` names. Raises ValueError."""
     found = []
-    for one in names:
+    for one in filter(None, names):  # a list with gaps is taken, as by Debezium
         parts = one.split(":")
         if len(parts) > 2 or not parts[0]:
             raise ValueError(f"Unexpected field name: {one}")

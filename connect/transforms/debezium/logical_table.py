@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from connect.api import Field, JavaRegex, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key
 from connect.transforms.debezium.fields import is_envelope
 from connect.transforms.sides import copied_basics, struct_columns, struct_of
+from tidegate.kit.config import KeyType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,13 @@ class ByLogicalTableRouterConfig:
     key_replacement: str = key(
         "key.field.replacement", default="", importance="low", doc="The identifier made of it; $1 is the first group."
     )
-    cache_size: int = key("logical.table.cache.size", default=16, importance="low", doc="Accepted; nothing is cached.")
+    cache_size: int = key(
+        "logical.table.cache.size",
+        default=16,
+        type=KeyType.INT,
+        importance="low",
+        doc="Accepted; nothing is cached.",
+    )
 
     def problems(self) -> Iterable[Problem]:
         if self.key_regex and not self.key_replacement:

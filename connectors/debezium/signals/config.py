@@ -8,6 +8,10 @@ from tidegate.kit.config import KeyType
 __all__ = ["SignalConfig"]
 
 
+def _one_table(value: str) -> str | None:
+    return None if "," not in value else "Must be one table: a connector reads signals from one only"
+
+
 @config
 class SignalConfig:
     """Where signals come from, and how tables are read in chunks."""
@@ -15,6 +19,7 @@ class SignalConfig:
     signal_collection: str | None = key(
         "signal.data.collection",
         default=None,
+        check=_one_table,
         doc="Table of signals, schema.table, with the columns id, type and data, all texts. A row inserted there is a signal; "
         "incremental snapshots mark their chunks there.",
         group="Signals",

@@ -11,6 +11,7 @@ import pytest
 from connect.api import DataError, PluginType, Record, RecordBatch, Schema, SchemaType
 from connect.plugins import load_plugins
 from tidegate.kit.config import parse
+from tidegate.kit.errors import ConfigError
 
 PLUGINS = load_plugins(entry_points=False)
 COMMON = "com.github.jcustenborder.kafka.connect.transform.common"
@@ -48,6 +49,7 @@ def plain(*texts):
         ("LOWER_HYPHEN", "UPPER_CAMEL", "topic-name", "TopicName"),
         ("LOWER_UNDERSCORE", "LOWER_HYPHEN", "topic__name", "topic--name"),
         ("LOWER_UNDERSCORE", "LOWER_UNDERSCORE", "AsItIs", "AsItIs"),
+        ("LOWER_UNDERSCORE", "LOWER_HYPHEN", "As_Itis", "As-Itis"),
         ("LOWER_UNDERSCORE", "UPPER_UNDERSCORE", "straße", "STRAßE"),
     ],
 )
@@ -142,3 +144,23 @@ def test_each_record_gets_an_id():
     assert made.values.to_pylist()[1] is None and made.values.to_pylist()[0].startswith('{"key":"')
     with pytest.raises(DataError, match="duplication id"):
         make(f"{UUIDS}.InsertUuid$Value", uuid__field__name="id").apply(batch(ANN))
+
+
+def test_the_time_may_be_unix_and_lie_ahead():
+    schema = Schema.struct({"id": Schema(SchemaType.INT64), "at": Schema(SchemaType.STRING)}, name="P")
+    options = {"fields": "at,more", "target__type": "Unix", "add__amount": "2", "add__chronounit": "HOURS"}
+    before = time.time_ns() // 1_000_000_000
+    (made,) = make(f"{COMMON}.TimestampNowField$Value", **options).apply(batch({"id": 1, "at": "x"}, schema=schema))
+    assert made.value_schema is not None and made.value_schema.field_names == ("id", "at", "more")
+    assert {str(made.value_schema.field(name).schema.type.value) for name in ("at", "more")} == {"int64"}
+    (record,) = made.records()
+    assert before <= record.value["at"] - 7200 <= time.time_ns() // 1_000_000_000
+    assert record.value["more"] == record.value["at"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"add__chronounit": "FOREVER"}, {"target__type": "unix"}, {"add__amount": "500000"}]
+)
+def test_a_time_that_cannot_be_made_is_refused(options):
+    with pytest.raises(ConfigError):
+        make(f"{COMMON}.TimestampNowField$Value", fields="at", **options)

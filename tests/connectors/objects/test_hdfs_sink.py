@@ -159,3 +159,19 @@ def test_a_url_of_another_kind_is_refused() -> None:
     given = {"hdfs.url": "s3://x", "flush.size": "1", "hive.integration": "true"}
     wrong = {judged.key.name for judged in validate(HdfsSinkConfig, given) if judged.errors}
     assert wrong == {"hdfs.url", "hive.integration"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "instead"),
+    [
+        ("connect.hdfs.principal", "connect@EXAMPLE.COM", "kinit -kt KEYTAB PRINCIPAL"),
+        ("connect.hdfs.keytab", "/etc/connect.keytab", "kinit -kt KEYTAB PRINCIPAL"),
+        ("hive.integration", "true", "MSCK REPAIR TABLE"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_what_to_do_instead(key: str, value: str, instead: str) -> None:
+    given = {"hdfs.url": "hdfs://127.0.0.1:1", "flush.size": "1", "format.class": "JsonFormat", key: value}
+    (error,) = [
+        error for judged in validate(HdfsSinkConfig, given) for error in judged.errors if judged.key.name == key
+    ]
+    assert instead in error

@@ -6,9 +6,11 @@ from tidegate.kit.config import (
     HIDDEN,
     KeyType,
     Password,
+    all_of,
     at_least,
     between,
     config,
+    distinct,
     family,
     key,
     keys_of,
@@ -16,6 +18,7 @@ from tidegate.kit.config import (
     one_of,
     parse,
     unknown_keys,
+    valid_regexes,
     validate,
 )
 from tidegate.kit.errors import ConfigError, Problem
@@ -120,3 +123,22 @@ def test_unknown_keys_are_found_with_the_nearest_known_one():
     ]
     assert nearest_key("bach.max", keys_of(Sink)) == "batch.max"
     assert nearest_key("zzz", keys_of(Sink)) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("a,b", None),
+        ("", None),
+        ("a,,b", "Values must not be empty"),
+        ("a,a", "Values must not be duplicated"),
+        ("a,(", "Must be a comma-separated list of regular expressions"),
+    ],
+)
+def test_the_first_check_that_finds_fault_says_what_is_wrong(value: str, wrong: str | None) -> None:
+    @config
+    class Lists:
+        names: list[str] = key("names", default=[], check=all_of(distinct, valid_regexes), doc="Names.")
+
+    (judged,) = validate(Lists, {"names": value})
+    assert not judged.errors if wrong is None else wrong in judged.errors[0]
