@@ -13,13 +13,13 @@ from broker.broker import Broker
 from broker.config import BrokerConfig, Listener
 from broker.errors import BrokerError, KafkaStorageError
 from broker.handlers import advertised, routes_of
-from broker.metrics.families import Network, families
+from broker.metric_families import Network, families
 from broker.metrics.text import lines
 from broker.network.connection import Connection
 from broker.network.dispatch import Dispatcher
+from broker.network.front_door import FrontDoor
 from broker.network.listening import Listening
 from broker.network.metrics_server import MetricsServer
-from broker.security.front_door import FrontDoor
 from broker.storage.cleaner import Cleaner
 from broker.storage.keeper import KEEP_LOGS_S
 from broker.unused_keys import UNUSED

@@ -7,6 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
+from broker.api.routes import Route
 from broker.handlers import (
     acls,
     cluster,
@@ -36,7 +37,6 @@ from broker.handlers import (
     transaction_offsets,
     transactions,
 )
-from broker.handlers.routes import Route
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.api_versions import ApiVersion
 

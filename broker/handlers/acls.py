@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, SecurityDisabled
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_acls import (
     AclCreation,

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     InvalidRequest,
@@ -17,7 +18,6 @@ from broker.errors import (
     UnknownTopicOrPartition,
     UnsupportedEndpointType,
 )
-from broker.handlers.routes import Context, Routes
 from broker.metadata.features import FEATURES
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import alter_configs as alter
 from broker.protocol.messages import incremental_alter_configs as incremental

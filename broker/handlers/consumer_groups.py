@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed, UnsupportedVersion
 from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.consumer.values import (
@@ -15,7 +16,6 @@ from broker.groups.consumer.values import (
     HeartbeatAnswer,
 )
 from broker.groups.modern.member import Partitions
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.consumer_group_describe import (
     Assignment as DescribedAssignment,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, DuplicateResource
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
-from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, GroupIdNotFound, InconsistentGroupProtocol, InvalidRequest, UnknownMemberId
 from broker.groups import DescribedGroup as Group
 from broker.groups import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from broker.protocol.messages.describe_groups import (

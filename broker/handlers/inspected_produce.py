@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from broker.api.routes import Context
 from broker.errors import BrokerError, CorruptMessage
-from broker.handlers.routes import Context
 from broker.log.inspection import Inspected, Rules, inspect, inspect_all
 from broker.protocol.produce import ProduceRequest
 from broker.protocol.records import BatchHeader, batch_at

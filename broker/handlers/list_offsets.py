@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
-from broker.handlers.routes import Context, Pending, Routes
 from broker.log.files import storage_errors
 from broker.log.partition import PartitionLog
 from broker.log.time_search import TimeSearch, search_all

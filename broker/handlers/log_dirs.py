@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidReplicaAssignment, KafkaStorageError
-from broker.handlers.routes import Context, Routes
 from broker.log.disk import Disk
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_replica_log_dirs import (

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
     UnknownTopicId,
@@ -14,7 +15,6 @@ from broker.errors import (
     UnstableOffsetCommit,
 )
 from broker.groups import CommittedOffset, TopicPartition
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,

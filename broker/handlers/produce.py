@@ -6,14 +6,14 @@ import uuid
 from functools import partial
 from typing import Final
 
+from broker.api.connection import ConnectionRefusal
+from broker.api.later import Later
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, KafkaStorageError, NotEnoughReplicasAfterAppend, UnsupportedCompressionType
 from broker.handlers.inspected_produce import Inspecting, Inspections, inspected
-from broker.handlers.later import Later
-from broker.handlers.routes import Context, Pending, Routes
 from broker.handlers.transactional_produce import Admission, admitted
 from broker.log.inspection import Inspected
 from broker.log.partition import PartitionLog
-from broker.network.connection import ConnectionRefusal
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse

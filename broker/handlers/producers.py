@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidProducerEpoch, InvalidRequest, ProducerFenced
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.describe_producers import (
     DescribeProducersRequest,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from broker.api.routes import Answer, Context, Routes
 from broker.errors import (
     BrokerError,
     BrokerIdNotRegistered,
@@ -15,7 +16,6 @@ from broker.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from broker.handlers.routes import Answer, Context, Routes
 from broker.metadata.feature_updates import FeatureUpdate, UpgradeType, checked
 from broker.metadata.image import METADATA_TOPIC
 from broker.metadata.records import FeatureLevelRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import alter_client_quotas as alter
 from broker.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     ElectionNotNeeded,
@@ -13,7 +14,6 @@ from broker.errors import (
     NoReassignmentInProgress,
     UnknownTopicOrPartition,
 )
-from broker.handlers.routes import Context, Routes
 from broker.metadata.image import ClusterMetadata
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_partition_reassignments import (

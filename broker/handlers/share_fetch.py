@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -20,8 +21,6 @@ from broker.errors import (
 )
 from broker.groups.journal import fail
 from broker.handlers.consumer_groups import require_feature
-from broker.handlers.routes import Context, Pending, Routes
-from broker.network.connection import Connection
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.share_acknowledge import (
     PartitionData,
@@ -126,7 +125,7 @@ def _session(
     if request.share_session_epoch == INITIAL:
         connection = context.connection
         session = sessions.begin(group_id, member_id, known, connection, acknowledges=acknowledges)
-        if isinstance(connection, Connection):
+        if connection is not None:
             connection.when_closed = lambda: context.broker.share.disconnected(connection)
         return session
     session = sessions.go_on(group_id, member_id, request.share_session_epoch)

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Mapping
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -24,7 +25,6 @@ from broker.groups.share.values import (
     TopicState,
 )
 from broker.handlers.consumer_groups import require_feature, require_topics
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,

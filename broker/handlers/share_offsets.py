@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
 from broker.handlers.consumer_groups import require_feature
-from broker.handlers.routes import Context, Routes
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.describe_share_group_offsets import (

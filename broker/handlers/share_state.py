@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from broker.api.routes import Answer, Context, Pending, Routes
 from broker.errors import BrokerError, NotCoordinator
-from broker.handlers.routes import Answer, Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import (
     delete_share_group_state as deleting,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidTopic, StreamsInvalidTopology, TopicAlreadyExists
 from broker.groups.streams import records as stored
 from broker.groups.streams.configured import ConfiguredSubtopology, InternalTopic, Status, StatusCode
@@ -14,7 +15,6 @@ from broker.groups.streams.tasks import Tasks, TasksByRole
 from broker.groups.streams.topology import required_topics, subtopologies
 from broker.groups.streams.values import DescribedStreamsGroup, EndpointPartitions, StreamsAnswer, StreamsHeartbeat
 from broker.handlers.consumer_groups import require_feature, require_topics
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import streams_group_describe as described
 from broker.protocol.messages import streams_group_heartbeat as wire

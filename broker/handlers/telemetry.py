@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.messages.get_telemetry_subscriptions import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     DelegationTokenAuthorizationFailed,
     DelegationTokenRequestNotAllowed,
     InvalidPrincipalType,
 )
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from broker.protocol.messages.describe_delegation_token import (

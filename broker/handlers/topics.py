@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     InvalidRequest,
@@ -16,7 +17,6 @@ from broker.errors import (
     TopicAuthorizationFailed,
 )
 from broker.groups.share.service import ShareMembership
-from broker.handlers.routes import Context, Routes
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_partitions import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidRegularExpression
-from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import describe_transactions as described

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -18,7 +19,6 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.groups import OFFSETS_TOPIC, CommittedOffset
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from broker.api.later import Later
+from broker.api.routes import Context, Pending
 from broker.errors import (
     BrokerError,
     ConcurrentTransactions,
@@ -25,8 +27,6 @@ from broker.errors import (
     ProducerFenced,
     TransactionAbortable,
 )
-from broker.handlers.later import Later
-from broker.handlers.routes import Context, Pending
 from broker.protocol.produce import ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
     InvalidProducerEpoch,
@@ -15,7 +16,6 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.groups import OFFSETS_TOPIC
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from broker.protocol.messages.add_partitions_to_txn import (

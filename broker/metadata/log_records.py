@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import ClassVar
 
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.protocol.primitives import ZERO_UUID
 from broker.protocol.schema import Field
 

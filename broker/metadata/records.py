@@ -19,7 +19,7 @@ from broker.metadata.log_records import (
     UnknownRecord,
     UnregisterBrokerRecord,
 )
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.protocol.primitives import ZERO_UUID, MalformedMessage, read_uvarint, write_uvarint
 from broker.protocol.schema import Field, Message, decode, encode
 from broker.quotas.records import ClientQuotaRecord

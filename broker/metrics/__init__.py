@@ -1,1 +1,1 @@
-"""What the broker counts, and how Prometheus sees it: under the names that Kafka's own metrics have there."""
+"""What the broker counts, and Prometheus' text form of it. ``broker.metric_families`` names the metrics."""

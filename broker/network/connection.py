@@ -13,13 +13,14 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from broker.api.connection import ConnectionRefusal, Promise
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
 from tidegate.kit.logs import logger
 
-__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Promise", "Slot", "Wire"]
+__all__ = ["Connection", "FrameHandler", "Slot", "Wire"]
 
 log = logger(__name__)
 
@@ -43,24 +44,8 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 Part = bytes | bytearray | FileSlice
 
 
-class Promise(Protocol):
-    """What an answer waits for: an ``asyncio.Future``, or something like one that needs no turn of the event loop."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> Any: ...
-
-    def cancel(self) -> bool: ...
-
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
-
-
 Sent = Callable[[float], None]
 """Told how many seconds an answer that went out had to wait for those before it."""
-
-
-class ConnectionRefusal(Exception):
-    """This connection cannot go on; the text is the reason, for one line in the log."""
 
 
 class Slot:

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final
 
+from broker.api.connection import ConnectionRefusal, Promise
+from broker.api.routes import Answer, Context, Pending, Route
 from broker.broker import Broker
 from broker.errors import BrokerError, UnknownServerError
-from broker.handlers.routes import Answer, Context, Pending, Route
 from broker.metrics.requests import RequestMetrics, Times, error_codes
-from broker.metrics.slow import SlowRequests
-from broker.network.connection import Connection, ConnectionRefusal, Promise
+from broker.network.connection import Connection
+from broker.network.slow_requests import SlowRequests
 from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage

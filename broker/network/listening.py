@@ -11,9 +11,9 @@ from typing import Final
 from broker.config import BrokerConfig, Listener
 from broker.errors import InvalidRequest, KafkaStorageError
 from broker.network.connection import Connection
+from broker.network.connection_limits import ConnectionLimits
+from broker.network.front_door import FrontDoor
 from broker.security.config import SecurityProtocol
-from broker.security.connection_limits import ConnectionLimits
-from broker.security.front_door import FrontDoor
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 from tidegate.kit.logs import logger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.protocol.primitives import ZERO_UUID
 from broker.protocol.schema import Field
 

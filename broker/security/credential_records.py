@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.protocol.schema import Field
 
 __all__ = [

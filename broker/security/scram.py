@@ -13,7 +13,7 @@ from broker.errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.security.credential_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential, from_salted
 

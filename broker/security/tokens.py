@@ -18,7 +18,7 @@ from broker.errors import (
     DelegationTokenOwnerMismatch,
     InvalidPrincipalType,
 )
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.security.config import SecurityConfig
 from broker.security.credential_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from broker.security.principal import Principal

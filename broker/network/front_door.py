@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker.network.connection import Connection, ConnectionRefusal
+from broker.api.connection import ConnectionRefusal
+from broker.network.connection import Connection
 from broker.security.config import ListenerConfig, SecurityConfig
 from broker.security.principal import Principal
 from broker.security.scram import ScramMechanism
@@ -21,8 +22,8 @@ from tidegate.kit.tls import follow_identity
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config import BrokerConfig
+    from broker.network.sasl_authenticator import Requests, SaslListener
     from broker.security.certificate_names import MappingRules
-    from broker.security.sasl.authenticator import Requests, SaslListener
     from broker.security.sasl.jwks import Jwks
     from broker.security.sasl.jwt import TokenValidator
     from broker.security.sasl.mechanism import Mechanism
@@ -72,7 +73,7 @@ class FrontDoor:
         """Begin with a client that was accepted."""
         common: dict[str, Any] = {"closed": closed, "listener": self.name}
         if self._sasl is not None:
-            from broker.security.sasl.authenticator import SaslAuthenticator
+            from broker.network.sasl_authenticator import SaslAuthenticator
 
             common["handle"] = SaslAuthenticator(self._sasl)
             common["max_frame_bytes"] = self.settings.sasl_server_max_receive_size
@@ -120,7 +121,7 @@ class FrontDoor:
     # SASL
 
     def _sasl_listener(self) -> SaslListener:
-        from broker.security.sasl.authenticator import SaslListener
+        from broker.network.sasl_authenticator import SaslListener
 
         mechanisms: dict[str, Callable[[], Mechanism]] = {}
         sessions: dict[str, int] = {}

@@ -9,8 +9,9 @@ from enum import Enum
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
+from broker.api.connection import ConnectionRefusal
 from broker.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
-from broker.network.connection import Connection, ConnectionRefusal, FrameHandler
+from broker.network.connection import Connection, FrameHandler
 from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from broker.handlers.routes import Answer, Context, Outcome, Pending
-from broker.network.connection import ConnectionRefusal
+from broker.api.connection import ConnectionRefusal
+from broker.api.routes import Answer, Context, Outcome, Pending
 from tidegate.kit.logs import logger
 
 __all__ = ["Later"]

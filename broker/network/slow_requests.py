@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.handlers.routes import Context
+from broker.api.routes import Context
 from broker.metrics.requests import Times
 from broker.protocol.api import ApiKey
 from tidegate.kit.logs import logger

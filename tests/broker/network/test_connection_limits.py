@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.security.connection_limits import ConnectionLimits
+from broker.network.connection_limits import ConnectionLimits
 from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread, settings
 from tests.support.wire import exchange, receive_frame

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
+from broker.api.connection import ClientConnection, Promise
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
 from broker.security.access import CLUSTER_NAME, OPERATIONS, Operation, Resource, ResourceType, denied
@@ -15,7 +16,6 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.network.connection import Connection, Promise
     from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
@@ -46,7 +46,7 @@ class Context(NamedTuple):
     listener: str
     """The name of the listener the request came in by."""
     principal: Principal = ANONYMOUS
-    connection: Connection | None = None
+    connection: ClientConnection | None = None
     """Which one it came by, for what ends with it; None in tests."""
 
     def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:

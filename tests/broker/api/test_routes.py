@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from broker.handlers import ROUTES, advertised
-from broker.handlers.routes import Route
+from broker.api.routes import Route
 from broker.protocol.api import ApiKey
 
 DOCS = Path(__file__).parents[3] / "docs"
