@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.config import BrokerConfig, Listener
+from broker.coordinator.clock import LoopClock
+from broker.coordinator.journal import OFFSETS_TOPIC
+from broker.coordinator.state_topic import StateTopic
 from broker.fetch_sessions import FetchSessions
-from broker.groups import OFFSETS_TOPIC, GroupCoordinator, LoopClock
+from broker.groups import GroupCoordinator
 from broker.groups.share.service import ShareMembership
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
@@ -25,17 +28,16 @@ from broker.resources.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
 from broker.security.tokens import DelegationTokens
-from broker.share.config import SHARE_STATE_TOPIC
-from broker.share.coordinator import ShareCoordinator
-from broker.share.settings import share_settings
-from broker.share.share_groups import ShareGroups
+from broker.share_coordinator.config import SHARE_STATE_TOPIC
+from broker.share_coordinator.coordinator import ShareCoordinator
+from broker.share_delivery.settings import share_settings
+from broker.share_delivery.share_groups import ShareGroups
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability
 from broker.storage.keeper import LogKeeper
 from broker.storage.partitions import Partitions
 from broker.storage.record_worker import RecordWorker
 from broker.storage.replica_moves import ReplicaMoves
-from broker.storage.state_topic import StateTopic
 from broker.telemetry.subscriptions import (
     CLIENT_METRICS,
     CurrentSubscriptions,

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.groups.config import GroupConfig
+from broker.groups.config.group_config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
 from broker.metadata.config import MetadataLogConfig
 from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
 from broker.security.config import SecurityConfig, SecurityProtocol, listener_problems
-from broker.share.config import ShareCoordinatorConfig
+from broker.share_coordinator.config import ShareCoordinatorConfig
 from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
 from broker.unused_keys import refusal

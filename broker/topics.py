@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.config import BrokerConfig
+from broker.coordinator.journal import OFFSETS_TOPIC
 from broker.errors import (
     InvalidConfiguration,
     InvalidPartitions,
@@ -18,10 +19,10 @@ from broker.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from broker.groups import OFFSETS_TOPIC, GroupCoordinator
+from broker.groups import GroupCoordinator
 from broker.log.directory import LogDirectory
 from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, Topic
-from broker.share.config import SHARE_STATE_TOPIC
+from broker.share_coordinator.config import SHARE_STATE_TOPIC
 from broker.storage.partitions import INTERNAL_TOPICS, Partitions
 from broker.transactions.loading import TRANSACTIONS_TOPIC
 

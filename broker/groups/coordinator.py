@@ -6,6 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from broker.coordinator.clock import Clock, LoopClock, Timer
+from broker.coordinator.futures import accepted, succeed, when_done
+from broker.coordinator.namespace import AnyGroup, GroupType
+from broker.coordinator.state_log import StateLog
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -13,32 +17,28 @@ from broker.errors import (
     InconsistentGroupProtocol,
     NotCoordinator,
 )
-from broker.groups.clock import Clock, LoopClock, Timer
-from broker.groups.config import GroupConfig
-from broker.groups.consumer.classic_members import ClassicMembers
-from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.service import ConsumerGroups
-from broker.groups.group import Group
-from broker.groups.group_offsets import GroupOffsets, warn
-from broker.groups.group_settings import SettingsOfGroups
-from broker.groups.journal import OffsetsLog, accepted, succeed, when_done
-from broker.groups.loading import load
-from broker.groups.modern.group import ModernGroup
-from broker.groups.modern.service import GroupService, Surroundings
-from broker.groups.modern.topics import TopicCatalog
-from broker.groups.namespace import AnyGroup, GroupType
-from broker.groups.share.service import ShareMembership
-from broker.groups.streams.service import StreamsGroups
-from broker.groups.values import (
+from broker.groups.classic.group import Group
+from broker.groups.classic.values import (
     DescribedGroup,
     Joined,
     JoinRequest,
     Leaving,
     Left,
-    ListedGroup,
     Synced,
 )
-from broker.groups.views import described, listed
+from broker.groups.config.group_config import GroupConfig
+from broker.groups.config.group_settings import SettingsOfGroups
+from broker.groups.consumer.classic_members import ClassicMembers
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.service import ConsumerGroups
+from broker.groups.loading import load
+from broker.groups.modern.group import ModernGroup
+from broker.groups.modern.service import GroupService, Surroundings
+from broker.groups.modern.topics import TopicCatalog
+from broker.groups.offsets.service import GroupOffsets, warn
+from broker.groups.share.service import ShareMembership
+from broker.groups.streams.service import StreamsGroups
+from broker.groups.views import ListedGroup, described, listed
 from tidegate.kit.logs import logger
 
 __all__ = ["GroupCoordinator"]
@@ -61,7 +61,7 @@ class GroupCoordinator(GroupOffsets):
 
     def __init__(
         self,
-        log: OffsetsLog,
+        log: StateLog,
         config: GroupConfig,
         topics: TopicCatalog,
         clock: Clock | None = None,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from broker.coordinator.journal import OFFSETS_TOPIC, GroupJournal
+from broker.coordinator.namespace import GroupNamespace
 from broker.errors import CorruptMessage
-from broker.groups.group import Group, Member
-from broker.groups.journal import OFFSETS_TOPIC, GroupJournal
+from broker.groups.classic.group import Group, Member
+from broker.groups.classic.values import GroupState
 from broker.groups.modern.records import decode_entry
 from broker.groups.modern.service import GroupService
-from broker.groups.namespace import GroupNamespace
-from broker.groups.offsets import CommittedOffsets
+from broker.groups.offsets.store import CommittedOffsets
 from broker.groups.records import GroupKey, OffsetKey, StoredGroup, decode_group, decode_key, decode_offset
-from broker.groups.values import GroupState
 from broker.protocol.records import Record
 from tidegate.kit.logs import logger
 

@@ -11,11 +11,10 @@ import struct
 from dataclasses import dataclass
 from uuid import UUID
 
+from broker.coordinator.committed_offset import CommittedOffset
 from broker.errors import CorruptMessage
-from broker.groups.values import CommittedOffset
 
 __all__ = [
-    "Entry",
     "GroupKey",
     "OffsetKey",
     "StoredGroup",
@@ -28,9 +27,6 @@ __all__ = [
     "encode_offset",
     "encode_offset_key",
 ]
-
-Entry = tuple[bytes, bytes | None]
-"""A record's key and value; None is a tombstone."""
 
 _OFFSET_KEYS = (0, 1)
 """0 was written by Kafka 0.8; the layout is the same."""

@@ -23,7 +23,7 @@ from broker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
-from broker.share.coordinator import read_coordinator_key
+from broker.share_coordinator.coordinator import read_coordinator_key
 
 __all__ = ["routes"]
 

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
 from broker.errors import (
     BrokerError,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
-from broker.groups import CommittedOffset, TopicPartition
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,

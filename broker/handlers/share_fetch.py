@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.futures import fail
 from broker.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -19,7 +20,6 @@ from broker.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from broker.groups.journal import fail
 from broker.handlers.consumer_groups import require_feature
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.share_acknowledge import (
@@ -31,10 +31,11 @@ from broker.protocol.messages.share_acknowledge import (
 from broker.protocol.messages.share_fetch import ShareFetchRequest
 from broker.protocol.share_fetch import ShareFetchAnswer, SharePartitionFetched
 from broker.security.access import Operation, ResourceType
-from broker.share.fetching import ShareFetch, ShareFetched, Wanted
-from broker.share.sessions import FINAL, INITIAL, ShareSession
-from broker.share.share_groups import OpenShare
-from broker.share.values import RENEW, AcknowledgeBatch, ShareKey
+from broker.share_coordinator.values import ShareKey
+from broker.share_delivery.fetching import ShareFetch, ShareFetched, Wanted
+from broker.share_delivery.sessions import FINAL, INITIAL, ShareSession
+from broker.share_delivery.share_groups import OpenShare
+from broker.share_delivery.values import RENEW, AcknowledgeBatch
 
 __all__ = ["routes"]
 

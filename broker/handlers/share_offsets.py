@@ -19,7 +19,7 @@ from broker.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from broker.security.access import Operation, ResourceType
-from broker.share.values import ShareKey
+from broker.share_coordinator.values import ShareKey
 
 __all__ = ["routes"]
 

@@ -39,7 +39,7 @@ from broker.protocol.messages.read_share_group_state_summary import (
 )
 from broker.protocol.messages.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 from broker.security.access import CLUSTER_NAME, Operation, Resource, ResourceType, denied
-from broker.share.values import ShareKey, StateBatch, StoredState
+from broker.share_coordinator.values import ShareKey, StateBatch, StoredState
 
 __all__ = ["routes"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError, InvalidRegularExpression
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
@@ -21,7 +22,7 @@ from broker.protocol.messages.write_txn_markers import (
 )
 from broker.security.access import Operation, ResourceType
 from broker.storage.durability import Flushed
-from broker.transactions import Marker, Producer, TopicPartition, TransactionState
+from broker.transactions import Marker, Producer, TransactionState
 from tidegate.kit.linear_regex import PatternError, compiled
 
 __all__ = ["routes"]

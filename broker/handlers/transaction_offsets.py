@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
+from broker.coordinator.journal import OFFSETS_TOPIC
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -18,7 +20,6 @@ from broker.errors import (
     TransactionAbortable,
     UnknownTopicOrPartition,
 )
-from broker.groups import OFFSETS_TOPIC, CommittedOffset
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -27,7 +28,7 @@ from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from broker.security.access import Operation, ResourceType
-from broker.transactions import EPOCH_BUMP, Producer, Then, TopicPartition
+from broker.transactions import EPOCH_BUMP, Producer, Then
 
 __all__ = ["routes"]
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from broker.api.later import Later
 from broker.api.routes import Context, Pending
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import (
     BrokerError,
     ConcurrentTransactions,
@@ -31,7 +32,7 @@ from broker.protocol.produce import ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType
 from broker.storage.partitions import INTERNAL_TOPICS
-from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
+from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["Admission", "admitted"]
 

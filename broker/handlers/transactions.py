@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import TopicPartition
+from broker.coordinator.journal import OFFSETS_TOPIC
 from broker.errors import (
     BrokerError,
     InvalidProducerEpoch,
@@ -15,7 +17,6 @@ from broker.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from broker.groups import OFFSETS_TOPIC
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from broker.protocol.messages.add_partitions_to_txn import (
@@ -29,7 +30,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
 from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from broker.security.access import Operation, ResourceType
 from broker.storage.partitions import INTERNAL_TOPICS
-from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
+from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["routes"]
 

@@ -7,7 +7,7 @@ About to change ...                                 read
 what may follow what, epochs, fencing               ``transitions.py``
 waiting, durability, recovery, timeouts             ``coordinator.py``
 bytes in ``__transaction_state``                    ``records.py``, and ``loading.py`` for the way back
-what a marker does to a partition, and to offsets   ``markers.py``, ``broker/log/producer_state.py``, ``broker/groups/pending_offsets.py``
+what a marker does to a partition, and to offsets   ``markers.py``, ``broker/log/producer_state.py``, ``broker/groups/offsets/pending.py``
 
 Invariants: (1) a partition has records of a transaction only if the log says that the transaction has it; (2) markers are
 written only once the outcome is durable; (3) that a transaction is over is written only once its markers are durable; (4)
@@ -24,7 +24,6 @@ from broker.transactions.values import (
     DescribedTransaction,
     ListedTransaction,
     Producer,
-    TopicPartition,
     Transaction,
     TransactionState,
 )
@@ -39,7 +38,6 @@ __all__ = [
     "Markers",
     "Producer",
     "Then",
-    "TopicPartition",
     "Transaction",
     "TransactionConfig",
     "TransactionCoordinator",

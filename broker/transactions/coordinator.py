@@ -7,6 +7,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Protocol
 
+from broker.coordinator.clock import Clock, LoopClock, Timer
+from broker.coordinator.committed_offset import TopicPartition
+from broker.coordinator.futures import fail, succeed, when_done
+from broker.coordinator.state_log import StateLog, partition_for
 from broker.errors import (
     BrokerError,
     ConcurrentTransactions,
@@ -19,8 +23,6 @@ from broker.errors import (
     TransactionalIdNotFound,
     UnknownServerError,
 )
-from broker.groups.clock import Clock, LoopClock, Timer
-from broker.groups.journal import OffsetsLog, fail, partition_for, succeed, when_done
 from broker.transactions import transitions
 from broker.transactions.config import TransactionConfig
 from broker.transactions.loading import load
@@ -30,7 +32,6 @@ from broker.transactions.values import (
     DescribedTransaction,
     ListedTransaction,
     Producer,
-    TopicPartition,
     Transaction,
     TransactionState,
 )
@@ -77,7 +78,7 @@ class TransactionCoordinator:
 
     def __init__(
         self,
-        log: OffsetsLog,
+        log: StateLog,
         markers: MarkerLog,
         config: TransactionConfig,
         *,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from broker.coordinator.state_log import StateLog
 from broker.errors import CorruptMessage
-from broker.groups.journal import OffsetsLog
 from broker.transactions.records import decode_key, decode_value
 from broker.transactions.values import Transaction
 from tidegate.kit.logs import logger
@@ -15,7 +15,7 @@ _log = logger(__name__)
 TRANSACTIONS_TOPIC = "__transaction_state"
 
 
-def load(log: OffsetsLog) -> dict[str, Transaction]:
+def load(log: StateLog) -> dict[str, Transaction]:
     """The transactional ids with what was last written of them. A record that cannot be read is reported and passed over."""
     found: dict[str, Transaction] = {}
     for partition in range(log.partitions):

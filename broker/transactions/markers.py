@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError, KafkaStorageError, UnknownTopicOrPartition
 from broker.log.partition import PartitionLog
 from broker.protocol.records import MARKER_SIZE
 from broker.storage.durability import Flushed
 from broker.storage.partitions import Partitions
-from broker.transactions.values import Producer, TopicPartition
+from broker.transactions.values import Producer
 from tidegate.kit.logs import logger
 
 __all__ = ["GroupOffsets", "Marker", "MarkerLog", "Markers"]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from broker.coordinator.committed_offset import TopicPartition
+
 __all__ = [
     "EPOCH_BUMP",
     "LAST_EPOCH",
@@ -16,12 +18,9 @@ __all__ = [
     "DescribedTransaction",
     "ListedTransaction",
     "Producer",
-    "TopicPartition",
     "Transaction",
     "TransactionState",
 ]
-
-TopicPartition = tuple[str, int]
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1

@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from broker.groups import GroupConfig, GroupCoordinator, GroupState, partition_for
+from broker.groups import GroupConfig, GroupCoordinator, GroupState
+from broker.coordinator.state_log import partition_for
 from broker.log.committed import committed_records
 from broker.groups.records import (
     GroupKey,

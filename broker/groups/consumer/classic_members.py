@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from broker.coordinator.futures import succeed, when_done
 from broker.errors import (
     BrokerError,
     IllegalGeneration,
@@ -14,17 +15,16 @@ from broker.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
+from broker.groups.classic.subscription import CONSUMER
+from broker.groups.classic.values import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ClassicMember, ConsumerMember, partitions_of
 from broker.groups.consumer.migration import Successor
 from broker.groups.consumer.protocol import decode_subscription, encode_assignment
 from broker.groups.consumer.service import ConsumerGroups, check_instance
 from broker.groups.consumer.step import Step
-from broker.groups.journal import succeed, when_done
 from broker.groups.modern.group import NO_PARTITIONS
 from broker.groups.modern.member import MemberState
-from broker.groups.subscription import CONSUMER
-from broker.groups.values import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
 from tidegate.kit.logs import logger
 
 __all__ = ["ClassicMembers"]

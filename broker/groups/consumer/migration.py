@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.errors import GroupIdNotFound, InconsistentGroupProtocol, RebalanceInProgress
+from broker.groups.classic.generation import generation_entry
+from broker.groups.classic.group import Group, Member
+from broker.groups.classic.subscription import CONSUMER
+from broker.groups.classic.values import GroupState
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ClassicMember, ConsumerMember, with_epoch
 from broker.groups.consumer.protocol import decode_assignment, decode_subscription, encode_assignment
-from broker.groups.group import Group, Member
-from broker.groups.journal import group_entry
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record, encode_entry
 from broker.groups.modern.service import Change, Surroundings
-from broker.groups.subscription import CONSUMER
-from broker.groups.values import GroupState
 from tidegate.kit.logs import logger
 
 __all__ = ["Migration", "Successor"]
@@ -198,7 +198,7 @@ class Migration:
             if rebalance:
                 self._around.classic.rebalance.prepare(classic, reason)
 
-        return Change([*map(encode_entry, before), *map(encode_entry, ending), group_entry(classic)], follow)
+        return Change([*map(encode_entry, before), *map(encode_entry, ending), generation_entry(classic)], follow)
 
 
 def _creation(group: ConsumerGroup) -> list[Record]:

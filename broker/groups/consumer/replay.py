@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace as changed
-from typing import Protocol
-from uuid import UUID
 
+from broker.coordinator.namespace import GroupNamespace
 from broker.errors import CorruptMessage
+from broker.groups.classic.group import Group
 from broker.groups.consumer.changes import classic_member, epochs_from
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
@@ -27,13 +26,11 @@ from broker.groups.consumer.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from broker.groups.consumer.regex import Resolved
-from broker.groups.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
-from broker.groups.modern.member import LEAVING, MemberState, Partitions
+from broker.groups.modern.member import LEAVING, MemberState, partitions_from
 from broker.groups.modern.records import RecordKey, RecordValue
-from broker.groups.namespace import GroupNamespace
 
-__all__ = ["partitions_from", "replay"]
+__all__ = ["replay"]
 
 
 def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) -> None:
@@ -127,12 +124,3 @@ def _forget(groups: GroupNamespace, group: ConsumerGroup, key: RecordKey) -> Non
             group.had_subscription_record = False
         case ConsumerGroupMetadataKey():
             groups.remove(group.group_id)
-
-
-class _TopicPartitions(Protocol):
-    topic_id: UUID
-    partitions: Sequence[int]
-
-
-def partitions_from(stored: Sequence[_TopicPartitions]) -> Partitions:
-    return {one.topic_id: frozenset(one.partitions) for one in stored}

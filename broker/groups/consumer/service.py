@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from broker.coordinator.futures import answer_when
+from broker.coordinator.namespace import GroupType
 from broker.errors import (
     BrokerError,
     FencedInstanceId,
@@ -17,6 +19,7 @@ from broker.errors import (
     UnknownMemberId,
     UnreleasedInstanceId,
 )
+from broker.groups.classic.group import Group
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember, Epochs, partitions_of
@@ -32,13 +35,10 @@ from broker.groups.consumer.values import (
     HeartbeatAnswer,
 )
 from broker.groups.consumer.views import described
-from broker.groups.group import Group
-from broker.groups.journal import answer_when
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
 from broker.groups.modern.service import Change, GroupService, Surroundings
-from broker.groups.namespace import GroupType
 from tidegate.kit.logs import logger
 
 __all__ = ["SESSION", "ConsumerGroups"]

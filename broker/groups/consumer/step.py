@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from broker.groups.assignors import CONSUMER_ASSIGNORS
+from broker.groups.classic.group import Group
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.groups.consumer.reconciliation import Reconciliation, reconcile
-from broker.groups.group import Group
+from broker.groups.modern.assignors import CONSUMER_ASSIGNORS
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
+from broker.coordinator.committed_offset import CommittedOffset
+from broker.coordinator.namespace import AnyGroup
 from broker.errors import GroupNotEmpty, UnknownMemberId
 from broker.groups.modern.member import ModernMember, Partitions
 from broker.groups.modern.topics import TopicCatalog, group_hash, topic_hash
-from broker.groups.namespace import AnyGroup
-from broker.groups.values import CommittedOffset
 
 __all__ = ["DELETED_EPOCH", "FIRST_EPOCH", "NO_PARTITIONS", "ModernGroup", "PartitionGroup", "metadata_hash"]
 

@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
+from broker.coordinator.state_log import Entry
 from broker.errors import CorruptMessage
-from broker.groups.journal import Entry
 from broker.protocol.primitives import ZERO_UUID, MalformedMessage
 from broker.protocol.schema import Field, Message, Request, decode, encode
 

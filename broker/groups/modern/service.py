@@ -8,16 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
+from broker.coordinator.clock import Clock
+from broker.coordinator.futures import (
+    accepted,
+    answer_when,
+    fail,
+    when_done,
+)
+from broker.coordinator.journal import GroupJournal
+from broker.coordinator.namespace import AnyGroup, GroupNamespace, GroupType
+from broker.coordinator.state_log import Entry
 from broker.errors import BrokerError, UnknownServerError
-from broker.groups.clock import Clock
-from broker.groups.config import GroupConfig
-from broker.groups.group_settings import GroupSettings
-from broker.groups.journal import Entry, GroupJournal, accepted, answer_when, fail, when_done
-from broker.groups.membership import ClassicGroups
+from broker.groups.classic.service import ClassicGroups
+from broker.groups.config.group_config import GroupConfig
+from broker.groups.config.group_settings import GroupSettings
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue, encode_entry
 from broker.groups.modern.timers import Timers
 from broker.groups.modern.topics import TopicCatalog
-from broker.groups.namespace import AnyGroup, GroupNamespace, GroupType
 from tidegate.kit.logs import logger
 
 __all__ = ["METADATA_REFRESH_INTERVAL_MS", "Change", "GroupService", "Surroundings"]

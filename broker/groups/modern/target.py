@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 from uuid import UUID
 
-from broker.groups.assignors.spec import Assignor, GroupSpec, MemberSpec
+from broker.groups.modern.assignors.spec import Assignor, GroupSpec, MemberSpec
 from broker.groups.modern.group import NO_PARTITIONS, PartitionGroup
 from broker.groups.modern.member import ModernMember, Partitions
 from broker.groups.modern.topics import TopicCatalog

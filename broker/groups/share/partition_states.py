@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
+from broker.coordinator.futures import when_done
 from broker.errors import BrokerError
-from broker.groups.journal import when_done
 from broker.groups.modern.records import Record
 from broker.groups.modern.service import GroupService
 from broker.groups.share import changes

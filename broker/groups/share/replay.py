@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace as changed
 from uuid import UUID
 
+from broker.coordinator.namespace import GroupNamespace
 from broker.errors import CorruptMessage
-from broker.groups.consumer.replay import partitions_from
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
-from broker.groups.modern.member import LEAVING, MemberState
+from broker.groups.modern.member import LEAVING, MemberState, partitions_from
 from broker.groups.modern.records import RecordKey, RecordValue
-from broker.groups.namespace import GroupNamespace
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.member import ShareMember
 from broker.groups.share.records import (

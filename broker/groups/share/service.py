@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import ClassVar, Final
 from uuid import UUID
 
+from broker.coordinator.namespace import GroupType
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
@@ -16,14 +17,13 @@ from broker.errors import (
     InvalidRequest,
     UnknownMemberId,
 )
-from broker.groups.assignors.simple import assign_simply
-from broker.groups.assignors.spec import GroupSpec, MemberSpec
+from broker.groups.modern.assignors.simple import assign_simply
+from broker.groups.modern.assignors.spec import GroupSpec, MemberSpec
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, MemberState, Partitions
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
 from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.target import may_assign
-from broker.groups.namespace import GroupType
 from broker.groups.share import changes
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.member import ShareMember

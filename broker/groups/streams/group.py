@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from uuid import UUID
 
+from broker.coordinator.namespace import CommitCheck, GroupType
+from broker.coordinator.state_log import Entry
 from broker.errors import BrokerError, StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
 from broker.groups.modern.group import ModernGroup
 from broker.groups.modern.records import encode_entry
-from broker.groups.namespace import CommitCheck, GroupType
-from broker.groups.records import Entry
 from broker.groups.streams.changes import group_tombstones
 from broker.groups.streams.configured import ConfiguredTopology
 from broker.groups.streams.member import StreamsMember

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace as changed
 
+from broker.coordinator.namespace import GroupNamespace
 from broker.errors import CorruptMessage
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
 from broker.groups.modern.member import LEAVING, MemberState
 from broker.groups.modern.records import RecordKey, RecordValue
-from broker.groups.namespace import GroupNamespace
 from broker.groups.streams.group import StreamsGroup
 from broker.groups.streams.member import StreamsMember
 from broker.groups.streams.records import (

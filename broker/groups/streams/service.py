@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from typing import ClassVar
 
+from broker.coordinator.futures import answer_when
+from broker.coordinator.namespace import GroupType
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
@@ -13,12 +15,10 @@ from broker.errors import (
     GroupMaxSizeReached,
     UnknownMemberId,
 )
-from broker.groups.group import Group
-from broker.groups.journal import answer_when
+from broker.groups.classic.group import Group
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState
 from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
 from broker.groups.modern.service import Change, GroupService
-from broker.groups.namespace import GroupType
 from broker.groups.streams import changes
 from broker.groups.streams.configured import ConfiguredTopology, Status, StatusCode
 from broker.groups.streams.endpoints import endpoints

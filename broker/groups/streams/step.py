@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.errors import InvalidRequest
-from broker.groups.assignors.sticky import StreamsMemberSpec, StreamsSpec, SubtopologySpec, assign_tasks
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.modern.group import metadata_hash
 from broker.groups.modern.records import Record
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Surroundings
@@ -19,6 +18,7 @@ from broker.groups.streams.member import StreamsMember
 from broker.groups.streams.reconciliation import reconcile
 from broker.groups.streams.records import StreamsGroupTopologyValue
 from broker.groups.streams.requests import check_owned
+from broker.groups.streams.sticky_assignor import StreamsMemberSpec, StreamsSpec, SubtopologySpec, assign_tasks
 from broker.groups.streams.tasks import NO_TASKS, TasksByRole
 from broker.groups.streams.topology import required_topics, same
 from broker.groups.streams.values import StreamsHeartbeat

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
-from broker.groups import CommittedOffset
+from broker.coordinator.committed_offset import CommittedOffset
 from broker.groups.records import (
     GroupKey,
     OffsetKey,

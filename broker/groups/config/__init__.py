@@ -1,0 +1,1 @@
+"""What brokers and groups may be told about groups of every type."""

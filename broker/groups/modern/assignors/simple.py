@@ -1,0 +1,86 @@
+"""The simple assignor of share groups (KIP-932): partitions are shared out evenly, and may be with several members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from broker.groups.modern.assignors.spec import GroupSpec
+from broker.groups.modern.member import Partitions
+
+__all__ = ["assign_simply"]
+
+Partition = tuple[UUID, int]
+
+
+def assign_simply(spec: GroupSpec) -> dict[str, Partitions]:
+    """Every partition goes to as many members as it takes to give each member at least one; members keep what they have.
+
+    Where members subscribe to different topics, each topic is shared out by itself among those who want it.
+    """
+    wanted = {member_id: member.topics for member_id, member in spec.members.items()}
+    topics = sorted(set().union(*wanted.values()))
+    assigned: dict[str, set[Partition]] = {member_id: set() for member_id in spec.members}
+    pools = [topics] if spec.homogeneous else [[topic_id] for topic_id in topics]
+    for pool in pools:
+        partitions = [(topic, number) for topic in pool for number in sorted(spec.assignable_partitions(topic))]
+        members = [member_id for member_id in spec.members if not wanted[member_id].isdisjoint(pool)]
+        present = {
+            member_id: [one for one in partitions if one[1] in spec.members[member_id].assigned.get(one[0], ())]
+            for member_id in members
+        }
+        for member_id, given in _share_out(partitions, members, present).items():
+            assigned[member_id] |= given
+    return {member_id: _by_topic(given) for member_id, given in assigned.items()}
+
+
+def _by_topic(given: set[Partition]) -> Partitions:
+    topics: dict[UUID, set[int]] = {}
+    for topic, number in given:
+        topics.setdefault(topic, set()).add(number)
+    return {topic: frozenset(numbers) for topic, numbers in topics.items()}
+
+
+def _share_out(
+    partitions: Sequence[Partition], members: Sequence[str], present: Mapping[str, Sequence[Partition]]
+) -> dict[str, set[Partition]]:
+    """Who gets what of one pool. Numbers of partitions differ by one at most."""
+    if not partitions or not members:
+        return {}
+    sharing = -(-len(members) // len(partitions))
+    total = sharing * len(partitions)
+    shares = {
+        member_id: -(-total * (at + 1) // len(members)) + (-total * at // len(members))
+        for at, member_id in enumerate(members)
+    }
+    owners: dict[Partition, set[str]] = {one: set() for one in partitions}
+    given: dict[str, set[Partition]] = {}
+    for member_id in members:
+        given[member_id] = set()
+        for one in present[member_id]:
+            if len(given[member_id]) < shares[member_id] and len(owners[one]) < sharing:
+                given[member_id].add(one)
+                owners[one].add(member_id)
+    _fill_up(owners, given, shares, sharing)
+    return given
+
+
+def _fill_up(
+    owners: dict[Partition, set[str]], given: dict[str, set[Partition]], shares: Mapping[str, int], sharing: int
+) -> None:
+    hungry = [member_id for member_id in given if len(given[member_id]) < shares[member_id]]
+    at = 0
+    for one, holders in owners.items():
+        passed = 0
+        while len(holders) < sharing and passed < len(hungry):
+            at %= len(hungry)
+            member_id = hungry[at]
+            if member_id in holders:
+                at, passed = at + 1, passed + 1
+                continue
+            holders.add(member_id)
+            given[member_id].add(one)
+            if len(given[member_id]) == shares[member_id]:
+                del hungry[at]
+            else:
+                at += 1

@@ -1,0 +1,39 @@
+"""Putting what changed in a share-partition together with what was known of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from broker.share_coordinator.values import StateBatch
+
+__all__ = ["combined"]
+
+
+def combined(known: Iterable[StateBatch], changed: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """Batches that do not overlap, in order, from ``start_offset`` on (-1: all).
+
+    Where two speak of the same offset, more deliveries win, and then the state with the larger number: so does what
+    happened later. Neighbours that are equal become one.
+    """
+    kept = sorted(
+        one._replace(first=max(one.first, start_offset)) for one in (*known, *changed) if one.last >= start_offset
+    )
+    edges = sorted({edge for one in kept for edge in (one.first, one.last + 1)})
+    result: list[StateBatch] = []
+    open_now: list[StateBatch] = []
+    following = 0
+    for begin, end in itertools.pairwise(edges):
+        while following < len(kept) and kept[following].first <= begin:
+            open_now.append(kept[following])
+            following += 1
+        open_now = [one for one in open_now if one.last >= begin]
+        if not open_now:
+            continue
+        best = max(open_now, key=lambda one: (one.deliveries, one.state))
+        before = result[-1] if result else None
+        if before is not None and before.last + 1 == begin and before[2:] == best[2:]:
+            result[-1] = before._replace(last=end - 1)
+        else:
+            result.append(best._replace(first=begin, last=end - 1))
+    return result

@@ -1,0 +1,175 @@
+"""Fetching for share groups: read what a member may have, lock it, and wait while there is too little."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from broker.errors import BrokerError, OffsetOutOfRange
+from broker.log.partition import LogSlice, PartitionLog
+from broker.share_delivery.acquiring import acquire, give_up
+from broker.share_delivery.reading import aborted_spans, batches_in, cut
+from broker.share_delivery.share_groups import OpenShare, ShareGroups
+from broker.share_delivery.values import Acquired
+from broker.storage.arrivals import Waiter
+from broker.storage.partitions import READ_COMMITTED, unreadable
+
+__all__ = ["ShareFetch", "ShareFetched", "Wanted"]
+
+
+class Wanted(NamedTuple):
+    """What a share fetch asks for; see ``acquiring.acquire`` for the last three."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int
+    exactly: bool
+
+
+class ShareFetched(NamedTuple):
+    """What one partition gave: records of which these were acquired, or an error, or nothing."""
+
+    topic_id: uuid.UUID
+    partition: int
+    records: LogSlice | None = None
+    acquired: Sequence[Acquired] = ()
+    error: BrokerError | None = None
+
+
+class ShareFetch:
+    """One fetch of a member. ``start`` gives the future of its results."""
+
+    def __init__(self, groups: ShareGroups, member_id: str, shares: Sequence[OpenShare], wanted: Wanted) -> None:
+        self._groups = groups
+        self._member_id = member_id
+        self._shares = shares
+        self._wanted = wanted
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[list[ShareFetched]] = self._loop.create_future()
+        self._looks_soon = False
+
+    def start(self) -> asyncio.Future[list[ShareFetched]]:
+        """Done at once where there is enough, else when there is, or the time is over."""
+        wanted, future = self._wanted, self._future
+        if not self._shares or wanted.max_records == 0 or wanted.max_bytes == 0:
+            future.set_result([])
+            return future
+        found = self._attempt(final=wanted.max_wait_ms <= 0)
+        if found is not None:
+            future.set_result(found)
+            return future
+        waiter = self._groups.arrivals.wait((), missing_bytes=1, timeout_ms=wanted.max_wait_ms)
+        waiter.add_done_callback(lambda _: self._end())
+        for one in self._shares:
+            self._groups.arrivals.watch(one.log, self)
+            one.waiting[self._look_soon] = None
+        future.add_done_callback(lambda _: self._leave(waiter))
+        return future
+
+    def arrived(self, partition: PartitionLog, size: int) -> None:
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        """Not at once: whoever changes something is not done with it, and several changes are looked at together."""
+        if not self._looks_soon:
+            self._looks_soon = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looks_soon = False
+        if self._future.done():
+            return
+        found = self._attempt(final=False)
+        if found is not None:
+            self._future.set_result(found)
+
+    def _end(self) -> None:
+        if not self._future.done():
+            self._future.set_result(self._attempt(final=True) or [])
+
+    def _leave(self, waiting: Waiter) -> None:
+        waiting.cancel()
+        for one in self._shares:
+            self._groups.arrivals.unwatch(one.log, self)
+            one.waiting.pop(self._look_soon, None)
+
+    # Reading
+
+    def _attempt(self, *, final: bool) -> list[ShareFetched] | None:
+        """Lock what there is. None, and nothing is locked, while it is too little and the time is not over."""
+        ready = [one for one in self._shares if one.share.is_active and one.share.can_acquire]
+        if not ready:
+            return [] if final or not any(one.share.is_active for one in self._shares) else None
+        reads, size, failed = [], 0, False
+        for one, most in zip(ready, _portions(self._wanted.max_bytes, len(ready)), strict=True):
+            offset = one.share.next_fetch_offset()
+            read = self._read(one, offset, most, first=size == 0)
+            failed = failed or isinstance(read, BrokerError)
+            size += read.size if isinstance(read, LogSlice) else 0
+            reads.append((one, offset, read))
+        if not final and not failed and size < max(self._wanted.min_bytes, 1):
+            return None
+        results, left = [], self._wanted.max_records
+        for one, offset, read in reads:
+            result = self._result(one, offset, read, left)
+            left -= sum(acquired.size for acquired in result.acquired)
+            results.append(result)
+        return results
+
+    def _read(self, one: OpenShare, offset: int, most: int, *, first: bool) -> LogSlice | BrokerError | None:
+        isolation = READ_COMMITTED if one.share.settings.read_committed else 0
+        try:
+            return self._groups.partitions.read(one.log, offset, most, isolation_level=isolation, first=first)
+        except BrokerError as error:
+            return error
+
+    def _result(self, one: OpenShare, offset: int, read: LogSlice | BrokerError | None, left: int) -> ShareFetched:
+        share, key = one.share, one.share.key
+        nothing = ShareFetched(key.topic_id, key.partition)
+        if isinstance(read, OffsetOutOfRange):
+            share.log_starts_at(one.log.log_start_offset)
+            return nothing
+        if isinstance(read, BrokerError):
+            return nothing._replace(error=read)
+        if read is None:
+            return nothing
+        try:
+            return self._acquired(one, offset, read, left)
+        except OSError as error:
+            return nothing._replace(error=unreadable(one.log, error))
+
+    def _acquired(self, one: OpenShare, offset: int, read: LogSlice, left: int) -> ShareFetched:
+        share, nothing = one.share, ShareFetched(one.share.key.topic_id, one.share.key.partition)
+        batches = batches_in(read)
+        if not batches:
+            return nothing
+        wanted = self._wanted
+        acquired = acquire(
+            share,
+            self._member_id,
+            fetch_offset=offset,
+            batches=[batch.span for batch in batches],
+            most=left,
+            batch_size=wanted.batch_size,
+            exactly=wanted.exactly,
+        )
+        if acquired and share.settings.read_committed:
+            acquired = give_up(share, acquired, aborted_spans(one.log, read, batches))
+        if not acquired:
+            return nothing
+        return nothing._replace(records=cut(read, batches, acquired), acquired=acquired)
+
+
+def _portions(size: int, count: int) -> list[int]:
+    """Divide bytes among partitions; what cannot be divided goes to one of them by chance."""
+    if size < count:
+        lucky = random.sample(range(count), size)
+        return [1 if index in lucky else 0 for index in range(count)]
+    portions = [size // count] * count
+    portions[random.randrange(count)] += size % count
+    return portions
