@@ -6,11 +6,12 @@ Values are written in version 1, the first with tagged fields; versions 0 and 1 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from broker.errors import CorruptMessage
+from broker.protocol.declare import structure, wire
 from broker.protocol.primitives import MalformedMessage
-from broker.protocol.schema import Field, Message, Request, decode, encode
+from broker.protocol.schema import Message, Request, decode, encode
 from broker.transactions.values import Transaction, TransactionState
 
 __all__ = ["decode_key", "decode_value", "encode_key", "encode_value"]
@@ -20,68 +21,31 @@ _VALUE_VERSION: Final = 1
 _FIRST_FEATURE_WITH_TAGS: Final = 1
 
 
+@structure
 class _Key(Request):
-    __slots__ = ("transactional_id",)
     FLEXIBLE_SINCE = 1
-    FIELDS: ClassVar = (Field(name="transactional_id", kind="string"),)
-
-    def __init__(self, *, transactional_id: str = "") -> None:
-        self.transactional_id = transactional_id
+    transactional_id: str = wire("string")
 
 
+@structure
 class _Partitions(Message):
-    __slots__ = ("partition_ids", "topic")
-    FIELDS: ClassVar = (Field(name="topic", kind="string"), Field(name="partition_ids", kind="int32", array=True))
-
-    def __init__(self, *, topic: str = "", partition_ids: Sequence[int] = ()) -> None:
-        self.topic = topic
-        self.partition_ids = partition_ids
+    topic: str = wire("string")
+    partition_ids: Sequence[int] = wire("int32", array=True)
 
 
+@structure
 class _Value(Request):
-    __slots__ = (
-        "client_transaction_version", "next_producer_id", "previous_producer_id", "producer_epoch", "producer_id",
-        "transaction_last_update_timestamp_ms", "transaction_partitions", "transaction_start_timestamp_ms",
-        "transaction_status", "transaction_timeout_ms",
-    )  # fmt: skip
     FLEXIBLE_SINCE = 1
-    FIELDS: ClassVar = (
-        Field(name="producer_id", kind="int64"),
-        Field(name="previous_producer_id", kind="int64", since=1, tag=0),
-        Field(name="next_producer_id", kind="int64", since=1, tag=1),
-        Field(name="producer_epoch", kind="int16"),
-        Field(name="transaction_timeout_ms", kind="int32"),
-        Field(name="transaction_status", kind="int8"),
-        Field(name="transaction_partitions", kind=_Partitions, array=True, null_since=0),
-        Field(name="transaction_last_update_timestamp_ms", kind="int64"),
-        Field(name="transaction_start_timestamp_ms", kind="int64"),
-        Field(name="client_transaction_version", kind="int16", since=1, tag=2),
-    )
-
-    def __init__(
-        self,
-        *,
-        producer_id: int = 0,
-        previous_producer_id: int = -1,
-        next_producer_id: int = -1,
-        producer_epoch: int = 0,
-        transaction_timeout_ms: int = 0,
-        transaction_status: int = 0,
-        transaction_partitions: Sequence[_Partitions] | None = None,
-        transaction_last_update_timestamp_ms: int = 0,
-        transaction_start_timestamp_ms: int = 0,
-        client_transaction_version: int = 0,
-    ) -> None:
-        self.producer_id = producer_id
-        self.previous_producer_id = previous_producer_id
-        self.next_producer_id = next_producer_id
-        self.producer_epoch = producer_epoch
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_status = transaction_status
-        self.transaction_partitions = transaction_partitions
-        self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
-        self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
-        self.client_transaction_version = client_transaction_version
+    producer_id: int = wire("int64")
+    previous_producer_id: int = wire("int64", since=1, tag=0, default=-1)
+    next_producer_id: int = wire("int64", since=1, tag=1, default=-1)
+    producer_epoch: int = wire("int16")
+    transaction_timeout_ms: int = wire("int32")
+    transaction_status: int = wire("int8")
+    transaction_partitions: Sequence[_Partitions] | None = wire(_Partitions, array=True, null_since=0, default=None)
+    transaction_last_update_timestamp_ms: int = wire("int64")
+    transaction_start_timestamp_ms: int = wire("int64")
+    client_transaction_version: int = wire("int16", since=1, tag=2)
 
 
 def encode_key(transactional_id: str) -> bytes:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from broker.coordinator.state_log import Entry
 from broker.errors import CorruptMessage
-from broker.protocol.primitives import ZERO_UUID, MalformedMessage
-from broker.protocol.schema import Field, Message, Request, decode, encode
+from broker.protocol.declare import structure, wire
+from broker.protocol.primitives import MalformedMessage
+from broker.protocol.schema import Message, Request, decode, encode
 
 __all__ = [
     "GroupKey",
@@ -27,81 +28,58 @@ __all__ = [
     "TopicPartition",
     "decode_entry",
     "encode_entry",
+    "record_types",
 ]
 
 
+@structure
 class RecordKey(Request):
     """What a record is about. It shares the codec of requests; ``API_KEY`` is the number of the record's type."""
 
-    __slots__ = ("group_id",)
     FLEXIBLE_SINCE = 1
-    group_id: str
+    group_id: str = wire("string")
 
 
+@structure
 class GroupKey(RecordKey):
     """The key of records of which a group has one."""
 
-    __slots__ = ()
-    FIELDS: ClassVar = (Field(name="group_id", kind="string"),)
 
-    def __init__(self, *, group_id: str = "") -> None:
-        self.group_id = group_id
-
-
+@structure
 class MemberKey(RecordKey):
     """The key of records of which each member has one."""
 
-    __slots__ = ("member_id",)
-    FIELDS: ClassVar = (Field(name="group_id", kind="string"), Field(name="member_id", kind="string"))
-
-    def __init__(self, *, group_id: str = "", member_id: str = "") -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+    member_id: str = wire("string")
 
 
+@structure
 class RecordValue(Request):
     """What is so from here on."""
 
-    __slots__ = ()
     FLEXIBLE_SINCE = 0
 
 
+@structure
 class TargetAssignmentMetadataValue(RecordValue):
     """Which epoch a group's target assignment is of; every type of group writes it the same way."""
 
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
-    FIELDS: ClassVar = (
-        Field(name="assignment_epoch", kind="int32"),
-        Field(name="assignment_timestamp", kind="int64", tag=0),
-    )
-
-    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
+    assignment_epoch: int = wire("int32")
+    assignment_timestamp: int = wire("int64", tag=0)
 
 
+@structure
 class TopicPartition(Message):
     """Partitions of one topic that a member shall have."""
 
-    __slots__ = ("partitions", "topic_id")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="partitions", kind="int32", array=True),
-    )
-
-    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
-        self.topic_id = topic_id
-        self.partitions = partitions
+    topic_id: uuid.UUID = wire("uuid")
+    partitions: Sequence[int] = wire("int32", array=True)
 
 
+@structure
 class TargetAssignmentMemberValue(RecordValue):
     """What one member shall have, of groups whose members are given partitions."""
 
-    __slots__ = ("topic_partitions",)
-    FIELDS: ClassVar = (Field(name="topic_partitions", kind=TopicPartition, array=True),)
-
-    def __init__(self, *, topic_partitions: Sequence[TopicPartition] = ()) -> None:
-        self.topic_partitions = topic_partitions
+    topic_partitions: Sequence[TopicPartition] = wire(TopicPartition, array=True)
 
 
 Record = tuple[RecordKey, RecordValue | None]
@@ -109,6 +87,11 @@ Record = tuple[RecordKey, RecordValue | None]
 
 RecordTypes = Mapping[int, tuple[type[RecordKey], type[RecordValue]]]
 """Classes of key and value, by the number of the record's type."""
+
+
+def record_types(*types: tuple[type[RecordKey], type[RecordValue]]) -> RecordTypes:
+    """The table of these types."""
+    return {key.API_KEY: (key, value) for key, value in types}
 
 
 def encode_entry(record: Record) -> Entry:
