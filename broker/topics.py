@@ -24,7 +24,7 @@ from broker.log.directory import LogDirectory
 from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, Topic
 from broker.share_coordinator.config import SHARE_STATE_TOPIC
 from broker.storage.partitions import INTERNAL_TOPICS, Partitions
-from broker.transactions.loading import TRANSACTIONS_TOPIC
+from broker.transactions.records import TRANSACTIONS_TOPIC
 
 __all__ = ["DEFAULT", "Topics"]
 

@@ -16,8 +16,8 @@ of two producers with one transactional id only the one with the later epoch get
 
 from broker.transactions.config import TransactionConfig
 from broker.transactions.coordinator import Then, TransactionCoordinator
-from broker.transactions.loading import TRANSACTIONS_TOPIC
 from broker.transactions.markers import Marker, Markers
+from broker.transactions.records import TRANSACTIONS_TOPIC
 from broker.transactions.values import (
     EPOCH_BUMP,
     NO_PRODUCER,

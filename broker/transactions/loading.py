@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from broker.coordinator.state_log import StateLog
 from broker.errors import CorruptMessage
-from broker.transactions.records import decode_key, decode_value
+from broker.transactions.records import TRANSACTIONS_TOPIC, decode_key, decode_value
 from broker.transactions.values import Transaction
 from tidegate.kit.logs import logger
 
-__all__ = ["TRANSACTIONS_TOPIC", "load"]
+__all__ = ["load"]
 
 _log = logger(__name__)
-
-TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 def load(log: StateLog) -> dict[str, Transaction]:

@@ -18,8 +18,8 @@ from broker.coordinator.committed_offset import CommittedOffset
 from broker.groups.consumer.records import RECORDS as CONSUMER
 from broker.groups.modern.records import decode_entry, encode_entry
 from broker.groups.records import (
-    StoredGroup,
-    StoredMember,
+    GroupMetadataValue,
+    MemberMetadata,
     encode_group,
     encode_group_key,
     encode_offset,
@@ -97,14 +97,28 @@ def _classic() -> Iterator[tuple[str, tuple[bytes, bytes | None]]]:
     }.items():
         yield f"offset {name}", (offset_key, encode_offset(offset))
     members = (
-        StoredMember("m-1", "i ü", "client", "/127.0.0.1", 60_000, 45_000, b"subscription", b"assignment"),
-        StoredMember("m-2", None, "", "", 0, -1, b"", b""),
+        MemberMetadata(
+            member_id="m-1",
+            group_instance_id="i ü",
+            client_id="client",
+            client_host="/127.0.0.1",
+            rebalance_timeout=60_000,
+            session_timeout=45_000,
+            subscription=b"subscription",
+            assignment=b"assignment",
+        ),
+        MemberMetadata(member_id="m-2", rebalance_timeout=0, session_timeout=-1),
     )
-    yield (
-        "group whole",
-        (group_key, encode_group(StoredGroup("consumer", 12, "range", "m-1", 1_700_000_000_000, members))),
+    whole = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=12,
+        protocol="range",
+        leader="m-1",
+        current_state_timestamp=1_700_000_000_000,
+        members=members,
     )
-    yield "group empty", (group_key, encode_group(StoredGroup("", 0, None, None, -1, ())))
+    yield "group whole", (group_key, encode_group(whole))
+    yield "group empty", (group_key, encode_group(GroupMetadataValue()))
 
 
 def _transactions() -> Iterator[tuple[str, tuple[bytes, bytes | None]]]:

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from broker.coordinator.records import RecordValue
 from broker.groups.modern.records import (
     GroupKey,
+    GroupRecordKey,
     MemberKey,
-    RecordKey,
-    RecordValue,
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
     record_types,
@@ -155,7 +155,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(RecordValue):
 
 
 @structure
-class ConsumerGroupRegularExpressionKey(RecordKey):
+class ConsumerGroupRegularExpressionKey(GroupRecordKey):
     API_KEY = 16
     regular_expression: str = wire("string")
 

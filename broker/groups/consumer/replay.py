@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace as changed
 
 from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import RecordValue
 from broker.errors import CorruptMessage
 from broker.groups.classic.group import Group
 from broker.groups.consumer.changes import classic_member, epochs_from
@@ -28,12 +29,12 @@ from broker.groups.consumer.records import (
 from broker.groups.consumer.regex import Resolved
 from broker.groups.modern.group import DELETED_EPOCH
 from broker.groups.modern.member import LEAVING, MemberState, partitions_from
-from broker.groups.modern.records import RecordKey, RecordValue
+from broker.groups.modern.records import GroupRecordKey
 
 __all__ = ["replay"]
 
 
-def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) -> None:
+def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None) -> None:
     """Apply one record; a tombstone of what is not there changes nothing.
 
     Raises CorruptMessage where the id names a group of another type.
@@ -61,7 +62,7 @@ def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ConsumerGr
     return group
 
 
-def _set(group: ConsumerGroup, key: RecordKey, value: RecordValue) -> None:
+def _set(group: ConsumerGroup, key: GroupRecordKey, value: RecordValue) -> None:
     match key, value:
         case ConsumerGroupMemberMetadataKey(), ConsumerGroupMemberMetadataValue():
             member = group.members.get(key.member_id) or ConsumerMember(member_id=key.member_id)
@@ -105,7 +106,7 @@ def _set(group: ConsumerGroup, key: RecordKey, value: RecordValue) -> None:
             group.had_subscription_record = True
 
 
-def _forget(groups: GroupNamespace, group: ConsumerGroup, key: RecordKey) -> None:
+def _forget(groups: GroupNamespace, group: ConsumerGroup, key: GroupRecordKey) -> None:
     match key:
         case ConsumerGroupMemberMetadataKey(member_id=member_id):
             group.remove_member(member_id)

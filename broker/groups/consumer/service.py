@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from broker.coordinator.futures import answer_when
 from broker.coordinator.namespace import GroupType
+from broker.coordinator.records import RecordValue
 from broker.errors import (
     BrokerError,
     FencedInstanceId,
@@ -37,7 +38,7 @@ from broker.groups.consumer.values import (
 from broker.groups.consumer.views import described
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import Change, GroupService, Surroundings
 from tidegate.kit.logs import logger
 
@@ -307,7 +308,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         replay(self.around.groups, key, value)
 
     def loaded(self, group: ConsumerGroup) -> None:

@@ -1,28 +1,30 @@
-"""The codec of coordinator records: an int16 that names the record's type before a key's fields, its version before a value's.
-
-Keys are of version 0 and not flexible, values of version 0 and flexible (KIP-482), for every type from 3 on. Types 0 to 2
-(offsets and classic groups) are older and have their own codec in ``broker.groups.records``.
-"""
+"""Records of the groups whose assignments the coordinator computes: what all types of them have in common."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
+from broker.coordinator.journal import OFFSETS_TOPIC
+from broker.coordinator.records import (
+    RecordKey,
+    RecordValue,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+    type_number,
+)
 from broker.coordinator.state_log import Entry
-from broker.errors import CorruptMessage
 from broker.protocol.declare import structure, wire
-from broker.protocol.primitives import MalformedMessage
-from broker.protocol.schema import Message, Request, decode, encode
+from broker.protocol.fields import Message
 
 __all__ = [
     "GroupKey",
+    "GroupRecordKey",
     "MemberKey",
     "Record",
-    "RecordKey",
     "RecordTypes",
-    "RecordValue",
     "TargetAssignmentMemberValue",
     "TargetAssignmentMetadataValue",
     "TopicPartition",
@@ -33,30 +35,22 @@ __all__ = [
 
 
 @structure
-class RecordKey(Request):
-    """What a record is about. It shares the codec of requests; ``API_KEY`` is the number of the record's type."""
+class GroupRecordKey(RecordKey):
+    """What a record of a group is about."""
 
-    FLEXIBLE_SINCE = 1
     group_id: str = wire("string")
 
 
 @structure
-class GroupKey(RecordKey):
+class GroupKey(GroupRecordKey):
     """The key of records of which a group has one."""
 
 
 @structure
-class MemberKey(RecordKey):
+class MemberKey(GroupRecordKey):
     """The key of records of which each member has one."""
 
     member_id: str = wire("string")
-
-
-@structure
-class RecordValue(Request):
-    """What is so from here on."""
-
-    FLEXIBLE_SINCE = 0
 
 
 @structure
@@ -82,14 +76,14 @@ class TargetAssignmentMemberValue(RecordValue):
     topic_partitions: Sequence[TopicPartition] = wire(TopicPartition, array=True)
 
 
-Record = tuple[RecordKey, RecordValue | None]
+Record = tuple[GroupRecordKey, RecordValue | None]
 """A change of a group; None deletes what the key names."""
 
-RecordTypes = Mapping[int, tuple[type[RecordKey], type[RecordValue]]]
+RecordTypes = Mapping[int, tuple[type[GroupRecordKey], type[RecordValue]]]
 """Classes of key and value, by the number of the record's type."""
 
 
-def record_types(*types: tuple[type[RecordKey], type[RecordValue]]) -> RecordTypes:
+def record_types(*types: tuple[type[GroupRecordKey], type[RecordValue]]) -> RecordTypes:
     """The table of these types."""
     return {key.API_KEY: (key, value) for key, value in types}
 
@@ -97,29 +91,13 @@ def record_types(*types: tuple[type[RecordKey], type[RecordValue]]) -> RecordTyp
 def encode_entry(record: Record) -> Entry:
     """The bytes of a record's key and value."""
     key, value = record
-    data = bytes(encode(key, 0, bytearray(key.API_KEY.to_bytes(2))))
-    return data, None if value is None else bytes(encode(value, 0, bytearray(2)))
+    return encode_key(key), None if value is None else encode_value(value)
 
 
 def decode_entry(types: RecordTypes, key: bytes, value: bytes | None) -> Record:
     """Read a record of one of these types. Raises CorruptMessage."""
-    number = int.from_bytes(key[:2], signed=True)
-    key_class, value_class = types[number]
-    if value is None:
-        return _decode(key_class, key), None
-    version = int.from_bytes(value[:2], signed=True)
-    if len(value) < 2 or version != 0:
-        raise CorruptMessage(
-            f"{value_class.__name__} in __consumer_offsets has version {version}; version 0 is the only one known."
-        )
-    return _decode(key_class, key), _decode(value_class, value)
-
-
-M = TypeVar("M", bound=Request)
-
-
-def _decode(cls: type[M], data: bytes) -> M:
-    try:
-        return decode(cls, data, 0, 2)
-    except MalformedMessage as error:
-        raise CorruptMessage(f"A record of __consumer_offsets is not what its type says: {error}.") from error
+    key_class, value_class = types[type_number(key)]
+    return (
+        decode_key(key_class, key, OFFSETS_TOPIC),
+        None if value is None else decode_value(value_class, value, OFFSETS_TOPIC),
+    )

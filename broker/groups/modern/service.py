@@ -17,12 +17,18 @@ from broker.coordinator.futures import (
 )
 from broker.coordinator.journal import GroupJournal
 from broker.coordinator.namespace import AnyGroup, GroupNamespace, GroupType
+from broker.coordinator.records import RecordValue
 from broker.coordinator.state_log import Entry
 from broker.errors import BrokerError, UnknownServerError
 from broker.groups.classic.service import ClassicGroups
 from broker.groups.config.group_config import GroupConfig
 from broker.groups.config.group_settings import GroupSettings
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue, encode_entry
+from broker.groups.modern.records import (
+    GroupRecordKey,
+    Record,
+    RecordTypes,
+    encode_entry,
+)
 from broker.groups.modern.timers import Timers
 from broker.groups.modern.topics import TopicCatalog
 from tidegate.kit.logs import logger
@@ -76,7 +82,7 @@ class GroupService(ABC, Generic[G]):
         self.timers = Timers(surroundings.clock)
 
     @abstractmethod
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         """Apply one record. Tombstones of what is not there are passed over: compaction may have left only them."""
 
     @abstractmethod

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from broker.coordinator.records import RecordValue
 from broker.groups.modern.records import (
     GroupKey,
     MemberKey,
-    RecordValue,
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
     record_types,

@@ -7,11 +7,12 @@ from dataclasses import replace as changed
 from uuid import UUID
 
 from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import RecordValue
 from broker.errors import CorruptMessage
 from broker.groups.classic.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
 from broker.groups.modern.member import LEAVING, MemberState, partitions_from
-from broker.groups.modern.records import RecordKey, RecordValue
+from broker.groups.modern.records import GroupRecordKey
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.member import ShareMember
 from broker.groups.share.records import (
@@ -34,7 +35,7 @@ from broker.groups.share.values import TopicState
 __all__ = ["replay"]
 
 
-def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None, now_ms: int) -> None:
+def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None, now_ms: int) -> None:
     """Apply one record; a tombstone of what is not there changes nothing.
 
     Raises CorruptMessage where the id names a group of another type.
@@ -61,7 +62,7 @@ def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ShareGroup
     return group
 
 
-def _set(group: ShareGroup, key: RecordKey, value: RecordValue, now_ms: int) -> None:
+def _set(group: ShareGroup, key: GroupRecordKey, value: RecordValue, now_ms: int) -> None:
     match key, value:
         case ShareGroupMemberMetadataKey(), ShareGroupMemberMetadataValue():
             member = group.members.get(key.member_id) or ShareMember(member_id=key.member_id)
@@ -102,7 +103,7 @@ def _states(topics: Sequence[TopicPartitionsInfo], now_ms: int) -> dict[UUID, To
     return {one.topic_id: TopicState(one.topic_name, frozenset(one.partitions), now_ms) for one in topics}
 
 
-def _forget(groups: GroupNamespace, group: ShareGroup, key: RecordKey) -> None:
+def _forget(groups: GroupNamespace, group: ShareGroup, key: GroupRecordKey) -> None:
     match key:
         case ShareGroupMemberMetadataKey(member_id=member_id):
             group.remove_member(member_id)

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from broker.coordinator.namespace import GroupType
+from broker.coordinator.records import RecordValue
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
@@ -21,7 +22,7 @@ from broker.groups.modern.assignors.simple import assign_simply
 from broker.groups.modern.assignors.spec import GroupSpec, MemberSpec
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, MemberState, Partitions
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.target import may_assign
 from broker.groups.share import changes
@@ -273,7 +274,7 @@ class ShareMembership(GroupService[ShareGroup]):
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         replay(self.around.groups, key, value, self.around.clock.now_ms())
 
     def loaded(self, group: ShareGroup) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker.groups.modern.records import GroupKey, MemberKey, RecordValue, TargetAssignmentMetadataValue, record_types
+from broker.coordinator.records import RecordValue
+from broker.groups.modern.records import (
+    GroupKey,
+    MemberKey,
+    TargetAssignmentMetadataValue,
+    record_types,
+)
 from broker.protocol.declare import structure, wire
 from broker.protocol.schema import Message
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace as changed
 
 from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import RecordValue
 from broker.errors import CorruptMessage
 from broker.groups.classic.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
 from broker.groups.modern.member import LEAVING, MemberState
-from broker.groups.modern.records import RecordKey, RecordValue
+from broker.groups.modern.records import GroupRecordKey
 from broker.groups.streams.group import StreamsGroup
 from broker.groups.streams.member import StreamsMember
 from broker.groups.streams.records import (
@@ -34,7 +35,7 @@ from broker.groups.streams.tasks import NOTHING, Assigned, TaskEpochs, Tasks, Ta
 __all__ = ["replay"]
 
 
-def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) -> None:
+def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None) -> None:
     """Apply one record; a tombstone of what is not there changes nothing.
 
     Raises CorruptMessage where the id names a group of another type.
@@ -61,7 +62,7 @@ def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> StreamsGro
     return group
 
 
-def _set(group: StreamsGroup, key: RecordKey, value: RecordValue) -> None:
+def _set(group: StreamsGroup, key: GroupRecordKey, value: RecordValue) -> None:
     match key, value:
         case StreamsGroupMemberMetadataKey(), StreamsGroupMemberMetadataValue():
             endpoint = value.user_endpoint
@@ -114,7 +115,7 @@ def _set(group: StreamsGroup, key: RecordKey, value: RecordValue) -> None:
             group.subscriptions_changed()
 
 
-def _forget(groups: GroupNamespace, group: StreamsGroup, key: RecordKey) -> None:
+def _forget(groups: GroupNamespace, group: StreamsGroup, key: GroupRecordKey) -> None:
     match key:
         case StreamsGroupMemberMetadataKey(member_id=member_id):
             group.remove_member(member_id)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from broker.coordinator.futures import answer_when
 from broker.coordinator.namespace import GroupType
+from broker.coordinator.records import RecordValue
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
@@ -17,7 +18,7 @@ from broker.errors import (
 )
 from broker.groups.classic.group import Group
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import Change, GroupService
 from broker.groups.streams import changes
 from broker.groups.streams.configured import ConfiguredTopology, Status, StatusCode
@@ -284,7 +285,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         replay(self.around.groups, key, value)
 
     def loaded(self, group: StreamsGroup) -> None:
