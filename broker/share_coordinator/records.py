@@ -1,42 +1,76 @@
-"""The records of ``__share_group_state``, byte for byte as Kafka's share coordinator writes them (KIP-932, KIP-1226).
-
-A key begins with an int16 that says what it is of (0 a snapshot, 1 an update), a value with its version, 0. Keys are
-not flexible, values are.
-"""
+"""The records of ``__share_group_state``, byte for byte as Kafka's share coordinator writes them (KIP-932, KIP-1226)."""
 
 from __future__ import annotations
 
-import struct
+import uuid
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
-from broker.errors import CorruptMessage
-from broker.protocol.primitives import (
-    MalformedMessage,
-    read_array_length,
-    read_string,
-    read_uuid,
-    read_uvarint,
-    write_array_length,
-    write_string,
-)
+from broker.coordinator.records import RecordKey, RecordValue, decode_value, encode_value, type_number
+from broker.coordinator.records import decode_key as decode_key_as
+from broker.coordinator.records import encode_key as encode_key_of
+from broker.protocol.declare import structure, wire
+from broker.protocol.fields import Message
+from broker.share_coordinator.config import SHARE_STATE_TOPIC
 from broker.share_coordinator.values import ShareKey, StateBatch
 
-__all__ = ["Snapshot", "Update", "decode_key", "decode_snapshot", "decode_update", "encode_snapshot", "encode_update"]
+__all__ = [
+    "SNAPSHOT",
+    "UPDATE",
+    "Snapshot",
+    "Update",
+    "decode_key",
+    "decode_snapshot",
+    "decode_update",
+    "encode_snapshot",
+    "encode_update",
+]
 
 SNAPSHOT: Final = 0
 UPDATE: Final = 1
-
-_INT16: Final = Struct(">h")
-_INT32: Final = Struct(">i")
-_SNAPSHOT: Final = Struct(">hiiiqqq")
-_UPDATE: Final = Struct(">hiiq")
-_BATCH: Final = Struct(">qqbhx")
-"""First and last offset, state, number of deliveries, and no tagged fields."""
-_COMPLETE: Final = Struct(">BBBi")
-"""One tagged field: number 0, of four bytes."""
 _UNKNOWN: Final = -1
+
+
+@structure
+class ShareSnapshotKey(RecordKey):
+    API_KEY = SNAPSHOT
+    group_id: str = wire("string")
+    topic_id: uuid.UUID = wire("uuid")
+    partition: int = wire("int32")
+
+
+@structure
+class ShareUpdateKey(ShareSnapshotKey):
+    API_KEY = UPDATE
+
+
+@structure
+class StoredBatch(Message):
+    first_offset: int = wire("int64")
+    last_offset: int = wire("int64")
+    delivery_state: int = wire("int8")
+    delivery_count: int = wire("int16")
+
+
+@structure
+class ShareSnapshotValue(RecordValue):
+    snapshot_epoch: int = wire("int32")
+    state_epoch: int = wire("int32")
+    leader_epoch: int = wire("int32")
+    start_offset: int = wire("int64")
+    create_timestamp: int = wire("int64")
+    write_timestamp: int = wire("int64")
+    state_batches: Sequence[StoredBatch] = wire(StoredBatch, array=True)
+    delivery_complete_count: int = wire("int32", tag=0, default=_UNKNOWN)
+
+
+@structure
+class ShareUpdateValue(RecordValue):
+    snapshot_epoch: int = wire("int32")
+    leader_epoch: int = wire("int32")
+    start_offset: int = wire("int64")
+    state_batches: Sequence[StoredBatch] = wire(StoredBatch, array=True)
+    delivery_complete_count: int = wire("int32", tag=0, default=_UNKNOWN)
 
 
 class Snapshot(NamedTuple):
@@ -63,94 +97,85 @@ class Update(NamedTuple):
 
 
 def encode_key(kind: int, key: ShareKey) -> bytes:
-    out = bytearray(_INT16.pack(kind))
-    write_string(out, key.group_id, False)
-    return bytes(out + key.topic_id.bytes + _INT32.pack(key.partition))
+    cls = ShareSnapshotKey if kind == SNAPSHOT else ShareUpdateKey
+    return encode_key_of(cls(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition))
 
 
 def encode_snapshot(key: ShareKey, snapshot: Snapshot | None) -> tuple[bytes, bytes | None]:
     """Key and value; None deletes the state."""
     if snapshot is None:
         return encode_key(SNAPSHOT, key), None
-    return encode_key(SNAPSHOT, key), _value(_SNAPSHOT.pack(0, *snapshot[:6]), snapshot)
+    value = ShareSnapshotValue(
+        snapshot_epoch=snapshot.snapshot_epoch,
+        state_epoch=snapshot.state_epoch,
+        leader_epoch=snapshot.leader_epoch,
+        start_offset=snapshot.start_offset,
+        create_timestamp=snapshot.created_ms,
+        write_timestamp=snapshot.written_ms,
+        state_batches=_stored(snapshot.batches),
+        delivery_complete_count=snapshot.delivery_complete_count,
+    )
+    return encode_key(SNAPSHOT, key), encode_value(value)
 
 
 def encode_update(key: ShareKey, update: Update) -> tuple[bytes, bytes | None]:
-    return encode_key(UPDATE, key), _value(_UPDATE.pack(0, *update[:3]), update)
-
-
-def _value(head: bytes, state: Snapshot | Update) -> bytes:
-    out = bytearray(head)
-    write_array_length(out, len(state.batches), True)
-    for batch in state.batches:
-        out += _BATCH.pack(batch.first, batch.last, batch.state, batch.deliveries)
-    if state.delivery_complete_count == _UNKNOWN:
-        out.append(0)
-    else:
-        out += _COMPLETE.pack(1, 0, 4, state.delivery_complete_count)
-    return bytes(out)
+    value = ShareUpdateValue(
+        snapshot_epoch=update.snapshot_epoch,
+        leader_epoch=update.leader_epoch,
+        start_offset=update.start_offset,
+        state_batches=_stored(update.batches),
+        delivery_complete_count=update.delivery_complete_count,
+    )
+    return encode_key(UPDATE, key), encode_value(value)
 
 
 def decode_key(data: bytes) -> tuple[int, ShareKey]:
     """(kind, share-partition). Raises CorruptMessage."""
-    try:
-        (kind,) = _INT16.unpack_from(data)
-        group_id, at = read_string(data, 2, False)
-        topic_id, at = read_uuid(data, at)
-        (partition,) = _INT32.unpack_from(data, at)
-    except (struct.error, IndexError, UnicodeDecodeError, MalformedMessage) as error:
-        raise CorruptMessage(f"the key of a share-partition's state cannot be read: {error}") from error
-    return kind, ShareKey(group_id or "", topic_id, partition)
+    key = decode_key_as(ShareSnapshotKey, data, SHARE_STATE_TOPIC)
+    return type_number(data), ShareKey(key.group_id, key.topic_id, key.partition)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
     """Raises CorruptMessage."""
-    try:
-        _check_version(data)
-        _, epoch, state_epoch, leader_epoch, start, created_ms, written_ms = _SNAPSHOT.unpack_from(data)
-        batches, complete = _read_rest(data, _SNAPSHOT.size)
-    except (struct.error, IndexError, MalformedMessage) as error:
-        raise CorruptMessage(f"a snapshot of a share-partition's state cannot be read: {error}") from error
-    return Snapshot(epoch, state_epoch, leader_epoch, start, created_ms, written_ms, complete, batches)
+    value = decode_value(ShareSnapshotValue, data, SHARE_STATE_TOPIC)
+    return Snapshot(
+        value.snapshot_epoch,
+        value.state_epoch,
+        value.leader_epoch,
+        value.start_offset,
+        value.create_timestamp,
+        value.write_timestamp,
+        value.delivery_complete_count,
+        _batches(value.state_batches),
+    )
 
 
 def decode_update(data: bytes) -> Update:
     """Raises CorruptMessage."""
-    try:
-        _check_version(data)
-        _, epoch, leader_epoch, start = _UPDATE.unpack_from(data)
-        batches, complete = _read_rest(data, _UPDATE.size)
-    except (struct.error, IndexError, MalformedMessage) as error:
-        raise CorruptMessage(f"an update of a share-partition's state cannot be read: {error}") from error
-    return Update(epoch, leader_epoch, start, complete, batches)
+    value = decode_value(ShareUpdateValue, data, SHARE_STATE_TOPIC)
+    return Update(
+        value.snapshot_epoch,
+        value.leader_epoch,
+        value.start_offset,
+        value.delivery_complete_count,
+        _batches(value.state_batches),
+    )
 
 
-def _check_version(data: bytes) -> None:
-    (version,) = _INT16.unpack_from(data)
-    if version != 0:
-        raise CorruptMessage(f"the state of a share-partition has version {version}; version 0 is the only one known")
+def _stored(batches: Sequence[StateBatch]) -> list[StoredBatch]:
+    return [
+        StoredBatch(
+            first_offset=batch.first,
+            last_offset=batch.last,
+            delivery_state=batch.state,
+            delivery_count=batch.deliveries,
+        )
+        for batch in batches
+    ]
 
 
-def _read_rest(data: bytes, at: int) -> tuple[list[StateBatch], int]:
-    count, at = read_array_length(data, at, True)
-    batches = []
-    for _ in range(count):
-        first, last, state, deliveries = struct.unpack_from(">qqbh", data, at)
-        _, at = _read_tags(data, at + 19)
-        batches.append(StateBatch(first, last, deliveries, state))
-    tags, _ = _read_tags(data, at)
-    complete = tags.get(0)
-    return batches, _UNKNOWN if complete is None else _INT32.unpack(complete)[0]
-
-
-def _read_tags(data: bytes, at: int) -> tuple[dict[int, bytes], int]:
-    count, at = read_uvarint(data, at)
-    tags: dict[int, bytes] = {}
-    for _ in range(count):
-        number, at = read_uvarint(data, at)
-        size, at = read_uvarint(data, at)
-        if size > len(data) - at:
-            raise MalformedMessage(f"a tagged field of {size} bytes is announced, {len(data) - at} bytes are there")
-        tags[number] = bytes(data[at : at + size])
-        at += size
-    return tags, at
+def _batches(stored: Sequence[StoredBatch]) -> list[StateBatch]:
+    return [
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state)
+        for batch in stored
+    ]
