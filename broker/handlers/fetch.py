@@ -208,7 +208,7 @@ def _read(
         )
         aborted = None
         if request.isolation_level == READ_COMMITTED:
-            aborted = log.aborted_within(wanted.fetch_offset, records) if records is not None else ()
+            aborted = log.reader.aborted_within(wanted.fetch_offset, records) if records is not None else ()
     except BrokerError as error:
         return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, () if log is None else None), log
     except OSError as error:
@@ -235,7 +235,7 @@ def _diverging(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | N
     last = wanted.last_fetched_epoch
     if last == log.leader_epoch and wanted.fetch_offset <= log.log_end_offset:
         return None
-    epoch, end = log.end_of_epoch(last)
+    epoch, end = log.reader.end_of_epoch(last)
     if end < 0:
         raise OffsetOutOfRange(f"{log.topic}-{log.partition} knows nothing of leader epoch {last}.")
     return (epoch, end) if epoch < last or end < wanted.fetch_offset else None

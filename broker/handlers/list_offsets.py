@@ -168,7 +168,7 @@ def _position(partition: PartitionLog, timestamp: int, isolation_level: int, all
 
 
 def _search(partition: PartitionLog, timestamp: int) -> TimeSearch:
-    return partition.search_time(None if timestamp == _NEWEST else timestamp)
+    return partition.reader.search_time(None if timestamp == _NEWEST else timestamp)
 
 
 def _end(partition: PartitionLog, isolation_level: int) -> int:
@@ -204,5 +204,5 @@ def _epoch_end(context: Context, topic: str, wanted: OffsetForLeaderPartition) -
         partition = context.broker.partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
     except BrokerError as error:
         return EpochEndOffset(error_code=error.code, partition=wanted.partition)
-    epoch, end_offset = partition.end_of_epoch(wanted.leader_epoch)
+    epoch, end_offset = partition.reader.end_of_epoch(wanted.leader_epoch)
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)

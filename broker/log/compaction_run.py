@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from broker.errors import CorruptMessage
-from broker.log.compaction import CleanedGroup, Compaction, CompactionPlan, SourceSegment
+from broker.log.compaction_plan import CleanedGroup, Compaction, CompactionPlan, SourceSegment
 from broker.log.files import sync_data, sync_file
 from broker.log.keyed_records import Batch, KeyedRecords, is_dense, keyed_records, refuse_damaged
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name

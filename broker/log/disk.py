@@ -241,7 +241,7 @@ class Disk:
     def repair(self) -> None:
         """Have the logs take records again that could not be flushed, as far as the disk lets them."""
         for one in list(self.upkeep.failed):
-            if one.repair():
+            if one.flusher.repair():
                 self.upkeep.failed.discard(one)
                 log.info("takes records again", topic=one.topic, partition=one.partition)
 
@@ -254,7 +254,7 @@ class Disk:
                 open_partition(one, clean=False, recovery_point=point, log_start_offset=start)
             except KafkaStorageError as error:
                 one.flushed_offset = point
-                one.damaged(error.message)
+                one.flusher.damaged(error.message)
                 log.warning(
                     "cannot recover a log; trying on", topic=one.topic, partition=one.partition, error=error.message
                 )
@@ -267,11 +267,11 @@ class Disk:
     @property
     def unmarked_bytes(self) -> int:
         """Bytes that were flushed, but whose recovery point has not been written down."""
-        return sum(one.unmarked_bytes for one in list(self.upkeep.moved))
+        return sum(one.recovery_files.unmarked_bytes for one in list(self.upkeep.moved))
 
     def marks(self) -> list[Mark]:
         """What ``checkpoint`` should write of logs that have got much since the last time; cheap."""
-        marks = (one.mark(at_least_bytes=_MARK_BYTES) for one in list(self.upkeep.moved))
+        marks = (one.recovery_files.mark(at_least_bytes=_MARK_BYTES) for one in list(self.upkeep.moved))
         return [mark for mark in marks if mark is not None]
 
     def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:

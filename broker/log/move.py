@@ -99,8 +99,8 @@ class Move:
         one, before = self.log, self.log.directory
         self.copy(*self.sources())
         home = directory.disk_of(one)
-        with storage_errors(f"move {before} to {self.directory}"), one.quiet():
-            one.save_indexes()
+        with storage_errors(f"move {before} to {self.directory}"), one.flusher.quiet():
+            one.recovery_files.save_indexes()
             self._copy_beside(one.active.base_offset)
             for name in _OF_ALL:
                 if (before / name).exists():

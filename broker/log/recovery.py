@@ -73,7 +73,7 @@ def open_partition(
         for segment in segments:
             segment.release()
         if len(partition.producers):
-            partition.fill_history = lambda: _fill_history(partition)
+            partition.appender.fill_history = lambda: _fill_history(partition)
     partition.log_start_offset = min(partition.log_start_offset, partition.log_end_offset)
     partition.first_dirty_offset = min(partition.first_dirty_offset, partition.log_end_offset)
     partition.flushed_offset = partition.log_end_offset if clean else min(recovery_point, partition.log_end_offset)
@@ -200,7 +200,7 @@ class _Opening:
             segments = segments[: number + 1]
             break
         partition.opened(segments, segments[-1].next_offset)
-        partition.recovered()
+        partition.recovery_files.recovered()
         self._keep_snapshots()
         return segments
 
@@ -268,7 +268,7 @@ class _Opening:
 def _take(partition: PartitionLog, segment: Segment, position: int, header: BatchHeader) -> None:
     if header.is_control:
         for record in decode_batch(segment.read(position, header.size)):
-            partition.take_marker(header, record, None)
+            partition.appender.take_marker(header, record, None)
     else:
         partition.producers.update(header)
 

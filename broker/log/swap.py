@@ -12,15 +12,13 @@ import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.errors import KafkaStorageError
-from broker.log.compaction import CleanedGroup, Compaction
+from broker.log.compaction_plan import CleanedGroup, Compaction
 from broker.log.files import storage_errors, sync_directory
+from broker.log.partition import PartitionLog
 from broker.log.segment import Segment, file_name, set_aside
-
-if TYPE_CHECKING:
-    from broker.log.partition import PartitionLog
 
 __all__ = ["Swap", "finish_swap"]
 
@@ -63,7 +61,7 @@ class Swap:
                         self._exchange(group, old)
                 except KafkaStorageError as error:
                     # Some of it may be done, and the rest has to be, as after a crash.
-                    raise log.damaged(error.message) from error
+                    raise log.flusher.damaged(error.message) from error
                 yield self._sync
             log.first_dirty_offset = max(log.first_dirty_offset, done.clean_until)
             self.is_done = True

@@ -422,13 +422,13 @@ class ClusterMetadata:
         if not records:
             return
         values = [encode_record(record) for record in records]
-        before = self._log.savepoint
+        before = self._log.flusher.savepoint
         try:
             self._log.append_records([Record(None, value) for value in values])
             self._log.flush()
         except KafkaStorageError:
             # Later, when the disk works again, nobody must find what was answered as not done.
-            self._log.take_back(before)
+            self._log.flusher.take_back(before)
             raise
         self.tail_bytes += sum(map(len, values))
         for record in records:
@@ -518,7 +518,7 @@ class ClusterMetadata:
             else:
                 present.config = settled
             if self.leader_epochs:
-                present.lead(self.leader_epochs.get((topic.name, partition), 0))
+                present.appender.lead(self.leader_epochs.get((topic.name, partition), 0))
 
     def _align_logs(self) -> None:
         for stray in self._strays():

@@ -58,7 +58,7 @@ def cut(records: LogSlice, batches: Sequence[PlacedBatch], acquired: Sequence[Ac
 def aborted_spans(log: PartitionLog, records: LogSlice, batches: Sequence[PlacedBatch]) -> list[BatchSpan]:
     """The batches whose transactions were aborted."""
     ended = sorted(
-        log.aborted_transactions(batches[0].header.base_offset, batches[-1].header.last_offset + 1),
+        log.reader.aborted_transactions(batches[0].header.base_offset, batches[-1].header.last_offset + 1),
         key=lambda one: one.first_offset,
     )
     if not ended:

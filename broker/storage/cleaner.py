@@ -112,7 +112,7 @@ class Cleaner:
     @staticmethod
     def _planned(one: PartitionLog, now_ms: int) -> compaction.CompactionPlan | None:
         try:
-            return one.plan_compaction(now_ms)
+            return compaction.plan_compaction(one, now_ms)
         except KafkaStorageError as error:
             log.warning(
                 "cannot look for what to compact", topic=one.topic, partition=one.partition, error=error.message

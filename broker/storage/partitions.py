@@ -97,7 +97,7 @@ class Partitions:
                 raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
             appended = partition.append(records, transaction_version=transaction_version, inspected=inspected)
         except (NotEnoughReplicas, KafkaStorageError, RequestTimedOut):
-            partition.refused(records)
+            partition.appender.refused(records)
             raise
         self.appended(partition, len(records))
         return appended
