@@ -65,7 +65,7 @@ class Admission:
         return self._version
 
 
-_Produce = Callable[[Context, ProduceRequest, Admission], _Outcome]
+_Produce = Callable[[ProduceRequest, Admission], _Outcome]
 
 
 def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _Outcome:
@@ -78,12 +78,12 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
         producer, wanted = _unknown(context, request, transactional)
     except BrokerError as error:
         admission.refuse((place for place, _ in transactional), error)
-        return produce(context, request, admission)
+        return produce(request, admission)
     if wanted and context.version >= _ADDS_SINCE:
-        return _added(context, request, producer, wanted, admission, produce)
+        return _Addition(context, request, wanted, admission, produce).outcome(producer)
     if wanted and context.broker.settings.transaction_partition_verification:
         _verify(context, request, producer, wanted, admission)
-    return produce(context, request, admission)
+    return produce(request, admission)
 
 
 def _transactional(request: ProduceRequest) -> Iterable[tuple[_Place, Producer]]:
@@ -141,35 +141,50 @@ def _verify(
             admission.refuse([wanted[where]], _answer(context, refusal))
 
 
-def _added(
-    context: Context,
-    request: ProduceRequest,
-    producer: Producer,
-    wanted: dict[TopicPartition, _Place],
-    admission: Admission,
-    produce: _Produce,
-) -> _Outcome:
-    """Produce when the coordinator has the partitions on disk."""
-    outcome: list[_Outcome] = []
-    later: Later | None = None
-    held = request
+class _Addition:
+    """Partitions become part of a transaction, which may take a write by the coordinator; then the request is carried out."""
 
-    def then(error: BrokerError | None) -> None:
+    __slots__ = ("_admission", "_context", "_later", "_missing", "_produce", "_request", "_result")
+
+    def __init__(
+        self,
+        context: Context,
+        request: ProduceRequest,
+        missing: dict[TopicPartition, _Place],
+        admission: Admission,
+        produce: _Produce,
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._missing = missing
+        self._admission = admission
+        self._produce = produce
+        self._later: Later | None = None
+        """Where the coordinator has to wait for the disk."""
+        self._result: Callable[[], _Outcome] | None = None
+        """Where it had not."""
+
+    def outcome(self, producer: Producer) -> _Outcome:
+        """Ask the coordinator, and produce at once or when it has the partitions on disk."""
+        self._context.broker.transactions.add_partitions(
+            self._request.transactional_id or "", producer, self._missing.keys(), self._added, version=EPOCH_BUMP
+        )
+        if self._result is not None:
+            return self._result()
+        self._request = self._request.copied()
+        self._later = Later(self._context, answers=self._request.acks != 0)
+        return self._later.outcome
+
+    def _added(self, error: BrokerError | None) -> None:
         if error is not None:
-            admission.refuse(wanted.values(), _answer(context, error))
-        if later is None:
-            outcome.append(produce(context, held, admission))
+            self._admission.refuse(self._missing.values(), _answer(self._context, error))
+        if self._later is None:
+            self._result = self._carry_out
         else:
-            later.decide(lambda: produce(context, held, admission))
+            self._later.decide(self._carry_out)
 
-    context.broker.transactions.add_partitions(
-        request.transactional_id or "", producer, wanted.keys(), then, version=EPOCH_BUMP
-    )
-    if outcome:
-        return outcome[0]
-    held = request.copied()
-    later = Later(context, answers=request.acks != 0)
-    return later.outcome
+    def _carry_out(self) -> _Outcome:
+        return self._produce(self._request, self._admission)
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:
