@@ -82,7 +82,8 @@ def families(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network:
     yield from _connections(network)
     yield from _quotas(broker)
     yield from _own(broker, requests, network)
-    yield from broker.telemetry.families()
+    if broker.uses("telemetry"):
+        yield from broker.telemetry.families()
 
 
 def _counter(name: str, doc: str, value: float, *labels: tuple[str, str]) -> Family:

@@ -122,7 +122,7 @@ class BrokerServer:
         assert self._listening is not None
         check_s = min(_IDLE_CHECK_S, config.authentication_timeout_ms / 1000)
         self._every(check_s, self._listening.close_strangers, "unauthenticated connections")
-        self._every(config.token_expiry_check_ms / 1000, broker.tokens.sweep, "delegation tokens")
+        self._every(config.token_expiry_check_ms / 1000, broker.sweep_tokens, "delegation tokens")
         if config.connections_max_idle_ms >= 0:
             self._every(_IDLE_CHECK_S, self._close_idle, "idle connections")
 

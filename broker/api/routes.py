@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import typing
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from broker.api.connection import ClientConnection, Promise
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.quotas.quotas import Mutations
 
-__all__ = ["Answer", "Context", "Handler", "Outcome", "Pending", "Route", "Routes"]
+__all__ = ["Answer", "AnyRoute", "Context", "DeferredRoute", "Handler", "Outcome", "Pending", "Route", "Routes"]
 
 
 class RequestType(Protocol):
@@ -135,6 +137,39 @@ class Route:
     def notes(self) -> str:
         """The handler's docstring: what the API does and what its versions added."""
         return (self.handler.__doc__ or "").strip()
+
+
+class DeferredRoute:
+    """An API whose module is imported when the first request for it comes. Its module holds its ``routes``."""
+
+    def __init__(self, key: ApiKey, versions: range, module: str) -> None:
+        self.key = key
+        self.versions = self.advertised = versions
+        self._module = module
+
+    @cached_property
+    def _route(self) -> Route:
+        routes: Routes = importlib.import_module(self._module).routes
+        return next(route for route in routes if route.key == self.key)
+
+    @property
+    def request(self) -> type[RequestType]:
+        return self._route.request
+
+    @property
+    def failed(self) -> Callable[..., Answer] | None:
+        return self._route.failed
+
+    @property
+    def handler(self) -> Handler:
+        return self._route.handler
+
+    @property
+    def notes(self) -> str:
+        return self._route.notes
+
+
+AnyRoute = Route | DeferredRoute
 
 
 class Routes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 from broker.coordinator.journal import OFFSETS_TOPIC, GroupJournal
@@ -37,21 +37,20 @@ def load(
     journal: GroupJournal,
     groups: GroupNamespace,
     offsets: CommittedOffsets,
-    services: Iterable[GroupService[Any]],
+    service_of: Callable[[int], GroupService[Any] | None],
     now_ms: int,
 ) -> None:
-    """Replay every partition. A record that cannot be read is reported by partition and offset, and left alone.
+    """Replay every partition; ``service_of`` gives what reads the records of a type, by its number. A record that cannot be read is reported by partition and offset, and left alone.
 
     A classic group that had members is stable, as it was when its generation was written; offsets of a group that was
     never written down make a simple one.
     """
-    by_type = {number: service for service in services for number in service.RECORDS}
     for partition in range(journal.log.partitions):
         still_open: dict[int, list[Record]] = {}
         written: dict[_OffsetOf, int] = {}
         for offset, key, value in journal.log.read(partition, still_open):
             try:
-                service = by_type.get(type_number(key))
+                service = service_of(type_number(key))
                 if service is not None:
                     service.replay(*decode_entry(service.RECORDS, key or b"", value))
                 else:

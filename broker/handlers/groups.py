@@ -23,7 +23,6 @@ from broker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
-from broker.share_coordinator.coordinator import read_coordinator_key
 
 __all__ = ["routes"]
 
@@ -61,6 +60,8 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
             context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         elif key_type == _SHARE and context.version >= _SHARE_SINCE:
             context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+            from broker.share_coordinator.coordinator import read_coordinator_key
+
             read_coordinator_key(key)
         else:
             raise InvalidRequest(f"There are no coordinators of type {key_type} for version {context.version}.")

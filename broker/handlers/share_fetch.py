@@ -21,6 +21,7 @@ from broker.errors import (
     UnknownTopicOrPartition,
 )
 from broker.handlers.consumer_groups import require_feature
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.share_acknowledge import (
     PartitionData,
@@ -52,7 +53,7 @@ Outcomes = Mapping[Partition, BrokerError | None]
 """What became of acknowledgements."""
 
 
-@routes.handles(ApiKey.SHARE_FETCH, versions=range(1, 3))
+@routes.handles(ApiKey.SHARE_FETCH, versions=SERVED[ApiKey.SHARE_FETCH])
 def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswer | Pending:
     """Acknowledge records of a share group and get more of them, waiting up to the time given until there are `min_bytes`.
 
@@ -333,7 +334,7 @@ def _fetched(one: ShareFetched, failure: BrokerError | None) -> SharePartitionFe
     )
 
 
-@routes.handles(ApiKey.SHARE_ACKNOWLEDGE, versions=range(1, 3))
+@routes.handles(ApiKey.SHARE_ACKNOWLEDGE, versions=SERVED[ApiKey.SHARE_ACKNOWLEDGE])
 def share_acknowledge(context: Context, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse | Pending:
     """Acknowledge records of a share group without getting more, or end the session.
 

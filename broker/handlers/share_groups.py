@@ -25,6 +25,7 @@ from broker.groups.share.values import (
     TopicState,
 )
 from broker.handlers.consumer_groups import require_feature, require_topics
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -62,7 +63,7 @@ routes = Routes()
 _MEMBER_ID_LENGTH = 36
 
 
-@routes.handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=range(1, 2))
+@routes.handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=SERVED[ApiKey.SHARE_GROUP_HEARTBEAT])
 def share_group_heartbeat(
     context: Context, request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse | Pending:
@@ -111,7 +112,7 @@ def _failed(error: BrokerError) -> ShareGroupHeartbeatResponse:
     return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
 
-@routes.handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=range(1, 2))
+@routes.handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=SERVED[ApiKey.SHARE_GROUP_DESCRIBE])
 def share_group_describe(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
     """Show share groups with their members and what these are assigned."""
     described = []
@@ -169,7 +170,7 @@ def _assignment(partitions: Partitions, names: Mapping[uuid.UUID, str]) -> Descr
     )
 
 
-@routes.handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=range(1))
+@routes.handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.ALTER_SHARE_GROUP_OFFSETS])
 def alter_share_group_offsets(
     context: Context, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Pending:
@@ -227,7 +228,7 @@ def alter_share_group_offsets(
     return Pending(done, lambda _: AlterShareGroupOffsetsResponse(responses=results))
 
 
-@routes.handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=range(1))
+@routes.handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_OFFSETS])
 def delete_share_group_offsets(
     context: Context, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse | Pending:

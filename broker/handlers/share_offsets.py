@@ -8,6 +8,7 @@ from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
 from broker.handlers.consumer_groups import require_feature
+from broker.handlers.rooms import SERVED
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.describe_share_group_offsets import (
@@ -28,7 +29,7 @@ routes = Routes()
 _UNKNOWN = -1
 
 
-@routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2))
+@routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS])
 def describe_share_group_offsets(
     context: Context, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:

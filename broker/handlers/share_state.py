@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from broker.api.routes import Answer, Context, Pending, Routes
 from broker.errors import BrokerError, NotCoordinator
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import (
     delete_share_group_state as deleting,
@@ -48,7 +49,7 @@ routes = Routes()
 A = TypeVar("A", bound=Answer)
 
 
-@routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=range(1))
+@routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.INITIALIZE_SHARE_GROUP_STATE])
 def initialize_share_group_state(
     context: Context, request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse | Pending:
@@ -67,7 +68,7 @@ def initialize_share_group_state(
     )
 
 
-@routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=range(2))
+@routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.WRITE_SHARE_GROUP_STATE])
 def write_share_group_state(
     context: Context, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse | Pending:
@@ -91,7 +92,7 @@ def write_share_group_state(
     )
 
 
-@routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=range(1))
+@routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_STATE])
 def delete_share_group_state(
     context: Context, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse | Pending:
@@ -172,7 +173,7 @@ def _is_complete(request: Any) -> bool:
     return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
 
 
-@routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=range(1))
+@routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE])
 def read_share_group_state(context: Context, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
     """Read the state of share-partitions, for the leaders of the partitions."""
 
@@ -197,7 +198,7 @@ def read_share_group_state(context: Context, request: ReadShareGroupStateRequest
     return ReadShareGroupStateResponse(results=results)
 
 
-@routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=range(2))
+@routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY])
 def read_share_group_state_summary(
     context: Context, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:

@@ -15,6 +15,7 @@ from broker.groups.streams.tasks import Tasks, TasksByRole
 from broker.groups.streams.topology import required_topics, subtopologies
 from broker.groups.streams.values import DescribedStreamsGroup, EndpointPartitions, StreamsAnswer, StreamsHeartbeat
 from broker.handlers.consumer_groups import require_feature, require_topics
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import streams_group_describe as described
 from broker.protocol.messages import streams_group_heartbeat as wire
@@ -29,7 +30,7 @@ routes = Routes()
 _FEATURE: Final = "streams.version"
 
 
-@routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=range(1))
+@routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=SERVED[ApiKey.STREAMS_GROUP_HEARTBEAT])
 def streams_group_heartbeat(
     context: Context, request: StreamsGroupHeartbeatRequest
 ) -> StreamsGroupHeartbeatResponse | Pending:
@@ -231,7 +232,7 @@ def _failed(error: BrokerError) -> StreamsGroupHeartbeatResponse:
     )
 
 
-@routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=range(1))
+@routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=SERVED[ApiKey.STREAMS_GROUP_DESCRIBE])
 def streams_group_describe(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
     """Show streams groups with their topology, their members, what these have and what they are to have."""
     groups = []

@@ -7,6 +7,7 @@ from typing import Final
 
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.messages.get_telemetry_subscriptions import (
@@ -25,7 +26,7 @@ _AT_ONCE: Final = ON_THE_LOOP._replace(unpacked_bytes=64 * 1024)
 """A message of so many bytes is parsed within a few milliseconds, whatever it holds."""
 
 
-@routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=range(1))
+@routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=SERVED[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS])
 def get_telemetry_subscriptions(
     context: Context, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
@@ -43,7 +44,7 @@ def get_telemetry_subscriptions(
     )
 
 
-@routes.handles(ApiKey.PUSH_TELEMETRY, versions=range(1))
+@routes.handles(ApiKey.PUSH_TELEMETRY, versions=SERVED[ApiKey.PUSH_TELEMETRY])
 def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelemetryResponse | Pending:
     """Take the metrics of a client."""
     telemetry, metrics = context.broker.telemetry, bytes(request.metrics or b"")

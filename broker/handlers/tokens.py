@@ -11,6 +11,7 @@ from broker.errors import (
     DelegationTokenRequestNotAllowed,
     InvalidPrincipalType,
 )
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from broker.protocol.messages.describe_delegation_token import (
@@ -24,7 +25,7 @@ from broker.protocol.messages.renew_delegation_token import RenewDelegationToken
 from broker.security.access import Operation, ResourceType
 from broker.security.config import SecurityProtocol
 from broker.security.principal import ANONYMOUS, Principal
-from broker.security.tokens import DelegationToken
+from broker.security.token_image import DelegationToken
 
 __all__ = ["routes"]
 
@@ -44,7 +45,7 @@ def _check_allowed(context: Context) -> None:
         )
 
 
-@routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=range(1, 4))
+@routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=SERVED[ApiKey.CREATE_DELEGATION_TOKEN])
 def create_delegation_token(context: Context, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
     """Make a token for the client itself, or for another user.
 
@@ -81,7 +82,7 @@ def create_delegation_token(context: Context, request: CreateDelegationTokenRequ
     return answer
 
 
-@routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=range(1, 3))
+@routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=SERVED[ApiKey.RENEW_DELEGATION_TOKEN])
 def renew_delegation_token(context: Context, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
     """Let a token hold for longer; its owner and its renewers may.
 
@@ -95,7 +96,7 @@ def renew_delegation_token(context: Context, request: RenewDelegationTokenReques
     return RenewDelegationTokenResponse(expiry_timestamp_ms=until)
 
 
-@routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=range(1, 3))
+@routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=SERVED[ApiKey.EXPIRE_DELEGATION_TOKEN])
 def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
     """Let a token end sooner, or at once; its owner and its renewers may.
 
@@ -109,7 +110,7 @@ def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequ
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=until)
 
 
-@routes.handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=range(1, 4))
+@routes.handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=SERVED[ApiKey.DESCRIBE_DELEGATION_TOKEN])
 def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:

@@ -16,7 +16,6 @@ from broker.errors import (
     PolicyViolation,
     TopicAuthorizationFailed,
 )
-from broker.groups.share.service import ShareMembership
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_partitions import (
@@ -208,8 +207,7 @@ def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) ->
             name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
         )
     broker.topic_metrics.forget(gone.name)
-    broker.share.forget_topic(gone.id)
-    broker.groups.service(ShareMembership).forget_topics([gone.id])
+    broker.forget_shares(gone.id)
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 

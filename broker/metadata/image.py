@@ -57,7 +57,7 @@ from broker.security.credential_records import (
     UserScramCredentialRecord,
 )
 from broker.security.scram import ScramCredentials
-from broker.security.tokens import TokenImage
+from broker.security.token_image import TokenImage
 from tidegate.kit.config import keys_of, nearest_key, parse
 from tidegate.kit.errors import ConfigError
 

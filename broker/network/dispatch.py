@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, Final
 
 from broker.api.connection import ConnectionRefusal, Promise
-from broker.api.routes import Answer, Context, Pending, Route
+from broker.api.routes import Answer, AnyRoute, Context, Pending
 from broker.broker import Broker
 from broker.errors import BrokerError, UnknownServerError
 from broker.metrics.requests import RequestMetrics, Times, error_codes
@@ -41,7 +41,7 @@ class Exchange:
     def __init__(
         self,
         connection: Connection,
-        route: Route,
+        route: AnyRoute,
         header: RequestHeader,
         context: Context,
         metrics: RequestMetrics,
@@ -64,7 +64,7 @@ class Exchange:
 class Dispatcher:
     """Handles the frames of all connections of a broker."""
 
-    def __init__(self, broker: Broker, routes: Mapping[int, Route]) -> None:
+    def __init__(self, broker: Broker, routes: Mapping[int, AnyRoute]) -> None:
         self._broker = broker
         self._arrivals = broker.arrivals
         self._routes = routes
@@ -215,7 +215,7 @@ class Dispatcher:
             sizes = (exchange.size, exchange.answered_bytes)
             self._slow.look(exchange.route.key, exchange.context, Times(*times), sizes, now)
 
-    def _finish(self, route: Route, pending: Pending, future: Promise) -> Answer:
+    def _finish(self, route: AnyRoute, pending: Pending, future: Promise) -> Answer:
         try:
             return pending.make(future.result())
         except BrokerError as error:
@@ -225,7 +225,7 @@ class Dispatcher:
         except Exception as error:
             raise self._unforeseen(route, error) from error
 
-    def _failed(self, route: Route, error: BrokerError) -> Answer:
+    def _failed(self, route: AnyRoute, error: BrokerError) -> Answer:
         if route.failed is None:
             self.metrics[route.key].failed(error.code)
             raise ConnectionRefusal(f"{route.key.title} failed: {error.message}") from error
@@ -234,12 +234,12 @@ class Dispatcher:
             answer.error_message = error.message
         return answer
 
-    def _unforeseen(self, route: Route, error: Exception) -> ConnectionRefusal:
+    def _unforeseen(self, route: AnyRoute, error: Exception) -> ConnectionRefusal:
         self.metrics[route.key].failed(UnknownServerError.code)
         log.error("a handler failed", api=route.key.title, exc_info=error)
         return ConnectionRefusal(f"{route.key.title} met an error that was not foreseen: {error!r}")
 
-    def _encoded(self, route: Route, header: RequestHeader, answer: Answer) -> tuple[list[Any], int]:
+    def _encoded(self, route: AnyRoute, header: RequestHeader, answer: Answer) -> tuple[list[Any], int]:
         """The parts of an answer, and how many bytes they are."""
         # ApiVersions keeps the old header for ever, for clients that do not know yet whom they talk to (KIP-511).
         flexible = header.version >= route.request.FLEXIBLE_SINCE and route.key is not ApiKey.API_VERSIONS
@@ -254,7 +254,7 @@ class Dispatcher:
         _SIZE.pack_into(parts[0], 0, size)
         return parts, size
 
-    def _refuse_version(self, connection: Connection, route: Route, version: int, correlation_id: int) -> None:
+    def _refuse_version(self, connection: Connection, route: AnyRoute, version: int, correlation_id: int) -> None:
         """Kafka closes the connection, except that ApiVersions is answered in version 0 with what there is."""
         if route.key is not ApiKey.API_VERSIONS:
             served = f"{route.versions.start} to {route.versions.stop - 1}"

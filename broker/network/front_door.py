@@ -189,7 +189,7 @@ class FrontDoor:
         from broker.security.sasl.scram import Login, nobody
 
         if token:
-            found = self._broker.tokens.token(user)
+            found = self._broker.tokens.token(user) if self._broker.metadata.tokens else None
             if found is not None:
                 identity = Identity(found.owner._replace(token_authenticated=True), found.expires_at)
                 return Login(self._broker.tokens.credential(user, mechanism), identity)

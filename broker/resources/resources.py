@@ -30,9 +30,14 @@ class NamedKind:
     """A type of resources that are nothing but configuration under a name."""
 
     source: Source
-    keys: Sequence[Key]
+    declaration: Callable[[], type]
+    """The class that declares the keys."""
     check: Callable[[str, Mapping[str, str]], None]
     """Given the name and all keys that would be set; raises what is wrong with them."""
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return keys_of(self.declaration())
 
 
 class Resources:

@@ -13,7 +13,6 @@ from tidegate.kit.logs import logger
 
 __all__ = [
     "ALL",
-    "CLIENT_METRICS",
     "DEFAULT_INTERVAL_MS",
     "CurrentSubscriptions",
     "Subscription",
@@ -24,8 +23,6 @@ __all__ = [
 
 log = logger(__name__)
 
-CLIENT_METRICS: Final = 16
-"""``ConfigResource.Type``."""
 ALL: Final = "*"
 """Among the metrics: all there are."""
 DEFAULT_INTERVAL_MS: Final = 300_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 from uuid import UUID
@@ -51,15 +51,14 @@ _REFRESH_MS: Final = 0x7FFFFFFF
 
 
 class ShareMembership(GroupService[ShareGroup]):
-    """Who is in which share group. ``state`` is set once the share coordinator is there."""
+    """Who is in which share group. ``state`` gives what keeps the states of share-partitions, or None where nothing does."""
 
     TYPE: ClassVar[GroupType] = GroupType.SHARE
     RECORDS: ClassVar[RecordTypes] = RECORDS
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: Surroundings, state: Callable[[], ShareState | None]) -> None:
         super().__init__(surroundings)
-        self.state: ShareState | None = None
-        self.states = PartitionStates(self, lambda: self.state)
+        self.states = PartitionStates(self, state)
 
     # -- requests --------------------------------------------------------------------------------------------------
 
