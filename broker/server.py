@@ -23,14 +23,14 @@ from broker.network.metrics_server import MetricsServer
 from broker.storage.cleaner import Cleaner
 from broker.storage.keeper import KEEP_LOGS_S
 from broker.unused_keys import UNUSED
+from tidegate.kit import logs
 from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.config import parse
-from tidegate.kit.logs import logger
 from tidegate.kit.tls import server_context
 
 __all__ = ["BrokerServer", "serve"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _METADATA_CHECK_S: Final = 10
 _IDLE_CHECK_S: Final = 10
@@ -75,7 +75,7 @@ class BrokerServer:
         dispatcher = self._dispatcher
         unused = sorted(set(self.config.properties) & UNUSED.keys())
         if unused:
-            log.info("keys that have no effect in one broker of one process", keys=unused)
+            logger.info("keys that have no effect in one broker of one process", keys=unused)
         self._listening = listening = Listening(
             broker.settings,
             lambda name, config: FrontDoor(name, config, broker, dispatcher),
@@ -135,10 +135,10 @@ class BrokerServer:
                     if isinstance(outcome, Awaitable):
                         await outcome
                 except BrokerError as error:
-                    log.warning("housekeeping failed", what=name, error=error.message)
+                    logger.warning("housekeeping failed", what=name, error=error.message)
                 except Exception:
                     # The next round may well succeed; without this one the broker would never clean up again.
-                    log.exception("housekeeping failed", what=name)
+                    logger.exception("housekeeping failed", what=name)
 
         self._housekeeping.append(asyncio.create_task(repeat(), name=f"broker {name}"))
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from broker.api.connection import ConnectionRefusal
 from broker.api.routes import Answer, Context, Outcome, Pending
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Later"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Later:
@@ -66,6 +66,6 @@ class Later:
                 self.future.set_exception(error)
             return
         if not isinstance(error, ConnectionRefusal):
-            log.error("a handler failed", exc_info=error)
+            logger.error("a handler failed", exc_info=error)
         if self._connection is not None:
             self._connection.close(str(error))

@@ -23,12 +23,12 @@ from aiokafka.structs import TopicPartition
 from broker.client.batches import Batch, split
 from broker.client.fetched import FetchedBatches
 from broker.errors import MessageTooLarge, NotLeaderOrFollower, OffsetOutOfRange, UnknownTopicOrPartition, error_for
+from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 __all__ = ["BatchingConsumer"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _READ_COMMITTED: Final = 1
 _STALE: Final = (NotLeaderOrFollower.code, UnknownTopicOrPartition.code, 74, 76, 100)
@@ -107,7 +107,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         except asyncio.CancelledError:
             return False
         except library.KafkaError as error:
-            log.warning("fetch failed, trying again", node=node_id, error=str(error))
+            logger.warning("fetch failed, trying again", node=node_id, error=str(error))
             self._invalidate_preferred_read_replica_for_node(node_id, request)
             await asyncio.sleep(self._retry_backoff)
             return False
@@ -178,12 +178,14 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
             self._client.force_metadata_update()
             return False
         if code == OffsetOutOfRange.code and self._default_reset_strategy != OffsetResetStrategy.NONE:
-            log.warning("offset is out of range, beginning anew", partition=f"{tp.topic}-{tp.partition}", offset=asked)
+            logger.warning(
+                "offset is out of range, beginning anew", partition=f"{tp.topic}-{tp.partition}", offset=asked
+            )
             state.await_reset(self._default_reset_strategy)
             return False
         error = error_for(code)
         if error.retriable:
-            log.info(
+            logger.info(
                 "fetch answered with an error, trying again", topic=tp.topic, partition=tp.partition, error=str(error)
             )
             return False

@@ -37,14 +37,14 @@ from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.topics import TopicCatalog
 from broker.groups.offsets.service import GroupOffsets, warn
 from broker.groups.views import ListedGroup, described, listed
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 if TYPE_CHECKING:
     from broker.groups.share.values import ShareState
 
 __all__ = ["GroupCoordinator"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 S = TypeVar("S", bound=GroupService[Any])
 
@@ -294,7 +294,7 @@ class GroupCoordinator(GroupOffsets):
                 write = self._offsets.delete(group.group_id, gone)
             else:
                 continue
-            _log.info("offsets expired", group=group.group_id, offsets=len(gone))
+            logger.info("offsets expired", group=group.group_id, offsets=len(gone))
             when_done(write, lambda error, group_id=group.group_id: warn(group_id, error))  # type: ignore[misc]
 
     # -- inside ----------------------------------------------------------------------------------------------------

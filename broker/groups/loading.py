@@ -23,14 +23,14 @@ from broker.groups.records import (
     decode_offset,
 )
 from broker.protocol.records import Record
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["load"]
 
 _OffsetOf = tuple[str, str, int]
 """Group, topic, partition."""
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 def load(
@@ -56,7 +56,7 @@ def load(
                 else:
                     _replay(groups, offsets, written, offset, key, value)
             except CorruptMessage as error:
-                _log.error(
+                logger.error(
                     "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=offset, error=str(error)
                 )
         for producer_id, records in still_open.items():
@@ -65,7 +65,7 @@ def load(
     for group_id in offsets.groups():
         if group_id not in groups:
             groups.put(Group(group_id, now_ms))
-    _log.info("groups loaded", groups=len(groups))
+    logger.info("groups loaded", groups=len(groups))
 
 
 def _restore_pending(
@@ -79,7 +79,7 @@ def _restore_pending(
         overtaken = written.get((key.group_id, key.topic, key.partition), -1) > record.offset
         committed = None if overtaken else decode_offset(record.value)
     except CorruptMessage as error:
-        _log.error(
+        logger.error(
             "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=record.offset, error=str(error)
         )
         return

@@ -15,12 +15,12 @@ from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from broker.security.access import Operation
 from broker.storage.partitions import READ_COMMITTED
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["routes"]
 
 routes = Routes()
-say = logger(__name__)
+logger = logs.logger(__name__)
 
 _FULL: Final = 0
 """The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""
@@ -212,7 +212,7 @@ def _read(
     except BrokerError as error:
         return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, () if log is None else None), log
     except OSError as error:
-        say.warning("records cannot be read", partition=repr(log), error=str(error))
+        logger.warning("records cannot be read", partition=repr(log), error=str(error))
         return PartitionFetched(wanted.partition, KafkaStorageError.code, -1, -1, -1, None, None), log
     return PartitionFetched(wanted.partition, 0, *_offsets(log), records, aborted), log
 

@@ -12,11 +12,11 @@ from broker.log.config import LogConfig
 from broker.log.disk import NO_TOPIC_ID, Disk, failures, no_collection
 from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["NO_TOPIC_ID", "LogDirectory"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class LogDirectory:
@@ -73,7 +73,7 @@ class LogDirectory:
                         raise
                     disk.failure = error.message
                     disk.unlock()
-                    log.warning("a data directory is offline", directory=str(disk.path), reason=error.message)
+                    logger.warning("a data directory is offline", directory=str(disk.path), reason=error.message)
                     continue
                 for one in disk.all():
                     self._take(disk, one)

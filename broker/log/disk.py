@@ -28,11 +28,11 @@ from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
 from broker.log.upkeep import Upkeep
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "failures", "no_collection"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 """Of a log whose files do not tell: a power cut took the file that did, or an old Kafka never wrote it."""
@@ -86,7 +86,7 @@ class Disk:
                         names.append(entry.name)
         points = self._checkpoints.read()
         if not clean and names:
-            log.info("recovering after an unclean stop", partitions=len(names), directory=str(self.path))
+            logger.info("recovering after an unclean stop", partitions=len(names), directory=str(self.path))
         self._open_logs(sorted(names), points, clean=clean, memory_is_lost=not same_boot)
         self._checkpoints.take(self._logs.values())
 
@@ -208,7 +208,7 @@ class Disk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            log.warning(
+            logger.warning(
                 "cannot take away a log that was deleted; trying on", directory=str(directory), error=str(error)
             )
             return
@@ -236,14 +236,16 @@ class Disk:
         with storage_errors(f"set aside the log of {topic}-{partition}"):
             aside = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_STRAY}"
             stray.directory.rename(aside)
-        log.warning("set aside a log that belongs to no topic", topic=topic, partition=partition, directory=str(aside))
+        logger.warning(
+            "set aside a log that belongs to no topic", topic=topic, partition=partition, directory=str(aside)
+        )
 
     def repair(self) -> None:
         """Have the logs take records again that could not be flushed, as far as the disk lets them."""
         for one in list(self.upkeep.failed):
             if one.flusher.repair():
                 self.upkeep.failed.discard(one)
-                log.info("takes records again", topic=one.topic, partition=one.partition)
+                logger.info("takes records again", topic=one.topic, partition=one.partition)
 
     def reopen_damaged(self) -> None:
         """Cut off what ``repair`` could not read any more, as a restart would."""
@@ -255,12 +257,12 @@ class Disk:
             except KafkaStorageError as error:
                 one.flushed_offset = point
                 one.flusher.damaged(error.message)
-                log.warning(
+                logger.warning(
                     "cannot recover a log; trying on", topic=one.topic, partition=one.partition, error=error.message
                 )
                 continue
             self.upkeep.failed.discard(one)
-            log.info("takes records again", topic=one.topic, partition=one.partition)
+            logger.info("takes records again", topic=one.topic, partition=one.partition)
 
     # Checkpoints
 

@@ -8,11 +8,11 @@ import threading
 import time
 from pathlib import Path
 
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Graves"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Graves:
@@ -51,7 +51,7 @@ class Graves:
                 else:
                     path.unlink(missing_ok=True)
             except OSError as error:
-                log.warning("cannot remove what was deleted", path=str(path), error=str(error))
+                logger.warning("cannot remove what was deleted", path=str(path), error=str(error))
             removed += 1
         return removed
 

@@ -21,11 +21,11 @@ from broker.log.segment import Segment
 from broker.log.swap import finish_swap
 from broker.log.transaction_index import TransactionIndex
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader, decode_batch, decode_marker
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["open_partition"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot|txnindex)")
 _UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")
@@ -212,11 +212,11 @@ class _Opening:
 
     def _report_cut(self, number: int, before: int) -> None:
         where, segment = f"{self._partition.topic}-{self._partition.partition}", self._segments[number]
-        log.warning(
+        logger.warning(
             "cut off what was not written whole", partition=where, file=segment.path.name, size=segment.size, was=before
         )
         for later in self._segments[number + 1 :]:
-            log.warning(
+            logger.warning(
                 "removed a segment behind a damaged one", partition=where, file=later.path.name, size=later.size
             )
             later.delete()
@@ -242,7 +242,7 @@ class _Opening:
                 start = max(offset, start)
                 break
             except CorruptMessage as error:
-                log.warning(
+                logger.warning(
                     "ignored a producer snapshot",
                     partition=f"{partition.topic}-{partition.partition}",
                     reason=str(error),

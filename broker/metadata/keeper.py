@@ -15,11 +15,11 @@ from broker.metadata.fold import MetadataFold, MetadataTransactions
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.snapshot import Content, Snapshot, is_kraft, latest_snapshot, snapshots, write_snapshot
 from broker.protocol.records import Record, batches, decode_batch
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["MetadataKeeper"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class _Source(NamedTuple):
@@ -68,7 +68,7 @@ class MetadataKeeper:
         metadata.snapshot = made
         metadata.tail_bytes -= covered
         self._waiting_since_ms = None
-        log.info("wrote a snapshot of the metadata", offset=made.offset, bytes=made.path.stat().st_size)
+        logger.info("wrote a snapshot of the metadata", offset=made.offset, bytes=made.path.stat().st_size)
         self._delete_old(now)
         return made
 

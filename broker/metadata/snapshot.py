@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from broker.errors import CorruptMessage
 from broker.log.files import sync_data, sync_directory
 from broker.protocol.records import Record, batches, crc_is_right, decode_batch, encode_batch
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Snapshot", "latest_snapshot", "read_snapshot", "snapshots", "write_snapshot"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _KEY: Final = struct.Struct(">hh")
@@ -56,7 +56,7 @@ def latest_snapshot(directory: Path) -> tuple[Snapshot, Content] | None:
         try:
             return one, read_snapshot(one.path)
         except CorruptMessage as error:
-            log.warning("ignored a snapshot of the metadata", file=one.path.name, reason=error.message)
+            logger.warning("ignored a snapshot of the metadata", file=one.path.name, reason=error.message)
     return None
 
 

@@ -18,11 +18,11 @@ from typing import Final, Protocol
 from broker.api.connection import ConnectionRefusal, Promise
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Connection", "FrameHandler", "Slot", "Wire"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
@@ -305,7 +305,7 @@ class Connection:
                 self.close(str(refusal))
                 return
             except Exception as error:  # whoever waits is told by the end of the connection
-                log.exception("an answer could not be made", client=self.peer)
+                logger.exception("an answer could not be made", client=self.peer)
                 self.close(f"an answer could not be made: {error!r}")
                 return
             if self._slots[0] is not slot:

@@ -18,11 +18,11 @@ from broker.network.slow_requests import SlowRequests
 from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Dispatcher"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BEFORE_THE_PRODUCER: Final = 4
@@ -97,7 +97,7 @@ class Dispatcher:
         except ConnectionRefusal:
             raise
         except Exception as error:
-            log.exception("a request could not be read", client=connection.peer)
+            logger.exception("a request could not be read", client=connection.peer)
             raise ConnectionRefusal(f"a request could not be read: {error!r}") from error
         context = Context(
             self._broker,
@@ -236,7 +236,7 @@ class Dispatcher:
 
     def _unforeseen(self, route: AnyRoute, error: Exception) -> ConnectionRefusal:
         self.metrics[route.key].failed(UnknownServerError.code)
-        log.error("a handler failed", api=route.key.title, exc_info=error)
+        logger.error("a handler failed", api=route.key.title, exc_info=error)
         return ConnectionRefusal(f"{route.key.title} met an error that was not foreseen: {error!r}")
 
     def _encoded(self, route: AnyRoute, header: RequestHeader, answer: Answer) -> tuple[list[Any], int]:

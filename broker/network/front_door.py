@@ -14,8 +14,8 @@ from broker.network.connection import Connection
 from broker.security.config import ListenerConfig, SecurityConfig
 from broker.security.principal import Principal
 from broker.security.scram import ScramMechanism
+from tidegate.kit import logs
 from tidegate.kit.errors import ConfigError, Problem
-from tidegate.kit.logs import logger
 from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential
 from tidegate.kit.tls import follow_identity
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrontDoor"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _VALIDATOR = "OAuthBearerValidatorCallbackHandler"
 _UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -62,7 +62,7 @@ class FrontDoor:
             try:
                 await keys.load()
             except (OSError, ValueError) as error:
-                log.warning("keys of tokens cannot be fetched", listener=self.name, error=str(error))
+                logger.warning("keys of tokens cannot be fetched", listener=self.name, error=str(error))
                 keys.want()
         running: list[Coroutine[Any, Any, None]] = [keys.run() for keys in self._key_sets]
         if self._context is not None and self.settings.keystore_reload and self.settings.ssl_keystore_location:
@@ -147,7 +147,7 @@ class FrontDoor:
 
             handler = (own.sasl_server_callback_handler_class or _UNSECURED).rpartition(".")[2]
             if handler == _UNSECURED:
-                log.warning(
+                logger.warning(
                     "takes OAUTHBEARER tokens that nobody signed: for development only",
                     listener=self.name,
                     give=_VALIDATOR,

@@ -14,13 +14,13 @@ from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.front_door import FrontDoor
 from broker.security.config import SecurityProtocol
+from tidegate.kit import logs
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
-from tidegate.kit.logs import logger
 
 __all__ = ["Listening"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _ACCEPTS_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 0.2
@@ -170,7 +170,7 @@ class Listening:
                 return
             except OSError as error:
                 # Most likely there are no descriptors left: wait, instead of being told at once of the same client.
-                log.warning("cannot accept a connection", error=str(error))
+                logger.warning("cannot accept a connection", error=str(error))
                 self._pause_for(name, _ACCEPT_AGAIN_S)
                 return
             client.setblocking(False)
@@ -190,7 +190,7 @@ class Listening:
         if unwanted_ms or reason is not None:
             self.refused += 1
             if reason is not None:
-                log.warning("connection refused", reason=reason)
+                logger.warning("connection refused", reason=reason)
             asyncio.get_running_loop().call_later(unwanted_ms / 1000, client.close)
             return
         self.accepted += 1
@@ -220,7 +220,7 @@ class Listening:
             elif reason is not None:
                 self.failed[connection.listener] += 1
         if reason is not None:
-            log.warning("connection closed", client=connection.peer, listener=connection.listener, reason=reason)
+            logger.warning("connection closed", client=connection.peer, listener=connection.listener, reason=reason)
         self._let_in()
 
     def _let_in(self) -> None:

@@ -7,11 +7,11 @@ from typing import Final
 from broker.api.routes import Context
 from broker.metrics.requests import Times
 from broker.protocol.api import ApiKey
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["SlowRequests"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _MOST_A_SECOND: Final = 10
 _WAITING_IS_NORMAL: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
@@ -36,12 +36,12 @@ class SlowRequests:
         self.count += 1
         if int(now) != self._second:
             if self._logged > _MOST_A_SECOND:
-                log.warning("more slow requests than are logged", count=self._logged - _MOST_A_SECOND)
+                logger.warning("more slow requests than are logged", count=self._logged - _MOST_A_SECOND)
             self._second, self._logged = int(now), 0
         self._logged += 1
         if self._logged > _MOST_A_SECOND:
             return
-        log.warning(
+        logger.warning(
             "slow request",
             api=key.title,
             version=context.version,

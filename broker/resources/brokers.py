@@ -12,16 +12,16 @@ from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import BROKER_RESOURCE
 from broker.resources.entries import ConfigEntry, Source, Synonym, as_text
 from broker.unused_keys import refusal, why_unused
+from tidegate.kit import logs
 from tidegate.kit.config import Key, KeyType, keys_of, parse, validate
 from tidegate.kit.errors import ConfigError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.resources.kafka_keys import BrokerKey
 
 __all__ = ["BrokerResources"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 Layer = tuple[Mapping[str, str], Source]
 
@@ -82,7 +82,7 @@ class BrokerResources:
         try:
             return parse(type(self._config), properties)
         except ConfigError as error:
-            log.warning("settings that were made at run time do not fit any more", error=error.message)
+            logger.warning("settings that were made at run time do not fit any more", error=error.message)
             return self._config
 
     # Describing

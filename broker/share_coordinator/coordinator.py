@@ -35,11 +35,11 @@ from broker.share_coordinator.records import (
 )
 from broker.share_coordinator.state_batches import combined
 from broker.share_coordinator.values import ShareKey, StoredState
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ShareCoordinator", "coordinator_key", "read_coordinator_key"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 def coordinator_key(key: ShareKey) -> str:
@@ -98,7 +98,7 @@ class ShareCoordinator:
                 try:
                     self._replay(partition, offset, key, value)
                 except CorruptMessage as error:
-                    _log.error(
+                    logger.error(
                         "record cannot be read",
                         topic=SHARE_STATE_TOPIC,
                         partition=partition,
@@ -119,7 +119,7 @@ class ShareCoordinator:
             try:
                 do()
             except BrokerError as error:
-                _log.warning("housekeeping failed", topic=SHARE_STATE_TOPIC, error=str(error))
+                logger.warning("housekeeping failed", topic=SHARE_STATE_TOPIC, error=str(error))
             self._timers[slot] = self._clock.call_later(interval_ms, again)
 
         self._timers.append(self._clock.call_later(interval_ms, again))

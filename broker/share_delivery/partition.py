@@ -29,11 +29,11 @@ from broker.share_coordinator.values import (
 )
 from broker.share_delivery.delivery import NOBODY, Delivery, InFlight, InFlightBatch, RecordState
 from broker.share_delivery.values import ShareSettings
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Change", "SharePartition"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 _SWEEP_MS = 10
 """Locks that end within so short a time are released together."""
@@ -335,7 +335,7 @@ class SharePartition:
 
     def _after_release(self, error: BrokerError | None) -> None:
         if error is not None:
-            _log.warning(
+            logger.warning(
                 "records released by time could not be written down", share_partition=str(self), error=str(error)
             )
         self.move_start()

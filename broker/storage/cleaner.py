@@ -17,11 +17,11 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.log.swap import Swap
 from broker.storage.keeper import unhurried
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Cleaner", "CleanerLimits", "own_process"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class CleanerLimits(Protocol):
@@ -114,7 +114,7 @@ class Cleaner:
         try:
             return compaction.plan_compaction(one, now_ms)
         except KafkaStorageError as error:
-            log.warning(
+            logger.warning(
                 "cannot look for what to compact", topic=one.topic, partition=one.partition, error=error.message
             )
             return None
@@ -131,11 +131,11 @@ class Cleaner:
             if not swap.is_done:
                 return False
         except (BrokerError, OSError, RuntimeError) as error:
-            log.warning("compaction failed", topic=one.topic, partition=one.partition, error=str(error))
+            logger.warning("compaction failed", topic=one.topic, partition=one.partition, error=str(error))
             return False
         self.runs += 1
         self.records_removed += done.records_before - done.records_after
-        log.info(
+        logger.info(
             "compacted",
             topic=one.topic,
             partition=one.partition,

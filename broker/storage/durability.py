@@ -15,11 +15,11 @@ from typing import Final
 
 from broker.errors import BrokerError, KafkaStorageError
 from broker.log.partition import PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Durability", "Flushed"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 Flushed = dict[PartitionLog, BrokerError]
 """The logs of a round that could not be flushed, and why; empty is success."""
@@ -192,7 +192,7 @@ class _Round:
         except BrokerError as failure:
             error = failure
         except Exception as unforeseen:
-            log.exception("a flush failed", topic=partition.topic, partition=partition.partition)
+            logger.exception("a flush failed", topic=partition.topic, partition=partition.partition)
             error = KafkaStorageError(f"{partition.topic}-{partition.partition} could not be flushed: {unforeseen!r}")
         with self._lock:
             if error is not None:
@@ -203,4 +203,4 @@ class _Round:
 
 def _report(work: _Round) -> None:
     for partition, error in work.failed.items():
-        log.error("flush failed", topic=partition.topic, partition=partition.partition, error=error.message)
+        logger.error("flush failed", topic=partition.topic, partition=partition.partition, error=error.message)

@@ -11,11 +11,11 @@ from typing import Final
 from broker.errors import BrokerError
 from broker.log.directory import LogDirectory
 from broker.log.partition import PRODUCER_ID_EXPIRATION_MS, PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["KEEP_LOGS_S", "LogKeeper", "unhurried"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 KEEP_LOGS_S: Final = 1.0
 """How often ``keep`` is called; a recovery has to check what was written in such a time, and what it could not yet flush."""
@@ -91,7 +91,7 @@ class LogKeeper:
             try:
                 gone += one.enforce_retention(now_ms, self._producers_kept_ms())
             except BrokerError as error:
-                log.warning("retention failed", topic=one.topic, partition=one.partition, error=error.message)
+                logger.warning("retention failed", topic=one.topic, partition=one.partition, error=error.message)
         if gone:
             self._starts_moved()
         return gone

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 from broker.errors import KafkaStorageError, RequestTimedOut
 from broker.storage.cleaner import own_process
 from broker.work import TooMuchWork
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["RecordWorker"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class _Lane:
         except (TimeoutError, TooMuchWork):
             raise RequestTimedOut(f"records were not looked into within {_LONGEST_S:.0f} s") from None
         except BrokenExecutor as error:
-            log.warning("a process that looks into records ended", reason=str(error))
+            logger.warning("a process that looks into records ended", reason=str(error))
             self._process = None
             raise KafkaStorageError("the process that looked into the records ended; try again") from error
         finally:

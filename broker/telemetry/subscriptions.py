@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from broker.errors import BrokerError, InvalidConfiguration, InvalidRequest
+from tidegate.kit import logs
 from tidegate.kit.config import KeyType, config, key, keys_of, parse
 from tidegate.kit.errors import ConfigError
-from tidegate.kit.logs import logger
 
 __all__ = [
     "ALL",
@@ -21,7 +21,7 @@ __all__ = [
     "subscription",
 ]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 ALL: Final = "*"
 """Among the metrics: all there are."""
@@ -113,7 +113,7 @@ class CurrentSubscriptions:
             try:
                 yield name, subscription(configs)
             except BrokerError as error:  # written by another broker, with other rules
-                log.warning("a subscription of client metrics cannot be used", name=name, error=error.message)
+                logger.warning("a subscription of client metrics cannot be used", name=name, error=error.message)
 
 
 def check_subscription(name: str, given: Mapping[str, str]) -> None:

@@ -35,11 +35,11 @@ from broker.transactions.values import (
     Transaction,
     TransactionState,
 )
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Then", "TransactionCoordinator"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 _RETRY_MARKERS_MS: Final = 1_000
 
@@ -102,7 +102,7 @@ class TransactionCoordinator:
         self._refusal = None
         for name, held in self._held.items():
             if held.transaction.state.is_prepared:
-                _log.info("a transaction is finished that was decided before", transactional_id=name)
+                logger.info("a transaction is finished that was decided before", transactional_id=name)
                 held.ending = True
                 self._write_markers(name, held, lambda _: None)
         self._repeat("abort", self._config.transaction_abort_check_interval_ms, self.abort_overdue)
@@ -165,7 +165,7 @@ class TransactionCoordinator:
             if error is not None:
                 fail(future, error)
             else:
-                _log.debug("producer initialised", transactional_id=transactional_id, producer=following.producer)
+                logger.debug("producer initialised", transactional_id=transactional_id, producer=following.producer)
                 succeed(future, following.producer)
 
         self._write(transactional_id, held, following, written)
@@ -328,7 +328,7 @@ class TransactionCoordinator:
         try:
             self._append(transactional_id, over)
         except BrokerError as error:
-            _log.warning(
+            logger.warning(
                 "the end of a transaction could not be written", transactional_id=transactional_id, error=error.message
             )
             self._later(transactional_id, lambda: self._complete(transactional_id, held, then))
@@ -352,7 +352,7 @@ class TransactionCoordinator:
                 or transaction.started_ms + transaction.timeout_ms >= now_ms
             ):
                 continue
-            _log.info(
+            logger.info(
                 "a transaction is aborted: it took too long",
                 transactional_id=transactional_id,
                 timeout_ms=transaction.timeout_ms,
@@ -385,9 +385,9 @@ class TransactionCoordinator:
                     del self._held[name]
                 self._go_on(held)
             if error is None:
-                _log.info("transactional ids expired", count=len(forgotten))
+                logger.info("transactional ids expired", count=len(forgotten))
             else:
-                _log.warning("transactional ids could not be forgotten", error=error.message)
+                logger.warning("transactional ids could not be forgotten", error=error.message)
 
         try:
             future = self._log.append(partition, [(encode_key(name), None) for name in names])
@@ -483,8 +483,8 @@ class TransactionCoordinator:
             step()
         except BrokerError as error:
             _refuse(answer, error)
-        except Exception as error:  # noqa: BLE001 - those behind it have their turn
-            _log.exception("a step of a transaction failed", transactional_id=transactional_id)
+        except Exception as error:
+            logger.exception("a step of a transaction failed", transactional_id=transactional_id)
             _refuse(answer, UnknownServerError(f"A step of {transactional_id!r} failed: {error!r}"))
 
     def _append(self, transactional_id: str, transaction: Transaction) -> asyncio.Future[None]:
@@ -509,8 +509,8 @@ class TransactionCoordinator:
                 self._held.pop(transactional_id, None)
             try:
                 then(error)
-            except Exception:  # noqa: BLE001 - those behind it have their turn
-                _log.exception("an answer to a step of a transaction failed", transactional_id=transactional_id)
+            except Exception:
+                logger.exception("an answer to a step of a transaction failed", transactional_id=transactional_id)
             if not held.ending:
                 self._go_on(held)
 
@@ -532,4 +532,4 @@ def _refuse(answer: asyncio.Future[Producer] | Then, error: BrokerError) -> None
 
 def _warn(transactional_id: str, error: BrokerError | None) -> None:
     if error is not None:
-        _log.warning("a transaction could not be aborted", transactional_id=transactional_id, error=error.message)
+        logger.warning("a transaction could not be aborted", transactional_id=transactional_id, error=error.message)

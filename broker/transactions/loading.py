@@ -6,11 +6,11 @@ from broker.coordinator.state_log import StateLog
 from broker.errors import CorruptMessage
 from broker.transactions.records import TRANSACTIONS_TOPIC, decode_key, decode_value
 from broker.transactions.values import Transaction
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["load"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 def load(log: StateLog) -> dict[str, Transaction]:
@@ -27,7 +27,7 @@ def load(log: StateLog) -> dict[str, Transaction]:
                 else:
                     found[name] = decode_value(value)
             except CorruptMessage as error:
-                _log.error(
+                logger.error(
                     "record cannot be read",
                     topic=TRANSACTIONS_TOPIC,
                     partition=partition,

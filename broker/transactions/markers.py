@@ -13,11 +13,11 @@ from broker.protocol.records import MARKER_SIZE
 from broker.storage.durability import Flushed
 from broker.storage.partitions import Partitions
 from broker.transactions.values import Producer
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["GroupOffsets", "Marker", "MarkerLog", "Markers"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Marker(NamedTuple):
@@ -80,11 +80,11 @@ class Markers:
             except UnknownTopicOrPartition:
                 continue  # the topic was deleted
             except KafkaStorageError as error:
-                _log.warning("a transaction marker could not be written", partition=where, error=error.message)
+                logger.warning("a transaction marker could not be written", partition=where, error=error.message)
                 failed.add(where)
             except BrokerError as error:
                 # A later epoch has been here, so this transaction is not open in the partition any more.
-                _log.warning("a transaction marker was refused", partition=where, error=error.message)
+                logger.warning("a transaction marker was refused", partition=where, error=error.message)
         durable = self._partitions.durable(written)
         if durable is None and not failed:
             return None

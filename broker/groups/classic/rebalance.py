@@ -25,11 +25,11 @@ from broker.groups.classic.generation import write_generation
 from broker.groups.classic.group import Group, Member
 from broker.groups.classic.values import GroupState
 from broker.groups.config.group_config import GroupConfig
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Rebalance"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a newcomer that cannot heartbeat yet may wait in a join. If its client has gone, retries would pile up as
@@ -60,7 +60,7 @@ class Rebalance:
         self._stop_waiting_for_syncs(group)
         initial = group.state is GroupState.EMPTY
         group.enter(GroupState.PREPARING_REBALANCE, self._clock.now_ms())
-        _log.info("group rebalances", group=group.group_id, generation=group.generation, reason=reason)
+        logger.info("group rebalances", group=group.group_id, generation=group.generation, reason=reason)
         if initial:
             delay_ms = self._config.initial_rebalance_delay_ms
             self._extend_initial(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
@@ -83,7 +83,7 @@ class Rebalance:
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         for member in [m for m in group.members.values() if m.joining is None and m.instance_id is None]:
-            _log.info("member did not rejoin in time", group=group.group_id, member=member.member_id)
+            logger.info("member did not rejoin in time", group=group.group_id, member=member.member_id)
             group.remove(member.member_id)
         if not group.elect_joined_leader() and group.members:
             # Static members are left, and none has joined: wait until one does or all their sessions end.
@@ -93,7 +93,7 @@ class Rebalance:
         if group.members:
             self._answer_joins(group)
             return
-        _log.info("group is empty", group=group.group_id, generation=group.generation)
+        logger.info("group is empty", group=group.group_id, generation=group.generation)
         group.written = write_generation(self._journal, group)
         when_done(group.written, lambda error: self._warn(group, error))
 
@@ -221,7 +221,7 @@ class Rebalance:
             return
         if not member.is_new and (member.joining is not None or member.syncing is not None):
             return  # parked here, so it is alive; the end of its wait begins a new session
-        _log.info("member's session timed out", group=group.group_id, member=member.member_id)
+        logger.info("member's session timed out", group=group.group_id, member=member.member_id)
         self.remove_member(group, member)
         if group.state is GroupState.PREPARING_REBALANCE:
             if group.all_joined:
@@ -231,4 +231,4 @@ class Rebalance:
 
     def _warn(self, group: Group, error: BrokerError | None) -> None:
         if error is not None:
-            _log.warning("group could not be written", group=group.group_id, error=str(error))
+            logger.warning("group could not be written", group=group.group_id, error=str(error))

@@ -29,11 +29,11 @@ from broker.groups.classic.joining import Joining
 from broker.groups.classic.rebalance import Rebalance
 from broker.groups.classic.values import GroupState, Joined, JoinRequest, Leaving, Left, Synced
 from broker.groups.config.group_config import GroupConfig
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ClassicGroups"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class ClassicGroups:
@@ -163,7 +163,7 @@ class ClassicGroups:
             member = holder or group.require_member(leaving.member_id, leaving.instance_id)
         except BrokerError as error:
             return replace(left, error=error)
-        _log.info("member leaves", group=group.group_id, member=member.member_id, reason=leaving.reason)
+        logger.info("member leaves", group=group.group_id, member=member.member_id, reason=leaving.reason)
         self.rebalance.remove_member(group, member)
         return left
 
@@ -190,4 +190,4 @@ class ClassicGroups:
 
 def _warn(group_id: str, error: BrokerError | None) -> None:
     if error is not None:
-        _log.warning("group could not be written", group=group_id, error=str(error))
+        logger.warning("group could not be written", group=group_id, error=str(error))

@@ -25,11 +25,11 @@ from broker.groups.consumer.service import ConsumerGroups, check_instance
 from broker.groups.consumer.step import Step
 from broker.groups.modern.group import NO_PARTITIONS
 from broker.groups.modern.member import MemberState
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ClassicMembers"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 JOIN = "join"
 """The timer of a member that is to join again."""
@@ -185,7 +185,7 @@ class ClassicMembers:
             except BrokerError as error:
                 results.append(replace(left, error=error))
                 continue
-            _log.info("member leaves", group=group.group_id, member=member.member_id, reason=one.reason)
+            logger.info("member leaves", group=group.group_id, member=member.member_id, reason=one.reason)
             gone[member.member_id] = member
             results.append(left)
         future: asyncio.Future[list[Left]] = self._around.clock.create_future()

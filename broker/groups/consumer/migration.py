@@ -24,11 +24,11 @@ from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record, encode_entry
 from broker.groups.modern.service import Change, Surroundings
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Migration", "Successor"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Migration:
                 for member in made.members.values():
                     if member.classic is not None:
                         self._sessions.restart_session(made.group_id, member)
-            _log.info("classic group became a consumer group", group=group.group_id, members=len(group.members))
+            logger.info("classic group became a consumer group", group=group.group_id, members=len(group.members))
 
         return Change([*group.tombstones(), *change.entries], follow)
 
@@ -194,7 +194,7 @@ class Migration:
             self._around.groups.put(classic)
             for member in classic.members.values():
                 self._around.classic.rebalance.restart_session(classic, member)
-            _log.info("consumer group became a classic group", group=group.group_id, reason=reason)
+            logger.info("consumer group became a classic group", group=group.group_id, reason=reason)
             if rebalance:
                 self._around.classic.rebalance.prepare(classic, reason)
 

@@ -16,11 +16,11 @@ from broker.groups.consumer.regex import Resolved, check, resolve
 from broker.groups.consumer.step import Step
 from broker.groups.modern.group import metadata_hash
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, GroupService
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["RegexChange", "Regexes"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 _LEAST_INTERVAL_MS: Final = 10_000
 _REGEX = "regex"
@@ -105,5 +105,5 @@ class Regexes:
             epoch = group.epoch + 1
             records.append(changes.group_epoch(group_id, epoch, new_hash))
             group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
-            _log.info("regular expressions match other topics", group=group_id, epoch=epoch)
+            logger.info("regular expressions match other topics", group=group_id, epoch=epoch)
         self._service.write_by_timer(group_id, self._service.change(records))

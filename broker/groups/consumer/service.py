@@ -40,11 +40,11 @@ from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
 from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import Change, GroupService, Surroundings
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["SESSION", "ConsumerGroups"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"
@@ -221,7 +221,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
                 raise UnknownMemberId(f"Instance id {request.instance_id} is unknown.")
             check_instance(holder, request.member_id)
             member = holder
-        _log.info("member leaves", group=group.group_id, member=member.member_id, epoch=request.epoch)
+        logger.info("member leaves", group=group.group_id, member=member.member_id, epoch=request.epoch)
         answer = HeartbeatAnswer(member.member_id, request.epoch)
         if request.epoch == LEAVING_STATIC and request.instance_id is not None:
             # It keeps its assignment until its session ends, for whoever comes back in its place.
@@ -273,7 +273,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if not isinstance(group, ConsumerGroup) or member is None:
             return
-        _log.info("member fenced", group=group_id, member=member_id, reason=reason)
+        logger.info("member fenced", group=group_id, member=member_id, reason=reason)
         self.write_by_timer(group_id, self.removal(group, [member]))
 
     # -- timers ----------------------------------------------------------------------------------------------------

@@ -31,11 +31,11 @@ from broker.groups.modern.records import (
 )
 from broker.groups.modern.timers import Timers
 from broker.groups.modern.topics import TopicCatalog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["METADATA_REFRESH_INTERVAL_MS", "Change", "GroupService", "Surroundings"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 METADATA_REFRESH_INTERVAL_MS: Final = (1 << 31) - 1
 """A group looks at its topics this often where nobody told it of a change: practically never, as in Kafka."""
@@ -129,7 +129,9 @@ class GroupService(ABC, Generic[G]):
             try:
                 do()
             except BrokerError as error:
-                _log.warning("cannot act on a timer", group=group_id, member=member_id, timer=purpose, error=str(error))
+                logger.warning(
+                    "cannot act on a timer", group=group_id, member=member_id, timer=purpose, error=str(error)
+                )
                 self.timers.schedule(name, _RETRY_MS, attempt)
 
         self.timers.schedule(name, delay_ms, attempt)
@@ -143,6 +145,6 @@ class GroupService(ABC, Generic[G]):
 
         def note(error: BrokerError | None) -> None:
             if error is not None:
-                _log.warning("group could not be written", group=group_id, error=str(error))
+                logger.warning("group could not be written", group=group_id, error=str(error))
 
         when_done(written, note)

@@ -29,11 +29,11 @@ from broker.groups.classic.group import Group
 from broker.groups.classic.service import ClassicGroups
 from broker.groups.config.group_config import GroupConfig
 from broker.groups.offsets.store import CommittedOffsets
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["GroupOffsets", "warn"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class GroupOffsets:
@@ -200,4 +200,4 @@ def _refusals(
 def warn(group_id: str, error: BrokerError | None) -> None:
     """Say that what nobody waits for could not be written."""
     if error is not None:
-        _log.warning("group could not be written", group=group_id, error=str(error))
+        logger.warning("group could not be written", group=group_id, error=str(error))

@@ -13,11 +13,11 @@ from broker.groups.modern.service import GroupService
 from broker.groups.share import changes
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.values import ShareState, TopicState
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["PartitionStates", "joined", "without"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 TopicStates = Mapping[UUID, TopicState]
 
@@ -122,7 +122,7 @@ class PartitionStates:
         if not isinstance(group, ShareGroup):
             return
         for (topic_id, partition), error in failed.items():
-            _log.warning(
+            logger.warning(
                 "no state for a share-partition", group=group_id, topic=topic_id, partition=partition, error=str(error)
             )
         bad = {

@@ -38,11 +38,11 @@ from broker.groups.share.values import (
     ShareHeartbeat,
     ShareState,
 )
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ShareMembership"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 ASSIGNOR: Final = "simple"
 _SESSION: Final = "session"
@@ -162,7 +162,7 @@ class ShareMembership(GroupService[ShareGroup]):
         if bump or fresh_hash != group.metadata_hash:
             bump, epoch = True, epoch + 1
             records.append(changes.group_epoch(group.group_id, epoch, fresh_hash))
-            _log.info("group epoch", group=group.group_id, epoch=epoch)
+            logger.info("group epoch", group=group.group_id, epoch=epoch)
         group.refresh_at(now_ms + _REFRESH_MS, epoch)
         return epoch, bump
 
@@ -185,7 +185,7 @@ class ShareMembership(GroupService[ShareGroup]):
             if partitions != group.target.get(member_id):
                 records.append(changes.target(group.group_id, member_id, partitions))
         records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-        _log.info("target assignment", group=group.group_id, epoch=epoch, assignor=ASSIGNOR)
+        logger.info("target assignment", group=group.group_id, epoch=epoch, assignor=ASSIGNOR)
         return epoch, targets[member.member_id]
 
     def _spec(self, group: ShareGroup, members: Mapping[str, ShareMember]) -> GroupSpec:
@@ -225,7 +225,7 @@ class ShareMembership(GroupService[ShareGroup]):
     def _leave(self, request: ShareHeartbeat) -> asyncio.Future[ShareAnswer]:
         group = self.around.groups.find(request.group_id, ShareGroup)
         member = group.member(request.member_id)
-        _log.info("member leaves", group=group.group_id, member=member.member_id)
+        logger.info("member leaves", group=group.group_id, member=member.member_id)
         answer = ShareAnswer(member.member_id, request.epoch)
         return self.commit(group.group_id, self._removal(group, member.member_id), answer)
 
@@ -242,7 +242,7 @@ class ShareMembership(GroupService[ShareGroup]):
         def fence() -> None:
             group = self.around.groups.get(group_id)
             if isinstance(group, ShareGroup) and member_id in group.members:
-                _log.info("member fenced", group=group_id, member=member_id, reason="session expired")
+                logger.info("member fenced", group=group_id, member=member_id, reason="session expired")
                 self.write_by_timer(group_id, self.change(self._removal(group, member_id)))
 
         self.later(_SESSION, group_id, member_id, self.around.settings(group_id).share_session_timeout_ms, fence)

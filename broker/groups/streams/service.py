@@ -31,11 +31,11 @@ from broker.groups.streams.requests import check_request
 from broker.groups.streams.step import Step, assign
 from broker.groups.streams.tasks import NO_TASKS, Assigned, TasksByRole
 from broker.groups.streams.values import DescribedStreamsGroup, StreamsAnswer, StreamsHeartbeat
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["StreamsGroups"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"
@@ -225,7 +225,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         if request.shutdown_application and group.shutdown_by is None:
             group.shutdown_by = request.member_id
         member = group.member(request.member_id)
-        _log.info("member leaves", group=group.group_id, member=member.member_id)
+        logger.info("member leaves", group=group.group_id, member=member.member_id)
         future: asyncio.Future[StreamsAnswer] = self.around.clock.create_future()
         written = self.write(group.group_id, self._removal(group, member))
         answer_when(written, future, StreamsAnswer(member_id=member.member_id, epoch=request.epoch))
@@ -257,7 +257,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         member = group.members.get(member_id) if isinstance(group, StreamsGroup) else None
         if not isinstance(group, StreamsGroup) or member is None:
             return
-        _log.info("member fenced", group=group_id, member=member_id, reason=reason)
+        logger.info("member fenced", group=group_id, member=member_id, reason=reason)
         self.write_by_timer(group_id, self._removal(group, member))
 
     # -- timers ----------------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ from broker.groups.streams.sticky_assignor import StreamsMemberSpec, StreamsSpec
 from broker.groups.streams.tasks import NO_TASKS, TasksByRole
 from broker.groups.streams.topology import required_topics, same
 from broker.groups.streams.values import StreamsHeartbeat
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Step", "Topology", "assign", "assignment_configs"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Topology(NamedTuple):
@@ -90,7 +90,7 @@ class Step:
         epoch = group.epoch + 1
         self.records.append(changes.group_epoch(group.group_id, epoch, topology.metadata_hash, validated, configs))
         group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
-        _log.info("group epoch", group=group.group_id, epoch=epoch, validated=validated)
+        logger.info("group epoch", group=group.group_id, epoch=epoch, validated=validated)
         return epoch
 
     def renew_target(
@@ -167,5 +167,5 @@ def assign(
         if tasks != group.target.get(member_id):
             records.append(changes.target(group.group_id, member_id, tasks))
     records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-    _log.info("target assignment", group=group.group_id, epoch=epoch, ready=configured.is_ready)
+    logger.info("target assignment", group=group.group_id, epoch=epoch, ready=configured.is_ready)
     return targets

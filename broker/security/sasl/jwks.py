@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from broker.security.sasl.jwt import InvalidToken, Jwt
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Jwks", "keys_of_set"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 1 << 20
@@ -94,7 +94,7 @@ class Jwks:
                     await self.load()
                     break
                 except (OSError, ValueError) as error:
-                    log.warning("keys of tokens cannot be fetched", url=self._url, error=str(error))
+                    logger.warning("keys of tokens cannot be fetched", url=self._url, error=str(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, self._longest_pause_s)
 
