@@ -260,16 +260,16 @@ def _groups(broker: Broker) -> Iterator[Family]:
     lag_sums: list[Sample] = []
     for group_id, committed in offsets.items():
         sums: dict[str, list[int]] = {}
-        for (topic, partition), one in committed.items():
+        for (topic, partition), committed_offset in committed.items():
             labels = (("consumergroup", group_id), ("topic", topic), ("partition", str(partition)))
             log = broker.logs.get(topic, partition)
             if log is None:
                 continue
-            lag = max(log.log_end_offset - one.offset, 0)
-            current.append(Sample(one.offset, labels))
+            lag = max(log.log_end_offset - committed_offset.offset, 0)
+            current.append(Sample(committed_offset.offset, labels))
             lags.append(Sample(lag, labels))
             total = sums.setdefault(topic, [0, 0])
-            total[0] += one.offset
+            total[0] += committed_offset.offset
             total[1] += lag
         for topic, (offset, lag) in sums.items():
             current_sums.append(Sample(offset, (("consumergroup", group_id), ("topic", topic))))
@@ -333,6 +333,8 @@ def _own(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network: Net
         ("response_bytes_total", "Bytes of answers.", "response_bytes"),
     ):
         samples = [
-            Sample(getattr(one, field), (("request", key.title),)) for key, one in requests.items() if one.requests
+            Sample(getattr(request, field), (("request", key.title),))
+            for key, request in requests.items()
+            if request.requests
         ]
         yield Family(prefix + name, doc, "counter", samples)

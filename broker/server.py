@@ -189,7 +189,7 @@ class BrokerServer:
         assert self._listening is not None
         listening = self._listening
         network = Network(
-            by_listener=Counter(one.listener for one in listening.connections),
+            by_listener=Counter(connection.listener for connection in listening.connections),
             authenticated=listening.authenticated(),
             failed=listening.failed,
             accepted=listening.accepted,

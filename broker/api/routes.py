@@ -68,7 +68,7 @@ class Context(NamedTuple):
         possible = OPERATIONS[resource_type]
         if self.broker.authorizer is None:
             return sum(1 << operation for operation in possible)
-        return sum(1 << one for one in possible if self.allows(Operation(one), resource_type, name))
+        return sum(1 << number for number in possible if self.allows(Operation(number), resource_type, name))
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
         """Raises the resource's AuthorizationFailed where the client may not do this."""

@@ -159,17 +159,17 @@ class BatchConsumer:
                 self._running._subscription.subscribe_pattern(pattern=_WholeName(pattern), listener=theirs)
                 self._running._client.set_topics([])
             else:
-                wanted = list(topics)
-                self._running.subscribe(wanted, listener=theirs)
+                names = list(topics)
+                self._running.subscribe(names, listener=theirs)
                 self._stop_awaiting()
-                self._awaiting = asyncio.create_task(self._await_topics(frozenset(wanted)), name="await topics")
+                self._awaiting = asyncio.create_task(self._await_topics(frozenset(names)), name="await topics")
 
-    async def _await_topics(self, wanted: frozenset[str]) -> None:
+    async def _await_topics(self, names: frozenset[str]) -> None:
         """Ask for metadata again while topics are missing, as Java's clients do, instead of once in metadata.max.age.ms."""
         client = self._running._client
         pause_s = _FIRST_LOOK_S
         await client.force_metadata_update()
-        while not wanted <= client.cluster.topics(exclude_internal_topics=False):
+        while not names <= client.cluster.topics(exclude_internal_topics=False):
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
             await client.force_metadata_update()

@@ -90,7 +90,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
     @property
     def _held_bytes(self) -> int:
         """What has arrived and was not handed out yet."""
-        return sum(held._partition_records.size for held in self._records.values() if type(held) is FetchResult)
+        return sum(record._partition_records.size for record in self._records.values() if type(record) is FetchResult)
 
     def _get_actions_per_node(self, assignment: Any) -> Any:
         """aiokafka's plan of what to ask for next, but nothing is fetched while more than one whole answer is held.

@@ -92,11 +92,11 @@ class ClientMeasures:
         self._busy_us.record((time.perf_counter() - began) * 1e6)
 
     def answered(self, api_key: int, latency_s: float, size: int) -> None:
-        found = self._requests.get(api_key)
-        if found is None:
-            found = self._requests[api_key] = _Requests()
-        found.latency_ms.record(latency_s * 1000)
-        found.size.record(size)
+        requests = self._requests.get(api_key)
+        if requests is None:
+            requests = self._requests[api_key] = _Requests()
+        requests.latency_ms.record(latency_s * 1000)
+        requests.size.record(size)
 
     def answered_records(self, count: int, *, refused: bool) -> None:
         """A producer's records are acknowledged, or will never be."""
@@ -113,11 +113,11 @@ class ClientMeasures:
         """The attributes that Kafka's clients of all kinds have (``producer-metrics`` and the like)."""
         nodes = list(self._nodes.values())
         sent, received = [node.sent for node in nodes], [node.received for node in nodes]
-        requests = sum(one.count for one in sent)
-        answers = sum(one.count for one in received)
+        requests = sum(window.count for window in sent)
+        answers = sum(window.count for window in received)
         rates = (
-            round(sum(one.count_rate for one in sent), _DIGITS),
-            round(sum(one.count_rate for one in received), _DIGITS),
+            round(sum(window.count_rate for window in sent), _DIGITS),
+            round(sum(window.count_rate for window in received), _DIGITS),
         )
         sizes = _joined(sent)
         accepted = self._opened if self._checked else Windowed()
@@ -137,10 +137,10 @@ class ClientMeasures:
             "request-size-max": sizes[1],
             "response-total": answers,
             "response-rate": rates[1],
-            "outgoing-byte-total": sum(one.total for one in sent),
-            "outgoing-byte-rate": round(sum(one.rate for one in sent), _DIGITS),
-            "incoming-byte-total": sum(one.total for one in received),
-            "incoming-byte-rate": round(sum(one.rate for one in received), _DIGITS),
+            "outgoing-byte-total": sum(window.total for window in sent),
+            "outgoing-byte-rate": round(sum(window.rate for window in sent), _DIGITS),
+            "incoming-byte-total": sum(window.total for window in received),
+            "incoming-byte-rate": round(sum(window.rate for window in received), _DIGITS),
             "network-io-total": requests + answers,
             "network-io-rate": round(sum(rates), _DIGITS),
             "io-ratio": round(self._busy_us.rate / 1e6, 6),
@@ -209,15 +209,15 @@ class ClientMeasures:
     @property
     def _connection_count(self) -> int:
         client = self._client()
-        return 0 if client is None else sum(one.connected() for one in list(client._conns.values()))
+        return 0 if client is None else sum(conn.connected() for conn in list(client._conns.values()))
 
 
 def _joined(seen: list[Windowed]) -> tuple[float, float]:
     """The average and the greatest of several."""
-    rates = [one.count_rate for one in seen]
+    rates = [window.count_rate for window in seen]
     whole = sum(rates)
-    average = sum(one.average * rate for one, rate in zip(seen, rates, strict=True)) / whole if whole else 0.0
-    return round(average, _DIGITS), max((one.most for one in seen), default=0.0)
+    average = sum(window.average * rate for window, rate in zip(seen, rates, strict=True)) / whole if whole else 0.0
+    return round(average, _DIGITS), max((window.most for window in seen), default=0.0)
 
 
 def client_measures() -> list[ClientMeasures]:

@@ -65,7 +65,7 @@ class StateTopic:
         if durable is None:
             done.set_result(None)
         else:
-            durable.add_done_callback(lambda flushed: _settle(done, flushed))
+            durable.add_done_callback(lambda flushed: _resolve(done, flushed))
         return done
 
     def read(
@@ -97,7 +97,7 @@ class StateTopic:
         return self._logs.get(self._name, partition)
 
 
-def _settle(done: asyncio.Future[None], flushed: asyncio.Future[Flushed]) -> None:
+def _resolve(done: asyncio.Future[None], flushed: asyncio.Future[Flushed]) -> None:
     if done.done():
         return
     error: BrokerError | None = None if flushed.cancelled() else next(iter(flushed.result().values()), None)

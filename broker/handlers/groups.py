@@ -43,12 +43,16 @@ def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindC
     v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
     """
     keys = request.coordinator_keys if context.version >= 4 else [request.key]
-    found = [_coordinator(context, request.key_type, key) for key in keys]
+    coordinators = [_coordinator(context, request.key_type, key) for key in keys]
     if context.version >= 4:
-        return FindCoordinatorResponse(coordinators=found)
-    (one,) = found
+        return FindCoordinatorResponse(coordinators=coordinators)
+    (coordinator,) = coordinators
     return FindCoordinatorResponse(
-        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
+        error_code=coordinator.error_code,
+        error_message=coordinator.error_message,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 
@@ -136,7 +140,7 @@ def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse
         instance_id=request.group_instance_id,
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignments={one.member_id: one.assignment for one in request.assignments},
+        assignments={assignment.member_id: assignment.assignment for assignment in request.assignments},
     )
     return Pending(future, _synced)
 
@@ -171,7 +175,7 @@ def leave_group(context: Context, request: LeaveGroupRequest) -> LeaveGroupRespo
     """
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if context.version >= 3:
-        leaving = [Leaving(one.member_id, one.group_instance_id, one.reason) for one in request.members]
+        leaving = [Leaving(member.member_id, member.group_instance_id, member.reason) for member in request.members]
     else:
         leaving = [Leaving(request.member_id)]
     batch = context.version >= 3
@@ -185,11 +189,11 @@ def _left(results: list[Left], *, batch: bool) -> LeaveGroupResponse:
     return LeaveGroupResponse(
         members=[
             MemberResponse(
-                member_id=one.member_id,
-                group_instance_id=one.instance_id,
-                error_code=one.error.code if one.error else 0,
+                member_id=result.member_id,
+                group_instance_id=result.instance_id,
+                error_code=result.error.code if result.error else 0,
             )
-            for one in results
+            for result in results
         ]
     )
 
@@ -205,13 +209,13 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
     return ListGroupsResponse(
         groups=[
             ListedGroup(
-                group_id=one.group_id,
-                protocol_type=one.protocol_type,
-                group_state=one.state,
-                group_type=one.group_type,
+                group_id=listed_group.group_id,
+                protocol_type=listed_group.protocol_type,
+                group_state=listed_group.state,
+                group_type=listed_group.group_type,
             )
-            for one in listed
-            if every or context.allows(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
+            for listed_group in listed
+            if every or context.allows(Operation.DESCRIBE, ResourceType.GROUP, listed_group.group_id)
         ]
     )
 
@@ -282,7 +286,7 @@ def delete_groups(context: Context, request: DeleteGroupsRequest) -> DeleteGroup
             context.require(Operation.DELETE, ResourceType.GROUP, group_id)
         except BrokerError as error:
             refused[group_id] = error
-    deleting = context.broker.groups.delete_groups([one for one in request.groups_names if one not in refused])
+    deleting = context.broker.groups.delete_groups([name for name in request.groups_names if name not in refused])
     return Pending(deleting, lambda results: _deleted({**results, **refused}))
 
 

@@ -163,7 +163,7 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateF
     """
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     metadata = context.broker.metadata
-    updates = [_update(one, context.version) for one in request.feature_updates]
+    updates = [_update(feature_update, context.version) for feature_update in request.feature_updates]
     try:
         levels = checked(metadata.features, updates)
     except InvalidUpdateVersion as error:
@@ -178,11 +178,11 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateF
         )
     return UpdateFeaturesResponse(
         error_message=None,
-        results=[UpdatableFeatureResult(feature=one.name, error_message=None) for one in updates],
+        results=[UpdatableFeatureResult(feature=update.name, error_message=None) for update in updates],
     )
 
 
-def _update(one: FeatureUpdateKey, version: int) -> FeatureUpdate:
+def _update(feature_update_key: FeatureUpdateKey, version: int) -> FeatureUpdate:
     # Kafka's controller reads the kind alone, which version 0 cannot say: it can only upgrade.
-    kind = UpgradeType.of(one.upgrade_type) if version else UpgradeType.UPGRADE
-    return FeatureUpdate(one.feature, one.max_version_level, kind)
+    kind = UpgradeType.of(feature_update_key.upgrade_type) if version else UpgradeType.UPGRADE
+    return FeatureUpdate(feature_update_key.feature, feature_update_key.max_version_level, kind)

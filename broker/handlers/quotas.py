@@ -31,7 +31,9 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
 
     v1 flexible
     """
-    filters = [EntityFilter(one.entity_type, one.match_type, one.match) for one in request.components]
+    filters = [
+        EntityFilter(component.entity_type, component.match_type, component.match) for component in request.components
+    ]
     try:
         context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
         found = context.broker.metadata.quotas.find(filters, strict=request.strict)

@@ -192,19 +192,19 @@ def alter_share_group_offsets(
         if not context.allows(Operation.READ, ResourceType.TOPIC, topic.topic_name):
             error = TopicAuthorizationFailed(f"The client may not read topic {topic.topic_name!r}.")
         partitions = []
-        for one in topic.partitions:
-            result = AlterShareGroupOffsetsResponsePartition(partition_index=one.partition_index)
+        for partition in topic.partitions:
+            result = AlterShareGroupOffsetsResponsePartition(partition_index=partition.partition_index)
             partitions.append(result)
             problem = error
-            if problem is None and (known is None or not 0 <= one.partition_index < known.partitions):
+            if problem is None and (known is None or not 0 <= partition.partition_index < known.partitions):
                 problem = UnknownTopicOrPartition(
-                    f"There is no partition {one.partition_index} of topic {topic.topic_name!r}."
+                    f"There is no partition {partition.partition_index} of topic {topic.topic_name!r}."
                 )
             if problem is not None:
                 result.error_code, result.error_message = problem.code, problem.message
             elif known is not None:
-                offsets.setdefault(known.id, {})[one.partition_index] = one.start_offset
-                asked[known.id, one.partition_index] = result
+                offsets.setdefault(known.id, {})[partition.partition_index] = partition.start_offset
+                asked[known.id, partition.partition_index] = result
         results.append(
             AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,

@@ -79,8 +79,13 @@ def write_share_group_state(
 
     def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
         batches = [
-            StateBatch(one.first_offset, one.last_offset, one.delivery_count, one.delivery_state)
-            for one in given.state_batches
+            StateBatch(
+                state_batch.first_offset,
+                state_batch.last_offset,
+                state_batch.delivery_count,
+                state_batch.delivery_state,
+            )
+            for state_batch in given.state_batches
         ]
         state = StoredState(
             given.start_offset, given.state_epoch, given.leader_epoch, given.delivery_complete_count, batches
@@ -132,11 +137,11 @@ def _written(
 
     asked = []
     for topic in request.topics:
-        partitions = [partition_result(partition=given.partition) for given in topic.partitions]
+        partitions = [partition_result(partition=partition.partition) for partition in topic.partitions]
         results.append(topic_result(topic_id=topic.topic_id, partitions=partitions))
         asked += [
-            (ShareKey(request.group_id, topic.topic_id, given.partition), given, result)
-            for given, result in zip(topic.partitions, partitions, strict=True)
+            (ShareKey(request.group_id, topic.topic_id, partition.partition), partition, result)
+            for partition, result in zip(topic.partitions, partitions, strict=True)
         ]
     waiting = len(asked)
     for key, given, result in asked:
@@ -177,20 +182,20 @@ def _is_complete(request: Any) -> bool:
 def read_share_group_state(context: Context, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
     """Read the state of share-partitions, for the leaders of the partitions."""
 
-    def read(key: ShareKey, given: reading.PartitionData) -> reading.PartitionResult:
-        state = context.broker.share.coordinator.read(key, given.leader_epoch)
+    def read(key: ShareKey, partition: reading.PartitionData) -> reading.PartitionResult:
+        state = context.broker.share.coordinator.read(key, partition.leader_epoch)
         return reading.PartitionResult(
             partition=key.partition,
             state_epoch=state.state_epoch,
             start_offset=state.start_offset,
             state_batches=[
                 reading.StateBatch(
-                    first_offset=one.first,
-                    last_offset=one.last,
-                    delivery_state=one.state,
-                    delivery_count=one.deliveries,
+                    first_offset=batch.first,
+                    last_offset=batch.last,
+                    delivery_state=batch.state,
+                    delivery_count=batch.deliveries,
                 )
-                for one in state.batches
+                for batch in state.batches
             ],
         )
 
@@ -234,14 +239,14 @@ def _read(
     results = []
     for topic in request.topics:
         partitions = []
-        for given in topic.partitions:
+        for partition in topic.partitions:
             try:
                 if refusal is not None:
                     raise refusal
-                partitions.append(read(ShareKey(request.group_id, topic.topic_id, given.partition), given))
+                partitions.append(read(ShareKey(request.group_id, topic.topic_id, partition.partition), partition))
             except BrokerError as error:
                 partitions.append(
-                    partition_result(partition=given.partition, error_code=error.code, error_message=error.message)
+                    partition_result(partition=partition.partition, error_code=error.code, error_message=error.message)
                 )
         results.append(topic_result(topic_id=topic.topic_id, partitions=partitions))
     return results

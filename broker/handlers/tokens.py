@@ -68,8 +68,8 @@ def create_delegation_token(context: Context, request: CreateDelegationTokenRequ
         _check_allowed(context)
         if owner[:2] != requester[:2] and not context.allows(Operation.CREATE_TOKENS, ResourceType.USER, str(owner)):
             raise DelegationTokenAuthorizationFailed(f"{requester} may not create tokens for {owner}.")
-        renewers = [Principal(one.principal_type, one.principal_name) for one in request.renewers]
-        if any(one.type != ANONYMOUS.type for one in renewers):
+        renewers = [Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers]
+        if any(renewer.type != ANONYMOUS.type for renewer in renewers):
             raise InvalidPrincipalType("The principal type of a renewer has to be User.")
         tokens = context.broker.tokens
         token = tokens.create(owner, requester, renewers, request.max_lifetime_ms)
@@ -123,9 +123,9 @@ def describe_delegation_token(
     tokens.check_enabled()
     owners = None
     if request.owners is not None:
-        owners = [Principal(one.principal_type, one.principal_name) for one in request.owners]
+        owners = [Principal(owner.principal_type, owner.principal_name) for owner in request.owners]
     return DescribeDelegationTokenResponse(
-        tokens=[_described(one, tokens.hmac(one.token_id)) for one in _visible(context, tokens, owners)]
+        tokens=[_described(token, tokens.hmac(token.token_id)) for token in _visible(context, tokens, owners)]
     )
 
 
@@ -156,6 +156,7 @@ def _described(token: DelegationToken, secret: bytes) -> DescribedDelegationToke
         token_id=token.token_id,
         hmac=secret,
         renewers=[
-            DescribedDelegationTokenRenewer(principal_type=one.type, principal_name=one.name) for one in token.renewers
+            DescribedDelegationTokenRenewer(principal_type=renewer.type, principal_name=renewer.name)
+            for renewer in token.renewers
         ],
     )

@@ -60,8 +60,8 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
     refused: dict[TopicPartition, BrokerError | None] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for topic in request.topics:
-        for one in topic.partitions:
-            where = (topic.name, one.partition_index)
+        for partition in topic.partitions:
+            where = (topic.name, partition.partition_index)
             try:
                 context.require(Operation.READ, ResourceType.TOPIC, topic.name)
             except BrokerError as error:
@@ -71,7 +71,7 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
                 refused[where] = UnknownTopicOrPartition()
             else:
                 offsets[where] = CommittedOffset(
-                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or ""
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
                 )
     if not offsets:
         return _response(context, request, refused)
@@ -161,7 +161,7 @@ def _answer(context: Context, error: BrokerError) -> BrokerError:
 
 
 def _named(request: TxnOffsetCommitRequest) -> list[TopicPartition]:
-    return [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    return [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
 
 
 def _response(context: Context, request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
@@ -177,9 +177,10 @@ def _response(context: Context, request: TxnOffsetCommitRequest, results: _Resul
                 name=topic.name,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
-                        partition_index=one.partition_index, error_code=code((topic.name, one.partition_index))
+                        partition_index=partition.partition_index,
+                        error_code=code((topic.name, partition.partition_index)),
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

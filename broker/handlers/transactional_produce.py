@@ -40,7 +40,7 @@ _ADDS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
 _RETRIABLE: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 
-_Place = tuple[str | uuid.UUID, int]
+_NamedPartition = tuple[str | uuid.UUID, int]
 """A partition as the request names it."""
 _Outcome = ProduceResponse | Pending | None
 
@@ -52,10 +52,10 @@ class Admission:
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._refused: dict[_Place, BrokerError] = {}
+        self._refused: dict[_NamedPartition, BrokerError] = {}
 
-    def refuse(self, places: Iterable[_Place], error: BrokerError) -> None:
-        self._refused.update(dict.fromkeys(places, error))
+    def refuse(self, partitions: Iterable[_NamedPartition], error: BrokerError) -> None:
+        self._refused.update(dict.fromkeys(partitions, error))
 
     def version_for(self, topic: str | uuid.UUID, partition: int) -> int:
         """Raises what keeps the partition from being appended to."""
@@ -75,32 +75,32 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
     try:
         if transactional:
             context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id or "")
-        producer, wanted = _unknown(context, request, transactional)
+        producer, missing = _unknown(context, request, transactional)
     except BrokerError as error:
-        admission.refuse((place for place, _ in transactional), error)
+        admission.refuse((named for named, _ in transactional), error)
         return produce(request, admission)
-    if wanted and context.version >= _ADDS_SINCE:
-        return _Addition(context, request, wanted, admission, produce).outcome(producer)
-    if wanted and context.broker.settings.transaction_partition_verification:
-        _verify(context, request, producer, wanted, admission)
+    if missing and context.version >= _ADDS_SINCE:
+        return _Addition(context, request, missing, admission, produce).outcome(producer)
+    if missing and context.broker.settings.transaction_partition_verification:
+        _verify(context, request, producer, missing, admission)
     return produce(request, admission)
 
 
-def _transactional(request: ProduceRequest) -> Iterable[tuple[_Place, Producer]]:
+def _transactional(request: ProduceRequest) -> Iterable[tuple[_NamedPartition, Producer]]:
     """The partitions that get transactional records, with who they are from. What is malformed the log will refuse."""
     for topic, partitions in request.topics:
-        for one in partitions:
+        for partition in partitions:
             try:
-                header = BatchHeader.parse(one.records)
+                header = BatchHeader.parse(partition.records)
             except CorruptMessage:
                 continue
             if header.is_transactional and header.producer_id != NO_PRODUCER_ID:
-                yield (topic, one.partition), Producer(header.producer_id, header.producer_epoch)
+                yield (topic, partition.partition), Producer(header.producer_id, header.producer_epoch)
 
 
 def _unknown(
-    context: Context, request: ProduceRequest, transactional: list[tuple[_Place, Producer]]
-) -> tuple[Producer, dict[TopicPartition, _Place]]:
+    context: Context, request: ProduceRequest, transactional: list[tuple[_NamedPartition, Producer]]
+) -> tuple[Producer, dict[TopicPartition, _NamedPartition]]:
     """The producer, and the partitions in which it has no open transaction yet.
 
     Or all of them, while a step of its transaction is being written: there may be requests that wait for it, and what
@@ -108,11 +108,11 @@ def _unknown(
     """
     broker = context.broker
     busy = context.version >= _ADDS_SINCE and broker.transactions.is_busy(request.transactional_id or "")
-    wanted: dict[TopicPartition, _Place] = {}
-    for place, producer in transactional:
+    missing: dict[TopicPartition, _NamedPartition] = {}
+    for named, producer in transactional:
         if producer != transactional[0][1]:
             raise InvalidPidMapping("The records of a transaction are from more than one producer.")
-        topic, partition = place
+        topic, partition = named
         name = broker.topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
         log = None if name is None else broker.logs.get(name, partition)
         if log is None or name is None or name in INTERNAL_TOPICS:
@@ -120,25 +120,25 @@ def _unknown(
         if log.producers.in_transaction(*producer) and not busy:
             continue
         if broker.authorizer is None or context.allows(Operation.WRITE, ResourceType.TOPIC, name):
-            wanted[name, partition] = place
-    return transactional[0][1] if transactional else Producer(-1, -1), wanted
+            missing[name, partition] = named
+    return transactional[0][1] if transactional else Producer(-1, -1), missing
 
 
 def _verify(
     context: Context,
     request: ProduceRequest,
     producer: Producer,
-    wanted: dict[TopicPartition, _Place],
+    missing: dict[TopicPartition, _NamedPartition],
     admission: Admission,
 ) -> None:
     try:
-        found = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, wanted)
+        found = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, missing)
     except BrokerError as error:
-        admission.refuse(wanted.values(), _answer(context, error))
+        admission.refuse(missing.values(), _answer(context, error))
         return
     for where, refusal in found.items():
         if refusal is not None:
-            admission.refuse([wanted[where]], _answer(context, refusal))
+            admission.refuse([missing[where]], _answer(context, refusal))
 
 
 class _Addition:
@@ -150,7 +150,7 @@ class _Addition:
         self,
         context: Context,
         request: ProduceRequest,
-        missing: dict[TopicPartition, _Place],
+        missing: dict[TopicPartition, _NamedPartition],
         admission: Admission,
         produce: _Produce,
     ) -> None:

@@ -75,8 +75,8 @@ def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) 
         if len(results) == len(transactions) and not done.done():
             done.set_result(None)
 
-    for index, one in enumerate(transactions):
-        _add_partitions(context, one, index, answered)
+    for index, transaction in enumerate(transactions):
+        _add_partitions(context, transaction, index, answered)
     if not transactions:
         done.set_result(None)
 
@@ -86,17 +86,19 @@ def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) 
             return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics[0])
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
-                AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=found)
-                for one, found in zip(transactions, topics, strict=True)
+                AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topic)
+                for transaction, topic in zip(transactions, topics, strict=True)
             ]
         )
 
     return Pending(done, response)
 
 
-def _add_partitions(context: Context, wanted: AddPartitionsToTxnTransaction, index: int, answered: _Answered) -> None:
-    partitions = [(topic.name, partition) for topic in wanted.topics for partition in topic.partitions]
-    producer = Producer(wanted.producer_id, wanted.producer_epoch)
+def _add_partitions(
+    context: Context, transaction: AddPartitionsToTxnTransaction, index: int, answered: _Answered
+) -> None:
+    partitions = [(topic.name, partition) for topic in transaction.topics for partition in topic.partitions]
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
     coordinator = context.broker.transactions
 
     def all_alike(error: BrokerError | None) -> None:
@@ -104,14 +106,14 @@ def _add_partitions(context: Context, wanted: AddPartitionsToTxnTransaction, ind
 
     try:
         if context.version < _BATCHED_SINCE:
-            context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
+            context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
         refused = {where: error for where in partitions if (error := _refusal(context, where)) is not None}
         if refused:
             answered(index, {where: refused.get(where) or OperationNotAttempted() for where in partitions})
-        elif wanted.verify_only:
-            answered(index, coordinator.verify_partitions(wanted.transactional_id, producer, partitions))
+        elif transaction.verify_only:
+            answered(index, coordinator.verify_partitions(transaction.transactional_id, producer, partitions))
         else:
-            coordinator.add_partitions(wanted.transactional_id, producer, partitions, all_alike)
+            coordinator.add_partitions(transaction.transactional_id, producer, partitions, all_alike)
     except BrokerError as error:
         all_alike(error)
 
@@ -134,7 +136,10 @@ def _topic_results(
         topics.setdefault(topic, []).append(
             AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=_code(context, error))
         )
-    return [AddPartitionsToTxnTopicResult(name=name, results_by_partition=found) for name, found in topics.items()]
+    return [
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=partition_results)
+        for name, partition_results in topics.items()
+    ]
 
 
 def _code(context: Context, error: BrokerError | None) -> int:

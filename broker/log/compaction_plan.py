@@ -88,7 +88,8 @@ def plan(
     dirty_bytes = sum(segment.size for segment in dirty)
     total = dirty_bytes + sum(segment.size for segment in clean)
     began = min(
-        (one.first_timestamp for one in dirty if one.first_timestamp and one.first_timestamp > 0), default=now_ms
+        (source.first_timestamp for source in dirty if source.first_timestamp and source.first_timestamp > 0),
+        default=now_ms,
     )
     overdue = now_ms - began > config.max_compaction_lag_ms
     if dirty_bytes < config.min_cleanable_dirty_ratio * total and not overdue:

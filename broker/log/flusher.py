@@ -128,14 +128,14 @@ class Flusher:
             try:
                 if segments[-1].has_excess:
                     segments[-1].trim()
-                if not all(one.rewrite(self._log.flushed_offset) for one in doubtful):
+                if not all(segment.rewrite(self._log.flushed_offset) for segment in doubtful):
                     self._log.is_damaged = True
                     return False
-                for one in doubtful:
-                    ends = range(one.base_offset, max(one.next_offset, one.base_offset + 1))
+                for segment in doubtful:
+                    ends = range(segment.base_offset, max(segment.next_offset, segment.base_offset + 1))
                     entries = [entry for entry in self._log.aborted if entry.last_offset in ends]
-                    TransactionIndex(one.transaction_index_path).replace(entries)
-                    one.aborts_synced = False
+                    TransactionIndex(segment.transaction_index_path).replace(entries)
+                    segment.aborts_synced = False
                 self._directory_synced = False
                 self._sync(segments, self._log.flushed_offset)
             except CorruptMessage:

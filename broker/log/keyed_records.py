@@ -131,8 +131,8 @@ def _offsets(
     if all(map(is_dense, headers)):
         return np.arange(len(deltas)) + np.repeat(bases - firsts[:-1], counts)
     dense = np.repeat(np.array([is_dense(header) for header in headers]), counts)
-    places = np.arange(len(deltas)) - np.repeat(firsts[:-1], counts)
-    found = np.where(dense, places, deltas) + np.repeat(bases, counts)
+    indices = np.arange(len(deltas)) - np.repeat(firsts[:-1], counts)
+    found = np.where(dense, indices, deltas) + np.repeat(bases, counts)
     lasts = np.repeat(np.array([header.last_offset for header in headers], np.int64), counts)
     ascend = np.diff(found, prepend=headers[0].base_offset - 1) > 0
     fits = ascend & (found <= lasts)

@@ -77,11 +77,11 @@ class Reader:
                 break  # all that ended later began behind
         return found
 
-    def aborted_within(self, from_offset: int, found: LogSlice) -> Sequence[AbortedTransaction]:
+    def aborted_within(self, from_offset: int, log_slice: LogSlice) -> Sequence[AbortedTransaction]:
         """The aborted transactions with records in a slice read from ``from_offset`` on, perhaps a few more."""
         if not self._log.aborted or self._log.aborted[-1].last_offset < from_offset:
             return ()
-        until = self._log.segments.end_of(found)
+        until = self._log.segments.end_of(log_slice)
         return self.aborted_transactions(from_offset, self._log.log_end_offset if until is None else until + 1)
 
     def search_time(self, timestamp_ms: int | None) -> TimeSearch:

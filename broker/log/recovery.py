@@ -101,8 +101,8 @@ def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[in
             name = entry.name
             if name.endswith(_UNFINISHED):
                 unfinished = True
-            elif (found := _NAME.fullmatch(name)) is not None:
-                kind, offset = found[2], int(found[1])
+            elif (match := _NAME.fullmatch(name)) is not None:
+                kind, offset = match[2], int(match[1])
                 if kind == "log":
                     logs[offset] = entry.stat()
                 elif kind == "snapshot":
@@ -206,9 +206,9 @@ class _Opening:
 
     def _write_aborted(self, segment: Segment) -> None:
         """In one step, on the disk: a recovery point may be beyond what the file tells of."""
-        found = [entry for entry in self._partition.aborted if entry.last_offset >= segment.base_offset]
-        if found or segment.base_offset in self._aborts:
-            TransactionIndex(segment.transaction_index_path).replace(found)
+        aborted_transactions = [entry for entry in self._partition.aborted if entry.last_offset >= segment.base_offset]
+        if aborted_transactions or segment.base_offset in self._aborts:
+            TransactionIndex(segment.transaction_index_path).replace(aborted_transactions)
 
     def _report_cut(self, number: int, before: int) -> None:
         where, segment = f"{self._partition.topic}-{self._partition.partition}", self._segments[number]
@@ -248,7 +248,7 @@ class _Opening:
                     reason=str(error),
                 )
                 Path(path).unlink()
-                self._snapshots = [one for one in self._snapshots if one != offset]
+                self._snapshots = [snapshot for snapshot in self._snapshots if snapshot != offset]
         for segment, position, header in self._headers(start, upto):
             if header.producer_id != NO_PRODUCER_ID:
                 _replay(partition, segment, position, header)

@@ -33,9 +33,9 @@ class Mark(NamedTuple):
 
     def write(self) -> None:
         """Bring all of it to the disk, behind the records. Raises KafkaStorageError."""
-        one = self.log
+        log = self.log
         self.files.flush()
-        with storage_errors(f"write the recovery files of {one.topic}-{one.partition}"):
+        with storage_errors(f"write the recovery files of {log.topic}-{log.partition}"):
             try:
                 self.files.save_snapshot(self.offset, self.snapshot, durable=self.to_disk)
                 for index in self.indexes:
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
                         sync_file(index.path)
             except FileNotFoundError:
                 # Deleted in the meantime, or moved away with its topic.
-                if not one.is_retired:
+                if not log.is_retired:
                     raise
 
 

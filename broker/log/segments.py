@@ -107,11 +107,11 @@ class Segments(Sequence[Segment]):
             return LogSlice(segment.handle, position, max(size, 0))
         return LogSlice(self.active.handle, 0, 0)
 
-    def end_of(self, found: LogSlice) -> int | None:
+    def end_of(self, log_slice: LogSlice) -> int | None:
         """An offset not far behind the last in a slice that was just read; None where it reaches about to the end."""
         for index in range(len(self._all) - 1, -1, -1):
-            if self._all[index].handle is found.handle:
-                behind = self._with_indexes(index).index.offset_behind(found.position + found.size)
+            if self._all[index].handle is log_slice.handle:
+                behind = self._with_indexes(index).index.offset_behind(log_slice.position + log_slice.size)
                 if behind is None and index + 1 < len(self._all):
                     behind = self._all[index + 1].base_offset
                 return behind

@@ -74,10 +74,10 @@ class Swap:
         if self._log.is_retired or self._log.directory != self._directory:
             return ()
         segments = self._log.segments.snapshot()
-        first = bisect_left(segments, group.replaced[0], key=lambda one: one.base_offset)
+        first = bisect_left(segments, group.replaced[0], key=lambda segment: segment.base_offset)
         behind = first + len(group.replaced)
         old = segments[first:behind]
-        is_same = tuple(one.base_offset for one in old) == group.replaced and behind < len(segments)
+        is_same = tuple(segment.base_offset for segment in old) == group.replaced and behind < len(segments)
         return old if is_same and segments[behind].base_offset == group.next_offset else ()
 
     def _mark(self, base_offset: int) -> bool:
@@ -112,7 +112,9 @@ class Swap:
             kept[0].release()
         log.segments.exchange(old, kept)
         # Nothing of transactions whose markers were between these offsets is left.
-        log.aborted = [one for one in log.aborted if not base_offset <= one.last_offset < group.next_offset]
+        log.aborted = [
+            transaction for transaction in log.aborted if not base_offset <= transaction.last_offset < group.next_offset
+        ]
 
     def _discard(self) -> None:
         """Remove the files that are in no place yet."""

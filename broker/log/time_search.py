@@ -98,7 +98,7 @@ class _Read(NamedTuple):
 def search_all(searches: Iterable[TimeSearch]) -> list[tuple[int, int] | BrokerError | None]:
     """Carry out the searches of one request, within one allowance. For the process that does such work."""
     allowance = Allowance(OFF_THE_LOOP)
-    return [_found(one, allowance) for one in searches]
+    return [_found(search, allowance) for search in searches]
 
 
 def _found(search: TimeSearch, allowance: Allowance) -> tuple[int, int] | BrokerError | None:

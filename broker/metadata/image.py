@@ -168,10 +168,10 @@ class ClusterMetadata:
 
     def topic(self, name: str) -> Topic:
         """Raises UnknownTopicOrPartition."""
-        found = self._topics.get(name)
-        if found is None:
+        topic_image = self._topics.get(name)
+        if topic_image is None:
             raise UnknownTopicOrPartition(f"there is no topic {name!r}")
-        return found
+        return topic_image
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
         return self._names.get(topic_id.int)
@@ -195,7 +195,7 @@ class ClusterMetadata:
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of a topic, by partition. Raises UnknownTopicOrPartition."""
         found = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))
-        return [one for one in found if one is not None]
+        return [log for log in found if log is not None]
 
     # Changes
 
@@ -308,8 +308,8 @@ class ClusterMetadata:
         after = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}
         settled = self.check_topic_configs(after)
         self._commit(self._config_records(name, changes))
-        for one in self.logs(name):
-            one.config = settled
+        for log in self.logs(name):
+            log.config = settled
         return self._topics[name]
 
     def set_configs(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> None:
@@ -411,10 +411,12 @@ class ClusterMetadata:
     def moved(self, partitions: Iterable[PartitionLog]) -> None:
         """Write down in which directories these partitions are now. Raises KafkaStorageError."""
         changes = []
-        for one in partitions:
-            home = self._directory.disk_of(one).id
+        for partition in partitions:
+            home = self._directory.disk_of(partition).id
             changes.append(
-                PartitionChangeRecord(topic_id=one.topic_id, partition_id=one.partition, directories=(home,))
+                PartitionChangeRecord(
+                    topic_id=partition.topic_id, partition_id=partition.partition, directories=(home,)
+                )
             )
         self._commit(changes)
 
@@ -530,28 +532,33 @@ class ClusterMetadata:
             self._make_logs(topic)
         if self._homes:
             self.moved(
-                one
-                for one in self._directory.all()
-                if self._homes.get((one.topic, one.partition), one.topic_id) not in (one.topic_id, self._home_of(one))
+                log
+                for log in self._directory.all()
+                if self._homes.get((log.topic, log.partition), log.topic_id) not in (log.topic_id, self._home_of(log))
             )
 
-    def _home_of(self, one: PartitionLog) -> uuid.UUID:
-        return self._directory.disk_of(one).id
+    def _home_of(self, log: PartitionLog) -> uuid.UUID:
+        return self._directory.disk_of(log).id
 
     def _is_offline(self, home: uuid.UUID | None) -> bool:
         """Whether what should be in that directory is on a disk that failed; its number was not to be read."""
         disks = self._directory
         failed = any(disk.failure is not None for disk in disks.disks)
-        return failed and home is not None and home.int >= _RESERVED_IDS and all(home != one.id for one in disks.online)
+        return (
+            failed
+            and home is not None
+            and home.int >= _RESERVED_IDS
+            and all(home != log_disk.id for log_disk in disks.online)
+        )
 
     def _strays(self) -> Iterator[PartitionLog]:
-        for one in self._directory.all():
-            topic = self._topics.get(one.topic)
-            if topic is not None and one.topic_id == NO_TOPIC_ID and one.partition < topic.partitions:
-                self._directory.identify(one, topic.id)
-            known = topic is not None and topic.id == one.topic_id and one.partition < topic.partitions
-            if not known and one.topic != METADATA_TOPIC:
-                yield one
+        for log in self._directory.all():
+            topic = self._topics.get(log.topic)
+            if topic is not None and log.topic_id == NO_TOPIC_ID and log.partition < topic.partitions:
+                self._directory.identify(log, topic.id)
+            known = topic is not None and topic.id == log.topic_id and log.partition < topic.partitions
+            if not known and log.topic != METADATA_TOPIC:
+                yield log
 
 
 def _new_topic_id() -> uuid.UUID:

@@ -83,8 +83,8 @@ class MetadataKeeper:
         records, config = self._metadata.log, self._config
         kept = snapshots(records.directory)
         while len(kept) > 1:
-            status = [one.path.stat() for one in kept]
-            size = records.size + sum(one.st_size for one in status)
+            status = [snapshot.path.stat() for snapshot in kept]
+            size = records.size + sum(stat.st_size for stat in status)
             is_old = 0 <= config.metadata_retention_ms < now_ms - status[0].st_mtime_ns // 1_000_000
             if not is_old and not 0 <= config.metadata_retention_bytes < size:
                 break

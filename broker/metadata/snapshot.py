@@ -52,11 +52,11 @@ def snapshots(directory: Path) -> list[Snapshot]:
 
 def latest_snapshot(directory: Path) -> tuple[Snapshot, Content] | None:
     """The newest that is whole. Raises OSError."""
-    for one in reversed(snapshots(directory)):
+    for snapshot in reversed(snapshots(directory)):
         try:
-            return one, read_snapshot(one.path)
+            return snapshot, read_snapshot(snapshot.path)
         except CorruptMessage as error:
-            logger.warning("ignored a snapshot of the metadata", file=one.path.name, reason=error.message)
+            logger.warning("ignored a snapshot of the metadata", file=snapshot.path.name, reason=error.message)
     return None
 
 

@@ -94,12 +94,12 @@ _Finder = Callable[[Any], Sequence[int]]
 
 
 def _of_produce(answer: ProduceResponse) -> Sequence[int]:
-    return [one.error_code for _, results in answer.topics for one in results if one.error_code]
+    return [result.error_code for _, results in answer.topics for result in results if result.error_code]
 
 
 def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Sequence[int]:
-    found = [one.error_code for _, results in answer.topics for one in results if one.error_code]
-    return [answer.error_code, *found] if answer.error_code else found
+    numbers = [result.error_code for _, results in answer.topics for result in results if result.error_code]
+    return [answer.error_code, *numbers] if answer.error_code else numbers
 
 
 def _finder(kind: type[Message]) -> _Finder:

@@ -260,6 +260,6 @@ class Dispatcher:
             served = f"{route.versions.start} to {route.versions.stop - 1}"
             raise ConnectionRefusal(f"{route.key.title} v{version} is not served here, {served} are")
         answer: ApiVersionsResponse = route.failed(error_code=35)  # type: ignore[misc, assignment]
-        answer.api_keys = [one for one in self._broker.api_versions if one.api_key == route.key]
+        answer.api_keys = [api_version for api_version in self._broker.api_versions if api_version.api_key == route.key]
         header = RequestHeader(route.key, 0, correlation_id, None, 0)
         connection.send(self._encoded(route, header, answer)[0])

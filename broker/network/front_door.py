@@ -126,17 +126,17 @@ class FrontDoor:
         mechanisms: dict[str, Callable[[], Mechanism]] = {}
         sessions: dict[str, int] = {}
         for name in self.settings.sasl_enabled_mechanisms:
-            own = self._config.mechanism(self.name, name)
-            mechanisms[name] = self._mechanism(name, own)
-            sessions[name] = own.connections_max_reauth_ms
+            listener = self._config.mechanism(self.name, name)
+            mechanisms[name] = self._mechanism(name, listener)
+            sessions[name] = listener.connections_max_reauth_ms
         return SaslListener(
             mechanisms, sessions, self._requests, self._most_bytes, self._config.failed_authentication_delay_ms / 1000
         )
 
-    def _mechanism(self, name: str, own: ListenerConfig) -> Callable[[], Mechanism]:
+    def _mechanism(self, name: str, listener: ListenerConfig) -> Callable[[], Mechanism]:
         from tidegate.kit.jaas import login_module
 
-        module = login_module(own.sasl_jaas_config.reveal()) if own.sasl_jaas_config is not None else None
+        module = login_module(listener.sasl_jaas_config.reveal()) if listener.sasl_jaas_config is not None else None
         if name == "PLAIN":
             from broker.security.sasl.plain import Plain, users_of
 
@@ -145,7 +145,7 @@ class FrontDoor:
             from broker.security.sasl.jwt import UnsecuredTokens
             from broker.security.sasl.oauthbearer import OAuthBearer
 
-            handler = (own.sasl_server_callback_handler_class or _UNSECURED).rpartition(".")[2]
+            handler = (listener.sasl_server_callback_handler_class or _UNSECURED).rpartition(".")[2]
             if handler == _UNSECURED:
                 logger.warning(
                     "takes OAUTHBEARER tokens that nobody signed: for development only",
@@ -156,13 +156,13 @@ class FrontDoor:
                     return partial(OAuthBearer, UnsecuredTokens(module))
                 except ValueError as error:
                     raise ConfigError([Problem("sasl.jaas.config", str(error))]) from error
-            return partial(OAuthBearer, self._signed_tokens(handler, own))
+            return partial(OAuthBearer, self._signed_tokens(handler, listener))
         from broker.security.sasl.scram import Scram
 
-        mechanism = next(one for one in ScramMechanism if one.title == name)
+        mechanism = next(scram_mechanism for scram_mechanism in ScramMechanism if scram_mechanism.title == name)
         return partial(Scram, mechanism, self._look_up)
 
-    def _signed_tokens(self, handler: str, own: ListenerConfig) -> TokenValidator:
+    def _signed_tokens(self, handler: str, listener: ListenerConfig) -> TokenValidator:
         from broker.security.sasl.jwks import Jwks
         from broker.security.sasl.jwt import SignedTokens
 
@@ -175,23 +175,30 @@ class FrontDoor:
                     )
                 ]
             )
-        if own.oauth_jwks_url is None:
+        if listener.oauth_jwks_url is None:
             problem = Problem(
                 "sasl.oauthbearer.jwks.endpoint.url", f"{_VALIDATOR} needs the keys of the tokens' issuer"
             )
             raise ConfigError([problem])
-        keys = Jwks(own.oauth_jwks_url, own.oauth_jwks_refresh_ms, own.oauth_jwks_retry_ms, own.oauth_jwks_retry_max_ms)
+        keys = Jwks(
+            listener.oauth_jwks_url,
+            listener.oauth_jwks_refresh_ms,
+            listener.oauth_jwks_retry_ms,
+            listener.oauth_jwks_retry_max_ms,
+        )
         self._key_sets.append(keys)
-        return SignedTokens(own, keys)
+        return SignedTokens(listener, keys)
 
     def _look_up(self, user: str, mechanism: ScramMechanism, token: bool) -> Login:
         from broker.security.sasl.mechanism import Identity
         from broker.security.sasl.scram import Login, nobody
 
         if token:
-            found = self._broker.tokens.token(user) if self._broker.metadata.tokens else None
-            if found is not None:
-                identity = Identity(found.owner._replace(token_authenticated=True), found.expires_at)
+            delegation_token = self._broker.tokens.token(user) if self._broker.metadata.tokens else None
+            if delegation_token is not None:
+                identity = Identity(
+                    delegation_token.owner._replace(token_authenticated=True), delegation_token.expires_at
+                )
                 return Login(self._broker.tokens.credential(user, mechanism), identity)
         else:
             credential = self._credential(user, mechanism)

@@ -62,16 +62,20 @@ class Listening:
 
     @property
     def bytes_in(self) -> int:
-        return self._bytes_in + sum(one.bytes_in for one in self.connections)
+        return self._bytes_in + sum(connection.bytes_in for connection in self.connections)
 
     @property
     def bytes_out(self) -> int:
-        return self._bytes_out + sum(one.bytes_out for one in self.connections)
+        return self._bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def authenticated(self) -> Counter[str]:
         """Clients that proved who they are, by listener; those that are still there too."""
         made = self._authenticated.copy()
-        made.update(one.listener for one in self.connections if one.authenticated and one.listener in made)
+        made.update(
+            connection.listener
+            for connection in self.connections
+            if connection.authenticated and connection.listener in made
+        )
         return made
 
     def bind(self, listener: Listener) -> Listener:
@@ -205,9 +209,11 @@ class Listening:
 
     def _make_room(self, for_listener: str) -> None:
         """Close the connection that was quiet for longest, of another listener."""
-        others = [one for one in self.connections if one.listener != for_listener]
+        others = [connection for connection in self.connections if connection.listener != for_listener]
         if others:
-            min(others, key=lambda one: one.active_at).close("it made room for one of inter.broker.listener.name")
+            min(others, key=lambda connection: connection.active_at).close(
+                "it made room for one of inter.broker.listener.name"
+            )
 
     def _closed(self, connection: Connection, reason: str | None) -> None:
         self.connections.discard(connection)
@@ -241,9 +247,9 @@ def _limits(config: BrokerConfig) -> ConnectionLimits:
     settings = {listener.name: config.listener(listener.name) for listener in config.opened_listeners}
     return ConnectionLimits(
         most=config.max_connections,
-        most_by_listener={name: one.max_connections for name, one in settings.items()},
+        most_by_listener={name: setting.max_connections for name, setting in settings.items()},
         rate=config.max_connection_creation_rate,
-        rate_by_listener={name: one.max_connection_creation_rate for name, one in settings.items()},
+        rate_by_listener={name: setting.max_connection_creation_rate for name, setting in settings.items()},
         most_per_address=config.max_connections_per_ip,
         most_by_address=config.per_ip_overrides(),
         protected=_protected(config),
@@ -257,4 +263,4 @@ def _protected(config: BrokerConfig) -> str | None:
     if config.inter_broker_listener is not None:
         return config.inter_broker_listener.upper()
     protocol = (config.inter_broker_protocol or "PLAINTEXT").upper()
-    return next((one.name for one in config.opened_listeners if one.name == protocol), None)
+    return next((listener.name for listener in config.opened_listeners if listener.name == protocol), None)

@@ -65,7 +65,13 @@ class ProduceRequest:
     def copied(self) -> ProduceRequest:
         """The request with records of its own: those of the frame are gone once the handler returns."""
         topics = [
-            (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
+            (
+                topic,
+                [
+                    PartitionRecords(partition.partition, memoryview(bytes(partition.records)))
+                    for partition in partitions
+                ],
+            )
             for topic, partitions in self.topics
         ]
         return ProduceRequest(self.acks, self.timeout_ms, topics, self.transactional_id)

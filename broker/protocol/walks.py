@@ -138,11 +138,11 @@ def renumbered(header: BatchHeader, data: bytes | memoryview, allowance: Allowan
     for number, (_, _, (key_at, after)) in enumerate(_heads(header, data, allowance)):
         _, begin = read_varint(data, position)
         _, behind_time = read_varint(data, begin + 1)
-        one = bytearray(data[begin:behind_time])
-        write_varint(one, number)
-        one += data[key_at:after]
-        write_varint(made, len(one))
-        made += one
+        part = bytearray(data[begin:behind_time])
+        write_varint(part, number)
+        part += data[key_at:after]
+        write_varint(made, len(part))
+        made += part
         position = after
     return bytes(made)
 

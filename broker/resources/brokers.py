@@ -70,8 +70,8 @@ class BrokerResources:
         """All settings as one, as they are; or as they would be if ``after`` were what is set under ``name``."""
         settled = dict(self._config.properties)
         for layer in ("", str(self._metadata.node_id)):
-            given = after if after is not None and layer == name else self.present(layer)
-            settled |= {key: value for key, value in given.items() if key not in _WHERE_TO_LISTEN}
+            configs = after if after is not None and layer == name else self.present(layer)
+            settled |= {key: value for key, value in configs.items() if key not in _WHERE_TO_LISTEN}
         return settled
 
     def settled(self) -> BrokerConfig:
@@ -92,7 +92,7 @@ class BrokerResources:
         if not name:
             return [
                 ConfigEntry(key, [Synonym(key.name, value, Source.BROKER_DEFAULT)])
-                for key, value in ((self._key(one), value) for one, value in self.present("").items())
+                for key, value in ((self._key(text), value) for text, value in self.present("").items())
             ]
         return [self._entry(key) for key in self._keys()]
 
@@ -132,7 +132,9 @@ class BrokerResources:
     def synonyms(self, name: str) -> list[Synonym]:
         """All values of a key, what holds first in front."""
         found = [
-            Synonym(name, one, source) for settings, source in self.layers() if (one := settings.get(name)) is not None
+            Synonym(name, text, source)
+            for settings, source in self.layers()
+            if (text := settings.get(name)) is not None
         ]
         default = self._key(name).default
         declared = self._declared.get("node.id" if name == "broker.id" else name)
@@ -172,11 +174,11 @@ class BrokerResources:
             if reason is not None:
                 raise InvalidRequest(reason)
         self._check_eligible_leaders(name, changes)
-        given = {key: value for key, value in changes.items() if value is not None and key not in unknown}
-        for key, value in given.items():
+        configs = {key: value for key, value in changes.items() if value is not None and key not in unknown}
+        for key, value in configs.items():
             _check_type(self._key(key), value)
         for judged in validate(type(self._config), {**self._config.properties, **after}):
-            if judged.key.name in given and judged.errors:
+            if judged.key.name in configs and judged.errors:
                 raise InvalidRequest(" ".join(judged.errors))
         try:
             self._metadata.check_topic_configs(topic_defaults(after))

@@ -138,8 +138,8 @@ class Acls:
     def by_id(self) -> Mapping[uuid.UUID, AccessControlEntry]:
         return self._by_id
 
-    def find(self, wanted: AclFilter) -> list[AccessControlEntry]:
-        return [entry for entry in self._ids if wanted.matches(entry)]
+    def find(self, acl_filter: AclFilter) -> list[AccessControlEntry]:
+        return [entry for entry in self._ids if acl_filter.matches(entry)]
 
     def replay(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
         self.changes += 1

@@ -108,7 +108,7 @@ class StandardAuthorizer:
         return [
             *self._exact.get((resource.type, name), ()),
             *(self._exact.get((resource.type, WILDCARD), ()) if name != WILDCARD else ()),
-            *(one for one in self._prefixed.get(resource.type, ()) if name.startswith(one.resource_name)),
+            *(entry for entry in self._prefixed.get(resource.type, ()) if name.startswith(entry.resource_name)),
         ]
 
     def _decide(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:

@@ -31,7 +31,7 @@ class DelegationToken(NamedTuple):
         return DelegationTokenRecord(
             owner=str(self.owner),
             requester=str(self.requester),
-            renewers=[str(one) for one in self.renewers],
+            renewers=[str(renewer) for renewer in self.renewers],
             issue_timestamp=self.issued_at,
             max_timestamp=self.max_at,
             expiration_timestamp=self.expires_at,
@@ -70,7 +70,7 @@ class TokenImage:
 
     def records(self) -> Iterator[MetadataRecord]:
         """What ``replay`` makes these tokens of."""
-        return (one.record() for one in self)
+        return (token.record() for token in self)
 
 
 def _principal(text: str) -> Principal:

@@ -64,8 +64,8 @@ class DelegationTokens:
 
     def token(self, token_id: str) -> DelegationToken | None:
         """A token that can be logged in with; None for one that is unknown or has expired."""
-        found = self._image.get(token_id) if self._key else None
-        return None if found is None or self._expired(found) else found
+        delegation_token = self._image.get(token_id) if self._key else None
+        return None if delegation_token is None or self._expired(delegation_token) else delegation_token
 
     def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         # The cached credential of a token that is gone is not asked for: the caller looks for the token first.
@@ -76,7 +76,7 @@ class DelegationTokens:
     ) -> DelegationToken:
         """Raises DelegationTokenAuthDisabled, InvalidPrincipalType."""
         self.check_enabled()
-        wrong = next((one for one in renewers if one.type != "User"), None)
+        wrong = next((renewer for renewer in renewers if renewer.type != "User"), None)
         if wrong is not None:
             raise InvalidPrincipalType(f"{wrong} cannot renew a token: the principal type has to be User.")
         now = self._now_ms()
@@ -117,7 +117,7 @@ class DelegationTokens:
     def sweep(self) -> int:
         """Remove expired tokens; how many."""
         gone: list[MetadataRecord] = [
-            RemoveDelegationTokenRecord(token_id=one.token_id) for one in self._image if self._expired(one)
+            RemoveDelegationTokenRecord(token_id=token.token_id) for token in self._image if self._expired(token)
         ]
         if gone:
             self._commit(gone)
@@ -128,10 +128,12 @@ class DelegationTokens:
 
     def _find(self, secret: bytes) -> DelegationToken:
         self.check_enabled()
-        found = next((one for one in self._image if hmac.compare_digest(self.hmac(one.token_id), secret)), None)
-        if found is None:
+        delegation_token = next(
+            (token for token in self._image if hmac.compare_digest(self.hmac(token.token_id), secret)), None
+        )
+        if delegation_token is None:
             raise DelegationTokenNotFound("There is no token of this HMAC.")
-        return found
+        return delegation_token
 
     def _expired(self, token: DelegationToken) -> bool:
         now = self._now_ms()

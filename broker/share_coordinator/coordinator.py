@@ -230,9 +230,9 @@ class ShareCoordinator:
             self._replay(partition, self._log.end_offset(partition) - 1, *entry)
         done: asyncio.Future[None] = self._clock.create_future()
         if written.done():
-            _settle(done, written)
+            _resolve(done, written)
         else:
-            written.add_done_callback(lambda _: _settle(done, written))
+            written.add_done_callback(lambda _: _resolve(done, written))
         return done
 
     def _refused(self, error: BrokerError) -> asyncio.Future[None]:
@@ -300,7 +300,7 @@ class ShareCoordinator:
         """Snapshot what was not written for long, so that what lies before can be deleted."""
         now = self._clock.now_ms()
         oldest = now - self._config.share_cold_snapshot_interval_ms
-        if all(one.snapshot.created_ms != one.snapshot.written_ms for one in self._states.values()):
+        if all(state.snapshot.created_ms != state.snapshot.written_ms for state in self._states.values()):
             return
         for key, (snapshot, _) in list(self._states.items()):
             if snapshot.written_ms <= oldest:
@@ -308,7 +308,7 @@ class ShareCoordinator:
                 self._write(key, encode_snapshot(key, fresh))
 
 
-def _settle(done: asyncio.Future[None], written: asyncio.Future[None]) -> None:
+def _resolve(done: asyncio.Future[None], written: asyncio.Future[None]) -> None:
     if written.cancelled():
         fail(done, NotCoordinator("The broker stopped before the state was on disk."))
     elif (error := written.exception()) is not None:

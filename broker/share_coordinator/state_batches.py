@@ -17,9 +17,11 @@ def combined(known: Iterable[StateBatch], changed: Iterable[StateBatch], start_o
     happened later. Neighbours that are equal become one.
     """
     kept = sorted(
-        one._replace(first=max(one.first, start_offset)) for one in (*known, *changed) if one.last >= start_offset
+        batch._replace(first=max(batch.first, start_offset))
+        for batch in (*known, *changed)
+        if batch.last >= start_offset
     )
-    edges = sorted({edge for one in kept for edge in (one.first, one.last + 1)})
+    edges = sorted({edge for batch in kept for edge in (batch.first, batch.last + 1)})
     result: list[StateBatch] = []
     open_now: list[StateBatch] = []
     following = 0
@@ -27,10 +29,10 @@ def combined(known: Iterable[StateBatch], changed: Iterable[StateBatch], start_o
         while following < len(kept) and kept[following].first <= begin:
             open_now.append(kept[following])
             following += 1
-        open_now = [one for one in open_now if one.last >= begin]
+        open_now = [batch for batch in open_now if batch.last >= begin]
         if not open_now:
             continue
-        best = max(open_now, key=lambda one: (one.deliveries, one.state))
+        best = max(open_now, key=lambda batch: (batch.deliveries, batch.state))
         before = result[-1] if result else None
         if before is not None and before.last + 1 == begin and before[2:] == best[2:]:
             result[-1] = before._replace(last=end - 1)

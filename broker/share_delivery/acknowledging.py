@@ -36,7 +36,7 @@ def acknowledge(share: SharePartition, member_id: str, batches: Sequence[Acknowl
     failure: BrokerError | None = None
     try:
         for batch in batches:
-            wrong = next((one for one in batch.types if one != RENEW and one not in _BECOMES), None)
+            wrong = next((number for number in batch.types if number != RENEW and number not in _BECOMES), None)
             if wrong is not None:
                 raise InvalidRequest(f"Acknowledge type {wrong} is not known: 0 to 4 are.")
             if batch.last >= share.start_offset:
@@ -87,12 +87,12 @@ def _held(share: SharePartition, batch: AcknowledgeBatch) -> list[InFlightBatch]
     holder = share.in_flight.floor(max(batch.first, share.start_offset))
     if holder is None:
         raise InvalidRecordState(f"Offsets {batch.first}-{batch.last} of {share} are not in flight.")
-    held = share.in_flight.between(holder.first, batch.last)
-    if held[-1].last < batch.first:
+    batches = share.in_flight.between(holder.first, batch.last)
+    if batches[-1].last < batch.first:
         raise InvalidRequest(f"Offset {batch.first} of {share} lies behind all that was acquired.")
-    if held[-1].last < batch.last:
+    if batches[-1].last < batch.last:
         raise InvalidRequest(f"Offset {batch.last} of {share} lies behind all that was acquired.")
-    return held
+    return batches
 
 
 def _check(delivery: Delivery, member_id: str, what: str) -> None:

@@ -165,7 +165,7 @@ class _Acquisition:
         """Whether something available in it was delivered so often that the cause may be the record itself."""
         if batch.whole is not None:
             return batch.whole.is_available and batch.whole.count >= self.careful_from
-        counts = (one.count for _, _, one in batch.between(self.first, self.last) if one.is_available)
+        counts = (delivery.count for _, _, delivery in batch.between(self.first, self.last) if delivery.is_available)
         return max(counts, default=0) >= self.careful_from
 
     def _take_new(self, first: int, last: int) -> None:
@@ -226,11 +226,11 @@ class _Acquisition:
 def _joined(taken: Sequence[Acquired]) -> list[Acquired]:
     """Neighbours that were delivered equally often as one."""
     joined: list[Acquired] = []
-    for one in taken:
-        if joined and joined[-1].last + 1 == one.first and joined[-1].deliveries == one.deliveries:
-            joined[-1] = joined[-1]._replace(last=one.last)
+    for acquired in taken:
+        if joined and joined[-1].last + 1 == acquired.first and joined[-1].deliveries == acquired.deliveries:
+            joined[-1] = joined[-1]._replace(last=acquired.last)
         else:
-            joined.append(one)
+            joined.append(acquired)
     return joined
 
 
@@ -247,14 +247,14 @@ def give_up(share: SharePartition, acquired: Sequence[Acquired], aborted: Sequen
     if aborted:
         share.make_room()
     left: list[Acquired] = []
-    for one in acquired:
-        first = one.first
+    for records in acquired:
+        first = records.first
         for span in aborted:
-            if span.last < first or span.first > one.last:
+            if span.last < first or span.first > records.last:
                 continue
             if first < span.first:
-                left.append(one._replace(first=first, last=span.first - 1))
+                left.append(records._replace(first=first, last=span.first - 1))
             first = span.last + 1
-        if first <= one.last:
-            left.append(one._replace(first=first))
+        if first <= records.last:
+            left.append(records._replace(first=first))
     return left

@@ -142,7 +142,7 @@ class InFlightBatch:
         assert not part.is_changing
         firsts = [begin, first, last + 1][begin == first : 3 if last < end else 2]
         self._firsts[at : at + 1] = firsts
-        self._parts[at : at + 1] = [part if one == first else part.copy() for one in firsts]
+        self._parts[at : at + 1] = [part if number == first else part.copy() for number in firsts]
         return part
 
     def divide_at(self, offset: int) -> None:

@@ -17,10 +17,10 @@ from broker.share_delivery.values import Acquired
 from broker.storage.arrivals import Waiter
 from broker.storage.partitions import READ_COMMITTED, unreadable
 
-__all__ = ["ShareFetch", "ShareFetched", "Wanted"]
+__all__ = ["ShareFetch", "ShareFetchLimits", "ShareFetched"]
 
 
-class Wanted(NamedTuple):
+class ShareFetchLimits(NamedTuple):
     """What a share fetch asks for; see ``acquiring.acquire`` for the last three."""
 
     max_wait_ms: int
@@ -44,7 +44,9 @@ class ShareFetched(NamedTuple):
 class ShareFetch:
     """One fetch of a member. ``start`` gives the future of its results."""
 
-    def __init__(self, groups: ShareGroups, member_id: str, shares: Sequence[OpenShare], wanted: Wanted) -> None:
+    def __init__(
+        self, groups: ShareGroups, member_id: str, shares: Sequence[OpenShare], wanted: ShareFetchLimits
+    ) -> None:
         self._groups = groups
         self._member_id = member_id
         self._shares = shares
@@ -59,15 +61,15 @@ class ShareFetch:
         if not self._shares or wanted.max_records == 0 or wanted.max_bytes == 0:
             future.set_result([])
             return future
-        found = self._attempt(final=wanted.max_wait_ms <= 0)
-        if found is not None:
-            future.set_result(found)
+        partitions = self._attempt(final=wanted.max_wait_ms <= 0)
+        if partitions is not None:
+            future.set_result(partitions)
             return future
         waiter = self._groups.arrivals.wait((), missing_bytes=1, timeout_ms=wanted.max_wait_ms)
         waiter.add_done_callback(lambda _: self._end())
-        for one in self._shares:
-            self._groups.arrivals.watch(one.log, self)
-            one.waiting[self._look_soon] = None
+        for share in self._shares:
+            self._groups.arrivals.watch(share.log, self)
+            share.waiting[self._look_soon] = None
         future.add_done_callback(lambda _: self._leave(waiter))
         return future
 
@@ -84,9 +86,9 @@ class ShareFetch:
         self._looks_soon = False
         if self._future.done():
             return
-        found = self._attempt(final=False)
-        if found is not None:
-            self._future.set_result(found)
+        partitions = self._attempt(final=False)
+        if partitions is not None:
+            self._future.set_result(partitions)
 
     def _end(self) -> None:
         if not self._future.done():
@@ -94,57 +96,57 @@ class ShareFetch:
 
     def _leave(self, waiting: Waiter) -> None:
         waiting.cancel()
-        for one in self._shares:
-            self._groups.arrivals.unwatch(one.log, self)
-            one.waiting.pop(self._look_soon, None)
+        for share in self._shares:
+            self._groups.arrivals.unwatch(share.log, self)
+            share.waiting.pop(self._look_soon, None)
 
     # Reading
 
     def _attempt(self, *, final: bool) -> list[ShareFetched] | None:
         """Lock what there is. None, and nothing is locked, while it is too little and the time is not over."""
-        ready = [one for one in self._shares if one.share.is_active and one.share.can_acquire]
+        ready = [share for share in self._shares if share.share.is_active and share.share.can_acquire]
         if not ready:
-            return [] if final or not any(one.share.is_active for one in self._shares) else None
+            return [] if final or not any(share.share.is_active for share in self._shares) else None
         reads, size, failed = [], 0, False
-        for one, most in zip(ready, _portions(self._wanted.max_bytes, len(ready)), strict=True):
-            offset = one.share.next_fetch_offset()
-            read = self._read(one, offset, most, first=size == 0)
+        for share, most in zip(ready, _portions(self._wanted.max_bytes, len(ready)), strict=True):
+            offset = share.share.next_fetch_offset()
+            read = self._read(share, offset, most, first=size == 0)
             failed = failed or isinstance(read, BrokerError)
             size += read.size if isinstance(read, LogSlice) else 0
-            reads.append((one, offset, read))
+            reads.append((share, offset, read))
         if not final and not failed and size < max(self._wanted.min_bytes, 1):
             return None
         results, left = [], self._wanted.max_records
-        for one, offset, read in reads:
-            result = self._result(one, offset, read, left)
+        for share, offset, read in reads:
+            result = self._result(share, offset, read, left)
             left -= sum(acquired.size for acquired in result.acquired)
             results.append(result)
         return results
 
-    def _read(self, one: OpenShare, offset: int, most: int, *, first: bool) -> LogSlice | BrokerError | None:
-        isolation = READ_COMMITTED if one.share.settings.read_committed else 0
+    def _read(self, share: OpenShare, offset: int, most: int, *, first: bool) -> LogSlice | BrokerError | None:
+        isolation = READ_COMMITTED if share.share.settings.read_committed else 0
         try:
-            return self._groups.partitions.read(one.log, offset, most, isolation_level=isolation, first=first)
+            return self._groups.partitions.read(share.log, offset, most, isolation_level=isolation, first=first)
         except BrokerError as error:
             return error
 
-    def _result(self, one: OpenShare, offset: int, read: LogSlice | BrokerError | None, left: int) -> ShareFetched:
-        share, key = one.share, one.share.key
+    def _result(self, opened: OpenShare, offset: int, read: LogSlice | BrokerError | None, left: int) -> ShareFetched:
+        share, key = opened.share, opened.share.key
         nothing = ShareFetched(key.topic_id, key.partition)
         if isinstance(read, OffsetOutOfRange):
-            share.log_starts_at(one.log.log_start_offset)
+            share.log_starts_at(opened.log.log_start_offset)
             return nothing
         if isinstance(read, BrokerError):
             return nothing._replace(error=read)
         if read is None:
             return nothing
         try:
-            return self._acquired(one, offset, read, left)
+            return self._acquired(opened, offset, read, left)
         except OSError as error:
-            return nothing._replace(error=unreadable(one.log, error))
+            return nothing._replace(error=unreadable(opened.log, error))
 
-    def _acquired(self, one: OpenShare, offset: int, read: LogSlice, left: int) -> ShareFetched:
-        share, nothing = one.share, ShareFetched(one.share.key.topic_id, one.share.key.partition)
+    def _acquired(self, opened: OpenShare, offset: int, read: LogSlice, left: int) -> ShareFetched:
+        share, nothing = opened.share, ShareFetched(opened.share.key.topic_id, opened.share.key.partition)
         batches = batches_in(read)
         if not batches:
             return nothing
@@ -159,7 +161,7 @@ class ShareFetch:
             exactly=wanted.exactly,
         )
         if acquired and share.settings.read_committed:
-            acquired = give_up(share, acquired, aborted_spans(one.log, read, batches))
+            acquired = give_up(share, acquired, aborted_spans(opened.log, read, batches))
         if not acquired:
             return nothing
         return nothing._replace(records=cut(read, batches, acquired), acquired=acquired)

@@ -15,11 +15,11 @@ _DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?
 
 def duration_ms(text: str) -> int:
     """An ISO 8601 duration of days, hours, minutes and seconds. Raises ValueError."""
-    found = _DURATION.fullmatch(text)
-    if found is None or not any(found.groups()):
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
         raise ValueError(f"{text!r} is no duration of the form PnDTnHnMn.nS")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
-    fraction = int((found[5] or "0").ljust(9, "0")[:3])
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[:4])
+    fraction = int((match[5] or "0").ljust(9, "0")[:3])
     return ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + fraction
 
 

@@ -48,7 +48,7 @@ def _walk(records: LogSlice) -> Iterator[PlacedBatch]:
 def cut(records: LogSlice, batches: Sequence[PlacedBatch], acquired: Sequence[Acquired]) -> LogSlice:
     """Without the batches in front and at the end of which nothing was acquired."""
     first, last = acquired[0].first, acquired[-1].last
-    kept = [one for one in batches if one.header.last_offset >= first and one.header.base_offset <= last]
+    kept = [batch for batch in batches if batch.header.last_offset >= first and batch.header.base_offset <= last]
     if not kept:
         return records
     begin, end = kept[0].position, kept[-1].position + kept[-1].header.size
@@ -59,7 +59,7 @@ def aborted_spans(log: PartitionLog, records: LogSlice, batches: Sequence[Placed
     """The batches whose transactions were aborted."""
     ended = sorted(
         log.reader.aborted_transactions(batches[0].header.base_offset, batches[-1].header.last_offset + 1),
-        key=lambda one: one.first_offset,
+        key=lambda transaction: transaction.first_offset,
     )
     if not ended:
         return []

@@ -31,11 +31,11 @@ class ShareSession:
         self.epoch = 1
         self.partitions: dict[Partition, bool] = {}
 
-    def update(self, wanted: Iterable[Partition], forgotten: Iterable[Partition]) -> None:
-        for one in wanted:
-            self.partitions.setdefault(one, True)
-        for one in forgotten:
-            self.partitions.pop(one, None)
+    def update(self, partitions: Iterable[Partition], forgotten: Iterable[Partition]) -> None:
+        for partition in partitions:
+            self.partitions.setdefault(partition, True)
+        for partition in forgotten:
+            self.partitions.pop(partition, None)
 
     def told(self, partition: Partition, *, has_records: bool, failed: bool) -> bool:
         """Take note of what a partition gave; whether the answer has to name it."""
@@ -72,7 +72,7 @@ class ShareSessions:
         return self._members.get(group_id, 0)
 
     def begin(
-        self, group_id: str, member_id: str, wanted: Iterable[Partition], connection: object, *, acknowledges: bool
+        self, group_id: str, member_id: str, partitions: Iterable[Partition], connection: object, *, acknowledges: bool
     ) -> ShareSession:
         """A new session, in place of the one the member may have.
 
@@ -84,7 +84,7 @@ class ShareSessions:
         if len(self._sessions) >= self._most:
             raise ShareSessionLimitReached(f"There are {self._most} share sessions (group.share.max.share.sessions).")
         session = ShareSession(group_id, member_id, connection)
-        session.partitions = dict.fromkeys(wanted, False)
+        session.partitions = dict.fromkeys(partitions, False)
         self._sessions[group_id, member_id] = session
         self._by_connection[connection] = (group_id, member_id)
         self._members[group_id] = self.members(group_id) + 1

@@ -98,8 +98,8 @@ class ShareGroups:
     ) -> dict[Partition, asyncio.Future[None]]:
         """A future for each partition; it fails with UnknownTopicOrPartition where nobody has fetched from it here."""
         return {
-            (topic_id, partition): self._acknowledge(ShareKey(group_id, topic_id, partition), member_id, given)
-            for (topic_id, partition), given in batches.items()
+            (topic_id, partition): self._acknowledge(ShareKey(group_id, topic_id, partition), member_id, batch)
+            for (topic_id, partition), batch in batches.items()
         }
 
     def _acknowledge(self, key: ShareKey, member_id: str, batches: Sequence[AcknowledgeBatch]) -> asyncio.Future[None]:
@@ -136,7 +136,7 @@ class ShareGroups:
     def _watch(self, key: ShareKey, future: asyncio.Future[None]) -> None:
         def look(error: BrokerError | None) -> None:
             if isinstance(error, _FENCES):
-                self.close(lambda one: one == key)
+                self.close(lambda share_key: share_key == key)
 
         when_done(future, look)
 
@@ -147,13 +147,13 @@ class ShareGroups:
     ) -> asyncio.Future[None]:
         """Begin the state of a share-partition anew."""
         key = ShareKey(group_id, topic_id, partition)
-        self.close(lambda one: one == key)
+        self.close(lambda share_key: share_key == key)
         return self.coordinator.initialize(key, epoch, start_offset)
 
     def delete_partition(self, group_id: str, topic_id: uuid.UUID, partition: int) -> asyncio.Future[None]:
         """Forget the state of a share-partition."""
         key = ShareKey(group_id, topic_id, partition)
-        self.close(lambda one: one == key)
+        self.close(lambda share_key: share_key == key)
         return self.coordinator.delete(key)
 
     # What happens to topics and groups

@@ -35,15 +35,15 @@ class ReplicaMoves:
         """The moves to that disk that have not ended."""
         return (move for move in self._wanted.values() if move.target is disk)
 
-    def move(self, one: PartitionLog, target: Disk) -> None:
+    def move(self, log: PartitionLog, target: Disk) -> None:
         """Have a partition moved; to where it is already takes an earlier wish back."""
-        present = self._wanted.get(one)
+        present = self._wanted.get(log)
         if present is not None and present.target is target:
             return
-        self._wanted.pop(one, None)
-        if self._logs.disk_of(one) is target:
+        self._wanted.pop(log, None)
+        if self._logs.disk_of(log) is target:
             return
-        self._wanted[one] = Move(one, target)
+        self._wanted[log] = Move(log, target)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work(), name="replica moves")
 

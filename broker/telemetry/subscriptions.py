@@ -71,14 +71,14 @@ class Subscription(NamedTuple):
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.patterns)
 
 
-def subscription(given: Mapping[str, str]) -> Subscription:
+def subscription(configs: Mapping[str, str]) -> Subscription:
     """From the keys that are set. Raises InvalidRequest, InvalidConfiguration."""
-    known = [one.name for one in keys_of(SubscriptionConfig)]
-    for name in given:
+    known = [config_key.name for config_key in keys_of(SubscriptionConfig)]
+    for name in configs:
         if name not in known:
             raise InvalidRequest(f"Client metrics have no key {name}: {', '.join(known)} are there.")
     try:
-        settings = parse(SubscriptionConfig, given)
+        settings = parse(SubscriptionConfig, configs)
     except ConfigError as error:
         raise InvalidConfiguration(error.message) from error
     if not _SHORTEST_MS <= settings.interval_ms <= _LONGEST_MS:
@@ -116,11 +116,11 @@ class CurrentSubscriptions:
                 logger.warning("a subscription of client metrics cannot be used", name=name, error=error.message)
 
 
-def check_subscription(name: str, given: Mapping[str, str]) -> None:
+def check_subscription(name: str, configs: Mapping[str, str]) -> None:
     """Raises InvalidRequest, InvalidConfiguration."""
     if not name:
         raise InvalidRequest("The name of the subscription is empty.")
-    subscription(given)
+    subscription(configs)
 
 
 def _patterns(texts: Iterable[str]) -> Iterable[tuple[str, re.Pattern[str]]]:

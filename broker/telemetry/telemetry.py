@@ -188,10 +188,12 @@ class Telemetry:
         return instance
 
     def _subscribe(self, instance: Instance, subscriptions: Mapping[str, Subscription]) -> None:
-        matching = [one for one in subscriptions.values() if one.matches(instance.attributes)]
-        wanted = frozenset[str]().union(*(one.metrics for one in matching))
-        instance.metrics = [ALL] if ALL in wanted else sorted(wanted)
-        instance.interval_ms = min((one.interval_ms for one in matching), default=DEFAULT_INTERVAL_MS)
+        matching = [
+            subscription for subscription in subscriptions.values() if subscription.matches(instance.attributes)
+        ]
+        names = frozenset[str]().union(*(subscription.metrics for subscription in matching))
+        instance.metrics = [ALL] if ALL in names else sorted(names)
+        instance.interval_ms = min((subscription.interval_ms for subscription in matching), default=DEFAULT_INTERVAL_MS)
         instance.asked_ms = instance.pushed_ms = _NEVER
         seed = f"{instance.metrics}{instance.interval_ms}{instance.id}"
         instance.subscription_id = zlib.crc32(seed.encode()) - (1 << 31)

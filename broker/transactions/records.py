@@ -97,7 +97,11 @@ def decode_value(data: bytes) -> Transaction:
         epoch=value.producer_epoch,
         timeout_ms=value.transaction_timeout_ms,
         state=state,
-        partitions=frozenset((one.topic, number) for one in named for number in one.partition_ids),
+        partitions=frozenset(
+            (partitions_schema.topic, number)
+            for partitions_schema in named
+            for number in partitions_schema.partition_ids
+        ),
         updated_ms=value.transaction_last_update_timestamp_ms,
         started_ms=value.transaction_start_timestamp_ms,
         client_version=value.client_transaction_version,

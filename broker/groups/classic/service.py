@@ -139,9 +139,9 @@ class ClassicGroups:
         group = self._find(group_id)
         if group is None:
             unknown = UnknownMemberId(f"There is no group {group_id}.")
-            succeed(future, [Left(one.member_id, one.instance_id, unknown) for one in leaving])
+            succeed(future, [Left(leaver.member_id, leaver.instance_id, unknown) for leaver in leaving])
             return future
-        results = [self._leave_one(group, one) for one in leaving]
+        results = [self._leave_one(group, leaver) for leaver in leaving]
         gone = [result.member_id or result.instance_id or "" for result in results if result.error is None]
         if gone and group.can_rebalance and group.state is not GroupState.EMPTY:
             self.rebalance.prepare(group, f"{', '.join(gone)} left")

@@ -187,21 +187,21 @@ class SettingsOfGroups:
         }
 
     def __call__(self, group_id: str) -> GroupSettings:
-        given = self._overrides(group_id) if self._overrides is not None else {}
-        if not given:
+        configs = self._overrides(group_id) if self._overrides is not None else {}
+        if not configs:
             return self._defaults
         cached = self._parsed.get(group_id)
-        if cached is None or cached[0] is not given:
-            self._parsed[group_id] = cached = (given, parse(GroupSettings, self._within_bounds(given)))
+        if cached is None or cached[0] is not configs:
+            self._parsed[group_id] = cached = (configs, parse(GroupSettings, self._within_bounds(configs)))
         return cached[1]
 
-    def _within_bounds(self, given: Mapping[str, str]) -> dict[str, str]:
+    def _within_bounds(self, configs: Mapping[str, str]) -> dict[str, str]:
         """Values are checked when they are set; the broker may have been started with other bounds since."""
-        values = {**self.broker_values(), **given}
+        values = {**self.broker_values(), **configs}
         for name in _BOUNDED:
-            if name in given:
+            if name in configs:
                 low, high = self._bounds(name)
-                values[name] = str(min(max(int(given[name]), low), high))
+                values[name] = str(min(max(int(configs[name]), low), high))
         most = self._broker.streams_max_standby_replicas
         values["streams.num.standby.replicas"] = str(min(int(values["streams.num.standby.replicas"]), most))
         return values
@@ -210,22 +210,22 @@ class SettingsOfGroups:
         kind, _, rest = _ATTRIBUTES[name].partition("_")
         return getattr(self._broker, f"{kind}_min_{rest}"), getattr(self._broker, f"{kind}_max_{rest}")
 
-    def check(self, given: Mapping[str, str]) -> None:
+    def check(self, configs: Mapping[str, str]) -> None:
         """Whether these could be all that is set for a group. Raises InvalidConfiguration."""
-        for name in given:
+        for name in configs:
             if name not in _ATTRIBUTES:
                 raise InvalidConfiguration(f"Unknown group config name: {name}")
         try:
-            settled = parse(GroupSettings, {**self.broker_values(), **given})
+            settled = parse(GroupSettings, {**self.broker_values(), **configs})
         except ConfigError as error:
             raise InvalidConfiguration(error.message) from error
         for name in _BOUNDED:
             low, high = self._bounds(name)
             value: int = getattr(settled, _ATTRIBUTES[name])
             kind, _, rest = name.partition(".")
-            if name in given and value < low:
+            if name in configs and value < low:
                 raise InvalidConfiguration(f"{name} must be greater than or equal to group.{kind}.min.{rest}")
-            if name in given and value > high:
+            if name in configs and value > high:
                 raise InvalidConfiguration(f"{name} must be less than or equal to group.{kind}.max.{rest}")
         if settled.streams_num_standby_replicas > self._broker.streams_max_standby_replicas:
             raise InvalidConfiguration(

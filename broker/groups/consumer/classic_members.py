@@ -178,14 +178,14 @@ class ClassicMembers:
         """Take members out, of either protocol; one result each."""
         results: list[Left] = []
         gone: dict[str, ConsumerMember] = {}
-        for one in leaving:
-            left = Left(one.member_id, one.instance_id)
+        for leaver in leaving:
+            left = Left(leaver.member_id, leaver.instance_id)
             try:
-                member = self._leaving(group, one)
+                member = self._leaving(group, leaver)
             except BrokerError as error:
                 results.append(replace(left, error=error))
                 continue
-            logger.info("member leaves", group=group.group_id, member=member.member_id, reason=one.reason)
+            logger.info("member leaves", group=group.group_id, member=member.member_id, reason=leaver.reason)
             gone[member.member_id] = member
             results.append(left)
         future: asyncio.Future[list[Left]] = self._around.clock.create_future()

@@ -180,11 +180,13 @@ class Migration:
             )
         classic.protocol_name = classic.select_protocol()
         classic.topics = classic.subscriptions()
-        for one in classic.members.values():
-            heir = successor is not None and successor.member.member_id == one.member_id
-            target = group.target.get(successor.replaces if heir and successor else one.member_id, NO_PARTITIONS)
-            like = one.protocols[classic.protocol_name]
-            one.assignment = encode_assignment(target, self._around.topics, like)
+        for group_member in classic.members.values():
+            heir = successor is not None and successor.member.member_id == group_member.member_id
+            target = group.target.get(
+                successor.replaces if heir and successor else group_member.member_id, NO_PARTITIONS
+            )
+            like = group_member.protocols[classic.protocol_name]
+            group_member.assignment = encode_assignment(target, self._around.topics, like)
         gone = [successor.member.member_id if successor and m == successor.replaces else m for m in group.members]
         ending = changes.group_tombstones(group.group_id, gone, group.regexes)
 

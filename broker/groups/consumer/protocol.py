@@ -68,7 +68,10 @@ class ProtocolSubscription(Message):
 
     def owned(self, topics: TopicCatalog) -> Partitions:
         """What it has, of topics that exist."""
-        found = ((topics.by_name(one.topic), one.partitions) for one in self.owned_partitions)
+        found = (
+            (topics.by_name(owned_partition.topic), owned_partition.partitions)
+            for owned_partition in self.owned_partitions
+        )
         return {topic.id: frozenset(partitions) for topic, partitions in found if topic is not None}
 
 
@@ -89,7 +92,10 @@ class ProtocolAssignment(Message):
 
     def assigned(self, topics: TopicCatalog) -> Partitions:
         """The partitions, of topics that exist."""
-        found = ((topics.by_name(one.topic), one.partitions) for one in self.assigned_partitions)
+        found = (
+            (topics.by_name(assigned_partition.topic), assigned_partition.partitions)
+            for assigned_partition in self.assigned_partitions
+        )
         return {topic.id: frozenset(partitions) for topic, partitions in found if topic is not None and partitions}
 
 

@@ -49,11 +49,13 @@ def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | Non
 
 
 def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ConsumerGroup | None:
-    found = groups.get(group_id)
-    if isinstance(found, ConsumerGroup):
-        return found
+    existing_group = groups.get(group_id)
+    if isinstance(existing_group, ConsumerGroup):
+        return existing_group
     # A group that only keeps offsets of consumers without one is in no record, so it makes way.
-    if not create or (found is not None and not (isinstance(found, Group) and found.is_simple)):
+    if not create or (
+        existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple)
+    ):
         if create:
             raise CorruptMessage(f"Group {group_id} is not a consumer group, but has records of one.")
         return None

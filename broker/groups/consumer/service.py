@@ -122,18 +122,18 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
 
     def _open(self, group_id: str, *, create: bool) -> Step:
         """The group, a new one, or the one that a classic group becomes. Nothing is changed yet."""
-        found = self.around.groups.get(group_id)
-        if found is None:
+        existing_group = self.around.groups.get(group_id)
+        if existing_group is None:
             if not create:
                 raise GroupIdNotFound(f"Consumer group {group_id} not found.")
             return Step(self.around, ConsumerGroup(group_id))
-        if isinstance(found, ConsumerGroup):
-            return Step(self.around, found)
-        if not create or not isinstance(found, Group):
+        if isinstance(existing_group, ConsumerGroup):
+            return Step(self.around, existing_group)
+        if not create or not isinstance(existing_group, Group):
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-        group, records = self.migration.upgraded(found)
+        group, records = self.migration.upgraded(existing_group)
         step = Step(self.around, group)
-        step.upgraded = found
+        step.upgraded = existing_group
         step.records += records
         return step
 
@@ -143,9 +143,9 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
             raise GroupMaxSizeReached(f"Consumer group {group.group_id} is full: group.consumer.max.size is {most}.")
 
     def dynamic_member(self, group: ConsumerGroup, member_id: str, *, create: bool) -> ConsumerMember:
-        found = group.members.get(member_id)
-        if found is not None:
-            return found
+        member = group.members.get(member_id)
+        if member is not None:
+            return member
         if not create:
             raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
         return ConsumerMember(member_id=member_id)
@@ -253,9 +253,9 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         for member_id in ids:
             records += changes.member_tombstones(group.group_id, member_id)
         kept = group.expressions(left.values())
-        unused = [one for one in group.expressions(gone) if not kept[one]]
-        records += (changes.no_regex(group.group_id, one) for one in unused)
-        regexes = {one: resolved for one, resolved in group.regexes.items() if one not in unused}
+        unused = [expression for expression in group.expressions(gone) if not kept[expression]]
+        records += (changes.no_regex(group.group_id, name) for name in unused)
+        regexes = {name: resolved for name, resolved in group.regexes.items() if name not in unused}
         new_hash = metadata_hash(group.names_of(left.values(), regexes), self.around.topics)
         records.append(changes.group_epoch(group.group_id, group.epoch + 1, new_hash))
         change = self.change(records)

@@ -14,7 +14,11 @@ __all__ = ["described"]
 
 def described(group: ConsumerGroup, topics: TopicCatalog, default_assignor: str) -> DescribedConsumerGroup:
     members = tuple(_member(group, member) for member in group.members.values())
-    ids = {topic_id for one in members for topic_id in (*one.assigned, *one.target)}
+    ids = {
+        topic_id
+        for described_consumer in members
+        for topic_id in (*described_consumer.assigned, *described_consumer.target)
+    }
     found = (topics.by_id(topic_id) for topic_id in ids)
     return DescribedConsumerGroup(
         group_id=group.group_id,

@@ -62,4 +62,4 @@ class _StoredPartitions(Protocol):
 
 def partitions_from(stored: Sequence[_StoredPartitions]) -> Partitions:
     """Partitions as a record lists them."""
-    return {one.topic_id: frozenset(one.partitions) for one in stored}
+    return {stored_partitions.topic_id: frozenset(stored_partitions.partitions) for stored_partitions in stored}

@@ -40,7 +40,7 @@ def target_assignment(
     """
     by_name = {name: topics.by_name(name) for name in frozenset().union(*subscriptions.values())}
     found = {topic.name: topic for topic in by_name.values() if topic is not None}
-    wanted = {
+    topics_by_member = {
         member_id: frozenset(found[name].id for name in names if name in found)
         for member_id, names in subscriptions.items()
     }
@@ -48,7 +48,7 @@ def target_assignment(
     spec = GroupSpec(
         members={
             member_id: MemberSpec(
-                wanted[member_id],
+                topics_by_member[member_id],
                 group.target.get(before.get(member_id, member_id), NO_PARTITIONS),
                 member.instance_id,
                 member.rack_id,

@@ -79,7 +79,7 @@ class GroupOffsets:
         if isinstance(group, Group) and not transactional and (member := group.members.get(member_id)) is not None:
             self._classic.rebalance.restart_session(group, member)
         refused = {} if check is None else _refusals(check, offsets)
-        taken = {where: one for where, one in offsets.items() if where not in refused}
+        taken = {where: offset for where, offset in offsets.items() if where not in refused}
         written, results = self._offsets.commit(group_id, taken, self._clock.now_ms(), producer)
         if accepted(written) and taken and group_id not in self._groups:
             self._groups.put(group)
@@ -193,7 +193,7 @@ class GroupOffsets:
 def _refusals(
     check: CommitCheck, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> dict[TopicPartition, BrokerError]:
-    found = {where: check(where[0], one.topic_id, where[1]) for where, one in offsets.items()}
+    found = {where: check(where[0], offset.topic_id, where[1]) for where, offset in offsets.items()}
     return {where: error for where, error in found.items() if error is not None}
 
 

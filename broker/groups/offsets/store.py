@@ -50,20 +50,20 @@ class CommittedOffsets:
         producer: tuple[int, int] | None = None,
     ) -> tuple[asyncio.Future[None], dict[TopicPartition, BrokerError | None]]:
         """Write offsets, as part of a transaction if there is a ``producer``; also says of each what is wrong with it."""
-        results = {where: self._problem(where, given) for where, given in offsets.items()}
+        results = {where: self._problem(where, committed_offset) for where, committed_offset in offsets.items()}
         committed = {
-            where: replace(given, commit_timestamp_ms=now_ms)
-            for where, given in offsets.items()
+            where: replace(committed_offset, commit_timestamp_ms=now_ms)
+            for where, committed_offset in offsets.items()
             if results[where] is None
         }
-        entries = [(encode_offset_key(group_id, *where), encode_offset(one)) for where, one in committed.items()]
+        entries = [(encode_offset_key(group_id, *where), encode_offset(offset)) for where, offset in committed.items()]
         written = self._journal.append(group_id, entries, producer)
         if accepted(written):
             if producer is not None:
                 self.pending.add(self._journal.partition(group_id), producer[0], group_id, committed)
             else:
-                for where, one in committed.items():
-                    self.set(group_id, where, one)
+                for where, offset in committed.items():
+                    self.set(group_id, where, offset)
                     self.pending.overtaken(group_id, where)
         return written, results
 
@@ -72,8 +72,8 @@ class CommittedOffsets:
         for group_id, where, committed in self.pending.end(partition, producer_id, commit=commit):
             self.set(group_id, where, committed)
 
-    def _problem(self, where: TopicPartition, given: CommittedOffset) -> BrokerError | None:
-        length = len(given.metadata)
+    def _problem(self, where: TopicPartition, offset: CommittedOffset) -> BrokerError | None:
+        length = len(offset.metadata)
         if length <= self._metadata_max:
             return None
         return OffsetMetadataTooLarge(

@@ -50,10 +50,12 @@ def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | Non
 
 
 def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ShareGroup | None:
-    found = groups.get(group_id)
-    if isinstance(found, ShareGroup):
-        return found
-    if not create or (found is not None and not (isinstance(found, Group) and found.is_simple)):
+    existing_group = groups.get(group_id)
+    if isinstance(existing_group, ShareGroup):
+        return existing_group
+    if not create or (
+        existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple)
+    ):
         if create:
             raise CorruptMessage(f"Group {group_id} is not a share group, but has records of one.")
         return None
@@ -96,11 +98,13 @@ def _set(group: ShareGroup, key: GroupRecordKey, value: RecordValue, now_ms: int
         case ShareGroupStatePartitionMetadataKey(), ShareGroupStatePartitionMetadataValue():
             group.initializing = _states(value.initializing_topics, now_ms)
             group.initialized = _states(value.initialized_topics, now_ms)
-            group.deleting = {one.topic_id: one.topic_name for one in value.deleting_topics}
+            group.deleting = {
+                deleting_topic.topic_id: deleting_topic.topic_name for deleting_topic in value.deleting_topics
+            }
 
 
 def _states(topics: Sequence[TopicPartitionsInfo], now_ms: int) -> dict[UUID, TopicState]:
-    return {one.topic_id: TopicState(one.topic_name, frozenset(one.partitions), now_ms) for one in topics}
+    return {topic.topic_id: TopicState(topic.topic_name, frozenset(topic.partitions), now_ms) for topic in topics}
 
 
 def _forget(groups: GroupNamespace, group: ShareGroup, key: GroupRecordKey) -> None:

@@ -76,7 +76,7 @@ class ShareMembership(GroupService[ShareGroup]):
         """Raises GroupIdNotFound."""
         group = self.around.groups.find(group_id, ShareGroup)
         ids = {topic_id for member in group.members.values() for topic_id in member.assigned}
-        found = (self.around.topics.by_id(topic_id) for topic_id in ids)
+        topics = (self.around.topics.by_id(topic_id) for topic_id in ids)
         return DescribedShareGroup(
             group_id=group_id,
             state=group.state_name,
@@ -94,15 +94,15 @@ class ShareMembership(GroupService[ShareGroup]):
                 )
                 for member in group.members.values()
             ),
-            topic_names={topic.id: topic.name for topic in found if topic is not None},
+            topic_names={topic.id: topic.name for topic in topics if topic is not None},
         )
 
     # -- to join and to stay ---------------------------------------------------------------------------------------
 
     def group(self, group_id: str, *, create: bool) -> ShareGroup:
         """A group; one that is made here is in the namespace once a record of it is written. Raises GroupIdNotFound."""
-        found = self.around.groups.get(group_id)
-        if found is None and create:
+        existing_group = self.around.groups.get(group_id)
+        if existing_group is None and create:
             return ShareGroup(group_id)
         return self.around.groups.find(group_id, ShareGroup)
 
@@ -194,13 +194,13 @@ class ShareMembership(GroupService[ShareGroup]):
         return GroupSpec(
             members={
                 member_id: MemberSpec(
-                    frozenset(topics[name].id for name in one.topics if name in topics),
+                    frozenset(topics[name].id for name in member.topics if name in topics),
                     group.target.get(member_id, NO_PARTITIONS),
-                    rack_id=one.rack_id,
+                    rack_id=member.rack_id,
                 )
-                for member_id, one in members.items()
+                for member_id, member in members.items()
             },
-            homogeneous=len({one.topics for one in members.values()}) <= 1,
+            homogeneous=len({member.topics for member in members.values()}) <= 1,
             partitions={topic.id: topic.partitions for topic in topics.values()},
             assignable={topic_id: state.partitions for topic_id, state in group.initialized.items()},
         )
@@ -211,8 +211,8 @@ class ShareMembership(GroupService[ShareGroup]):
         """The member with its target assignment: nothing has to be given up first, for partitions are shared."""
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
-        found = (self.around.topics.by_name(name) for name in member.topics)
-        wanted = {topic.id for topic in found if topic is not None}
+        topics = (self.around.topics.by_name(name) for name in member.topics)
+        wanted = {topic.id for topic in topics if topic is not None}
         assigned = {topic_id: numbers for topic_id, numbers in target.items() if topic_id in wanted}
         if target_epoch == member.epoch:
             return replace(member, assigned=assigned)
@@ -230,7 +230,7 @@ class ShareMembership(GroupService[ShareGroup]):
         return self.commit(group.group_id, self._removal(group, member.member_id), answer)
 
     def _removal(self, group: ShareGroup, member_id: str) -> list[Record]:
-        left = {one: member for one, member in group.members.items() if one != member_id}
+        left = {name: member for name, member in group.members.items() if name != member_id}
         fresh_hash = metadata_hash(group.subscribed_by(left), self.around.topics)
         self.timers.cancel((_SESSION, group.group_id, member_id))
         return [
@@ -261,7 +261,7 @@ class ShareMembership(GroupService[ShareGroup]):
         group = self.around.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             return {}
-        return {topic_id: one.partitions for topic_id, one in group.initialized.items()}
+        return {topic_id: topic.partitions for topic_id, topic in group.initialized.items()}
 
     def before_delete(self, group: ShareGroup) -> None:
         """The group is going to be deleted: so is its state."""

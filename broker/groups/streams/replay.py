@@ -50,12 +50,12 @@ def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | Non
 
 
 def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> StreamsGroup | None:
-    found = groups.get(group_id)
-    if isinstance(found, StreamsGroup):
-        return found
+    existing_group = groups.get(group_id)
+    if isinstance(existing_group, StreamsGroup):
+        return existing_group
     if not create:
         return None
-    if found is not None and not (isinstance(found, Group) and found.is_simple):
+    if existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple):
         raise CorruptMessage(f"Group {group_id} is not a streams group, but has records of one.")
     group = StreamsGroup(group_id)
     groups.put(group)
@@ -109,7 +109,7 @@ def _set(group: StreamsGroup, key: GroupRecordKey, value: RecordValue) -> None:
         case StreamsGroupMetadataKey(), StreamsGroupMetadataValue():
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
             group.validated_epoch = value.validated_topology_epoch
-            group.assignment_configs = {one.key: one.value for one in value.last_assignment_configs or ()}
+            group.assignment_configs = {setting.key: setting.value for setting in value.last_assignment_configs or ()}
         case StreamsGroupTopologyKey(), StreamsGroupTopologyValue():
             group.topology = value
             group.subscriptions_changed()
@@ -143,9 +143,9 @@ def _tasks(stored: Sequence[TaskIds] | Sequence[CurrentMemberAssignmentTaskIds])
 def _epochs(stored: Sequence[CurrentMemberAssignmentTaskIds], member_epoch: int) -> TaskEpochs:
     """Tasks have had epochs of their own since Kafka 4.2; before, they count as the member's."""
     found = {}
-    for one in stored:
-        epochs = one.assignment_epochs
-        if epochs is None or len(epochs) != len(one.partitions):
-            epochs = [max(member_epoch, 0)] * len(one.partitions)
-        found[one.subtopology_id] = dict(zip(one.partitions, epochs, strict=True))
+    for task_ids in stored:
+        epochs = task_ids.assignment_epochs
+        if epochs is None or len(epochs) != len(task_ids.partitions):
+            epochs = [max(member_epoch, 0)] * len(task_ids.partitions)
+        found[task_ids.subtopology_id] = dict(zip(task_ids.partitions, epochs, strict=True))
     return found

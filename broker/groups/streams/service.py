@@ -111,19 +111,19 @@ class StreamsGroups(GroupService[StreamsGroup]):
         return future
 
     def _open(self, group_id: str, *, create: bool) -> Step:
-        found = self.around.groups.get(group_id)
-        if isinstance(found, StreamsGroup):
-            if create and len(found.members) >= self.around.config.streams_max_size:
+        group = self.around.groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            if create and len(group.members) >= self.around.config.streams_max_size:
                 raise GroupMaxSizeReached(
                     f"Streams group {group_id} is full: group.streams.max.size is {self.around.config.streams_max_size}."
                 )
-            return Step(self.around, found)
-        if found is None and create:
+            return Step(self.around, group)
+        if group is None and create:
             return Step(self.around, StreamsGroup(group_id))
-        if isinstance(found, Group) and found.is_empty and create:
-            return Step(self.around, StreamsGroup(group_id), found)
+        if isinstance(group, Group) and group.is_empty and create:
+            return Step(self.around, StreamsGroup(group_id), group)
         raise GroupIdNotFound(
-            f"Streams group {group_id} not found." if found is None else f"Group {group_id} is not a streams group."
+            f"Streams group {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
         )
 
     def _member(self, group: StreamsGroup, request: StreamsHeartbeat) -> StreamsMember:

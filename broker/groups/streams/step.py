@@ -57,16 +57,16 @@ class Step:
 
     def configure(self, request: StreamsHeartbeat, now_ms: int) -> Topology:
         """The group's topology, with what it became with the topics there are."""
-        group, given = self.group, request.topology
+        group, topology = self.group, request.topology
         first = group.topology is None
         if group.topology is None:
-            if given is None:
+            if topology is None:
                 raise InvalidRequest(f"Group {group.group_id} has no topology yet: join with one.")
-            value = given
-            self.records.append(changes.topology(group.group_id, given))
+            value = topology
+            self.records.append(changes.topology(group.group_id, topology))
         else:
             value = group.topology
-            if given is not None and given.epoch >= value.epoch and not same(given, value):
+            if topology is not None and topology.epoch >= value.epoch and not same(topology, value):
                 raise InvalidRequest("Topology updates are not supported yet.")
         configured, new_hash = group.configured, group.metadata_hash
         if not first and configured is not None and not group.is_refresh_due(now_ms):
@@ -156,10 +156,13 @@ def assign(
     if configured.is_ready and configured.subtopologies is not None:
         spec = StreamsSpec(
             {
-                member_id: StreamsMemberSpec(one.process_id, group.target.get(member_id, NO_TASKS))
-                for member_id, one in members.items()
+                member_id: StreamsMemberSpec(member.process_id, group.target.get(member_id, NO_TASKS))
+                for member_id, member in members.items()
             },
-            {name: SubtopologySpec(one.tasks, one.is_stateful) for name, one in configured.subtopologies.items()},
+            {
+                name: SubtopologySpec(subtopology.tasks, subtopology.is_stateful)
+                for name, subtopology in configured.subtopologies.items()
+            },
             int(assignment_configs(around, group.group_id)["num.standby.replicas"]),
         )
         targets = assign_tasks(spec)

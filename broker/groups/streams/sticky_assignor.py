@@ -135,8 +135,11 @@ class _Assignment:
             process = self._processes.setdefault(member.process_id, _Process())
             process.counts[member_id] = 0
             self._note(_Member(process, member_id), member.assigned)
-        active = sum(one.tasks for one in spec.subtopologies.values())
-        copies = sum(one.tasks for one in spec.subtopologies.values() if one.is_stateful) * spec.standby_replicas
+        active = sum(subtopology.tasks for subtopology in spec.subtopologies.values())
+        copies = (
+            sum(subtopology.tasks for subtopology in spec.subtopologies.values() if subtopology.is_stateful)
+            * spec.standby_replicas
+        )
         self._active_quota = _Quota(active, len(spec.members))
         self._quota = _Quota(active + copies, len(spec.members))
 
@@ -163,9 +166,9 @@ class _Assignment:
     def _tasks(self, *, stateful_only: bool) -> list[_Task]:
         return [
             _Task(name, partition)
-            for name, one in self._spec.subtopologies.items()
-            if one.is_stateful or not stateful_only
-            for partition in range(one.tasks)
+            for name, subtopology in self._spec.subtopologies.items()
+            if subtopology.is_stateful or not stateful_only
+            for partition in range(subtopology.tasks)
         ]
 
     def _assign_active(self, tasks: list[_Task]) -> None:

@@ -31,14 +31,14 @@ class ClientResponse(NamedTuple):
 
 def client_response(message: bytes) -> ClientResponse:
     """Raises InvalidCredentials."""
-    found = _RESPONSE.fullmatch(message.decode("latin-1"))
-    if found is None:
+    match = _RESPONSE.fullmatch(message.decode("latin-1"))
+    if match is None:
         raise InvalidCredentials("Invalid OAUTHBEARER client first message")
-    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
+    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
     auth = _AUTH.fullmatch(pairs.pop("auth", ""))
     if auth is None or auth["scheme"].lower() != "bearer":
         raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth' is not a bearer token")
-    return ClientResponse(auth["token"], found["authzid"] or "", pairs)
+    return ClientResponse(auth["token"], match["authzid"] or "", pairs)
 
 
 class OAuthBearer:

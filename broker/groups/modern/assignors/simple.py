@@ -18,25 +18,29 @@ def assign_simply(spec: GroupSpec) -> dict[str, Partitions]:
 
     Where members subscribe to different topics, each topic is shared out by itself among those who want it.
     """
-    wanted = {member_id: member.topics for member_id, member in spec.members.items()}
-    topics = sorted(set().union(*wanted.values()))
+    topics_by_member = {member_id: member.topics for member_id, member in spec.members.items()}
+    topics = sorted(set().union(*topics_by_member.values()))
     assigned: dict[str, set[Partition]] = {member_id: set() for member_id in spec.members}
     pools = [topics] if spec.homogeneous else [[topic_id] for topic_id in topics]
     for pool in pools:
         partitions = [(topic, number) for topic in pool for number in sorted(spec.assignable_partitions(topic))]
-        members = [member_id for member_id in spec.members if not wanted[member_id].isdisjoint(pool)]
+        members = [member_id for member_id in spec.members if not topics_by_member[member_id].isdisjoint(pool)]
         present = {
-            member_id: [one for one in partitions if one[1] in spec.members[member_id].assigned.get(one[0], ())]
+            member_id: [
+                partition
+                for partition in partitions
+                if partition[1] in spec.members[member_id].assigned.get(partition[0], ())
+            ]
             for member_id in members
         }
-        for member_id, given in _share_out(partitions, members, present).items():
-            assigned[member_id] |= given
-    return {member_id: _by_topic(given) for member_id, given in assigned.items()}
+        for member_id, topic_partitions in _share_out(partitions, members, present).items():
+            assigned[member_id] |= topic_partitions
+    return {member_id: _by_topic(topic_partitions) for member_id, topic_partitions in assigned.items()}
 
 
-def _by_topic(given: set[Partition]) -> Partitions:
+def _by_topic(partitions: set[Partition]) -> Partitions:
     topics: dict[UUID, set[int]] = {}
-    for topic, number in given:
+    for topic, number in partitions:
         topics.setdefault(topic, set()).add(number)
     return {topic: frozenset(numbers) for topic, numbers in topics.items()}
 
@@ -53,24 +57,29 @@ def _share_out(
         member_id: -(-total * (at + 1) // len(members)) + (-total * at // len(members))
         for at, member_id in enumerate(members)
     }
-    owners: dict[Partition, set[str]] = {one: set() for one in partitions}
-    given: dict[str, set[Partition]] = {}
+    owners: dict[Partition, set[str]] = {partition: set() for partition in partitions}
+    partitions_by_member: dict[str, set[Partition]] = {}
     for member_id in members:
-        given[member_id] = set()
-        for one in present[member_id]:
-            if len(given[member_id]) < shares[member_id] and len(owners[one]) < sharing:
-                given[member_id].add(one)
-                owners[one].add(member_id)
-    _fill_up(owners, given, shares, sharing)
-    return given
+        partitions_by_member[member_id] = set()
+        for topic_partition in present[member_id]:
+            if len(partitions_by_member[member_id]) < shares[member_id] and len(owners[topic_partition]) < sharing:
+                partitions_by_member[member_id].add(topic_partition)
+                owners[topic_partition].add(member_id)
+    _fill_up(owners, partitions_by_member, shares, sharing)
+    return partitions_by_member
 
 
 def _fill_up(
-    owners: dict[Partition, set[str]], given: dict[str, set[Partition]], shares: Mapping[str, int], sharing: int
+    owners: dict[Partition, set[str]],
+    partitions_by_member: dict[str, set[Partition]],
+    shares: Mapping[str, int],
+    sharing: int,
 ) -> None:
-    hungry = [member_id for member_id in given if len(given[member_id]) < shares[member_id]]
+    hungry = [
+        member_id for member_id in partitions_by_member if len(partitions_by_member[member_id]) < shares[member_id]
+    ]
     at = 0
-    for one, holders in owners.items():
+    for partition, holders in owners.items():
         passed = 0
         while len(holders) < sharing and passed < len(hungry):
             at %= len(hungry)
@@ -79,8 +88,8 @@ def _fill_up(
                 at, passed = at + 1, passed + 1
                 continue
             holders.add(member_id)
-            given[member_id].add(one)
-            if len(given[member_id]) == shares[member_id]:
+            partitions_by_member[member_id].add(partition)
+            if len(partitions_by_member[member_id]) == shares[member_id]:
                 del hungry[at]
             else:
                 at += 1
