@@ -145,7 +145,7 @@ class Broker:
             compression=Codec(compression),
         )
 
-    # What few use is imported, and made, when it is first asked for.
+    # Parts that few clients use are imported and made when they are first asked for.
 
     @cached_property
     def share(self) -> ShareGroups:

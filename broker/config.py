@@ -72,7 +72,7 @@ class BrokerConfig(
     MetadataLogConfig,
     ShareCoordinatorConfig,
 ):
-    """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
+    """The properties that a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 
     node_id: int = key(
         "node.id",
@@ -379,5 +379,5 @@ class BrokerConfig(
 
     @property
     def log_defaults(self) -> LogConfig:
-        """What a topic without keys of its own goes by."""
+        """The configuration of a topic that sets no keys."""
         return parse(LogConfig, topic_defaults(self.topic_settings))

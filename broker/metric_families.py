@@ -1,8 +1,8 @@
 """The metrics of a broker, by the names they have where Apache Kafka is watched with Prometheus.
 
-What Kafka shows by JMX is named as JMX exporter's rules for brokers in Confluent's ``jmx-monitoring-stacks`` name it: domain, type and
+Kafka's JMX metrics have the names that JMX exporter's rules for brokers in Confluent's ``jmx-monitoring-stacks`` name it: domain, type and
 name in small letters, a meter's or histogram's count under the bare name, its percentiles beside it with a ``quantile``. Lag and
-offsets are named as by danielqsj's ``kafka_exporter``. What only this broker has begins with ``tidegate_broker_``.
+offsets are named as by danielqsj's ``kafka_exporter``. Metrics that only this broker has begin with ``tidegate_broker_``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _GROUP_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "
 
 
 class Network(NamedTuple):
-    """What the server knows of its connections."""
+    """Counts of the server's connections."""
 
     by_listener: Mapping[str, int]
     authenticated: Mapping[str, int]

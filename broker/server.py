@@ -209,7 +209,7 @@ class BrokerServer:
 
 
 def _reachable(listener: Listener) -> Listener:
-    """What to tell clients where the broker listens on every interface: this machine's name, as Kafka does."""
+    """The advertised address of a listener on every interface: this machine's name, as Kafka does."""
     if listener.host not in ("", "0.0.0.0", "::"):
         return listener
     return listener._replace(host=socket.getfqdn())

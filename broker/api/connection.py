@@ -13,7 +13,7 @@ class ConnectionRefusal(Exception):
 
 
 class Promise(Protocol):
-    """What an answer waits for: an ``asyncio.Future``, or something like one that needs no turn of the event loop."""
+    """The future behind an answer: an ``asyncio.Future``, or something like one that needs no turn of the event loop."""
 
     def done(self) -> bool: ...
 
@@ -25,7 +25,7 @@ class Promise(Protocol):
 
 
 class ClientConnection(Protocol):
-    """What a handler may learn from a connection and ask of it."""
+    """The side of a connection that handlers see."""
 
     peer_port: int
     software: tuple[str, str]

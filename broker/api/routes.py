@@ -39,7 +39,7 @@ class Answer(Protocol):
 
 
 class Context(NamedTuple):
-    """What a handler may know besides the request."""
+    """Everything that a handler knows besides the request."""
 
     broker: Broker
     version: int
@@ -64,7 +64,7 @@ class Context(NamedTuple):
         return authorizer is None or authorizer.allows_any(self.principal, self.client_host, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
-        """What the client may do with a resource, as the bit field of ``authorized_operations``."""
+        """The operations that the client may do with a resource, as the bit field of ``authorized_operations``."""
         possible = OPERATIONS[resource_type]
         if self.broker.authorizer is None:
             return sum(1 << operation for operation in possible)

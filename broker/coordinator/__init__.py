@@ -1,4 +1,4 @@
-"""What all coordinators stand on: the clock, the log of a state topic, answers that wait for it, the namespace of group ids.
+"""The common ground of all coordinators: the clock, the log of a state topic, answers that wait for it, the namespace of group ids.
 
 About to change ...                                    read
 time, timers                                           ``clock.py``

@@ -31,7 +31,7 @@ CommitCheck = Callable[[str, UUID | None, int], BrokerError | None]
 
 
 class AnyGroup(ABC):
-    """What the coordinator asks of a group, whatever its type."""
+    """The side of a group that the coordinator sees, whatever the type."""
 
     __slots__ = ()
     group_id: str

@@ -17,14 +17,14 @@ __all__ = ["RecordKey", "RecordValue", "decode_key", "decode_value", "encode_key
 
 @structure
 class RecordKey(Request):
-    """What a record is about. It shares the codec of requests; ``API_KEY`` is the number of the record's type."""
+    """The key of a record. It shares the codec of requests; ``API_KEY`` is the number of the record's type."""
 
     FLEXIBLE_SINCE = 1
 
 
 @structure
 class RecordValue(Request):
-    """What is so from here on."""
+    """The value of a record: it holds until the next one with the same key."""
 
     FLEXIBLE_SINCE = 0
     LATEST: ClassVar[int] = 0

@@ -52,8 +52,8 @@ S = TypeVar("S", bound=GroupService[Any])
 class GroupCoordinator(GroupOffsets):
     """All groups of this broker. One thread calls it; nothing blocks.
 
-    What has to wait (for other members, or for the disk) is a future, and fails with the BrokerError to answer; what
-    can be refused at once is refused through that future too. The rest returns or raises. A future may be cancelled
+    A call that has to wait for other members or for the disk gives a future. The future fails with the BrokerError to
+    answer, also where the call is refused at once. Other calls return or raise. A future may be cancelled
     by whoever no longer waits; the member stays until its session ends.
 
     Every change is in the log before the answer is given. ``start`` reads the log back; until then every call is

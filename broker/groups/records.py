@@ -129,7 +129,7 @@ def encode_group(group: GroupMetadataValue) -> bytes:
 
 
 def decode_key(data: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
-    """What a key is of; None for records of other types. Raises CorruptMessage."""
+    """The key of a record; None for records of other types. Raises CorruptMessage."""
     cls = _KEYS.get(type_number(data))
     return None if cls is None else decode_key_as(cls, data, OFFSETS_TOPIC)
 

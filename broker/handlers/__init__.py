@@ -77,7 +77,7 @@ def routes_of(*, telemetry: bool) -> Mapping[int, AnyRoute]:
 
 
 def advertised(routes: Mapping[int, AnyRoute]) -> list[ApiVersion]:
-    """What ApiVersions says of these routes."""
+    """The entries of ApiVersions for these routes."""
     return [
         ApiVersion(api_key=key, min_version=route.advertised.start, max_version=route.advertised.stop - 1)
         for key, route in routes.items()

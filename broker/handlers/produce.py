@@ -148,7 +148,7 @@ class _Appends:
                     )
 
     def _flushed(self, failed: Flushed) -> ProduceResponse:
-        """What was appended but could not be flushed is answered as such.
+        """The answer, in which a batch that was appended but not flushed has an error of its own.
 
         Producers take a storage error for "not written", and may then give the same sequences to other records.
         """

@@ -1,4 +1,4 @@
-"""Families of APIs that few clients use. What they serve is said here; their modules are imported with the first request.
+"""Families of APIs that few clients use. This table declares their versions; their modules are imported with the first request.
 
 So a broker without share groups, streams groups, delegation tokens and metrics of clients does not load the code for them.
 """

@@ -248,7 +248,7 @@ class _Acknowledgements:
 
 
 def _problem_of(batches: Sequence[AcknowledgeBatch], version: int, *, renews: bool) -> str | None:
-    """What is wrong with acknowledgements by themselves."""
+    """Checks that need no state: are the acknowledgements well-formed?"""
     end, most = -1, RENEW if version >= 2 else RENEW - 1
     for first, last, types in batches:
         if first > last or first < end:

@@ -81,7 +81,7 @@ def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelem
 
 
 def _attributes(context: Context) -> dict[str, str]:
-    """What subscriptions can choose clients by."""
+    """The attributes by which subscriptions choose clients."""
     connection = context.connection
     attributes = {"client_id": context.client_id, "client_source_address": context.client_host}
     if connection is not None:

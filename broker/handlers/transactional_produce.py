@@ -1,4 +1,4 @@
-"""What a Produce of a transaction needs before its records are appended: that their partitions are part of it (KIP-890).
+"""Produce in a transaction: its partitions have to be part of the transaction before records are appended (KIP-890).
 
 Clients that take part in ``transaction.version`` 2 leave it to Produce to add partitions, which takes a write by the
 coordinator at each partition's first batch. For the others it is only looked up, so that nothing of a producer that
@@ -87,7 +87,7 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
 
 
 def _transactional(request: ProduceRequest) -> Iterable[tuple[_NamedPartition, Producer]]:
-    """The partitions that get transactional records, with who they are from. What is malformed the log will refuse."""
+    """The partitions that get transactional records, with who they are from. Malformed batches are left out: the log refuses them."""
     for topic, partitions in request.topics:
         for partition in partitions:
             try:

@@ -119,7 +119,7 @@ def _add_partitions(
 
 
 def _refusal(context: Context, where: TopicPartition) -> BrokerError | None:
-    """What keeps a partition from being part of a client's transaction."""
+    """The error that keeps a partition out of a client's transaction, if any."""
     topic, partition = where
     if context.version < _BATCHED_SINCE and (
         topic in INTERNAL_TOPICS or not context.allows(Operation.WRITE, ResourceType.TOPIC, topic)

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def plan_compaction(log: PartitionLog, now_ms: int) -> CompactionPlan | None:
-    """What ``run`` should do with a log now; None if nothing. Ends nothing, changes nothing. Raises KafkaStorageError."""
+    """The work that ``run`` should do on a log now; None if there is none. Ends nothing, changes nothing. Raises KafkaStorageError."""
     if not log.config.compacted:
         return None
     with storage_errors(f"look at {log.topic}-{log.partition} for its compaction"):

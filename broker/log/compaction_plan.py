@@ -1,4 +1,4 @@
-"""What compaction does with a log: the closed segments that it reads, as plain data for any process."""
+"""The plan and the result of a compaction, as plain data for any process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SourceSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What to compact: ``clean`` segments that were done before, then ``dirty`` ones that were not. Plain data."""
+    """The segments to compact: ``clean`` segments that were done before, then ``dirty`` ones that were not. Plain data."""
 
     directory: Path
     clean: tuple[SourceSegment, ...]
@@ -54,7 +54,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What a run made. Up to ``clean_until`` the log holds each key once, but for records that came later."""
+    """The result of a run. Up to ``clean_until`` the log holds each key once, but for records that came later."""
 
     groups: tuple[CleanedGroup, ...]
     clean_until: int
@@ -72,7 +72,7 @@ def plan(
     stable_until: int,
     now_ms: int,
 ) -> CompactionPlan | None:
-    """What to do with the closed ``segments``, oldest first; None if too little is dirty.
+    """A plan for the closed ``segments``, oldest first; None if too little is dirty.
 
     Left alone: records younger than ``min.compaction.lag.ms`` and everything from ``stable_until`` on, where a transaction is open.
     """

@@ -151,7 +151,7 @@ class _Latest:
         self._marks[None] = sys.maxsize  # what has no key has no place here: no client can write it
 
     def picks(self, batches: Sequence[Batch]) -> Iterator[_Pick | bool]:
-        """What stays of each batch."""
+        """The records of each batch that stay."""
         headers = [header for header, _ in batches]
         if not headers:
             return

@@ -21,7 +21,7 @@ NO_COMPACTION_LAG: Final = _LONG_MAX
 
 @config
 class LogConfig:
-    """What a topic's logs go by. Keys that speak of replicas are kept and shown; with one node they change nothing."""
+    """The configuration of a topic's logs. Keys that speak of replicas are kept and shown; with one node they change nothing."""
 
     cleanup_policy: list[str] = key(
         "cleanup.policy",

@@ -117,7 +117,7 @@ class LogDirectory:
         return _emptiest(taking, count)
 
     def own(self, topic: str, topic_id: uuid.UUID) -> PartitionLog:
-        """A log of the broker's own, made if need be: looked after as all are, but not to be had by ``get``, which is for what clients name."""
+        """A log of the broker's own, created if it does not exist: kept like all others. ``get`` does not return it: ``get`` serves names that clients send."""
         if topic not in self._own:
             log = self.get(topic, 0) or self._first.create(topic, 0, topic_id)
             self._logs.pop((topic, 0), None)
@@ -159,7 +159,7 @@ class LogDirectory:
         return len(self._logs)
 
     def delete(self, topic: str, *partitions: int) -> None:
-        """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
+        """Take logs away at once and permanently; what does not exist is passed over. Readers of their files finish undisturbed.
 
         Their space is given back after ``file.delete.delay.ms``.
         """

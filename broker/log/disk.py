@@ -180,7 +180,7 @@ class Disk:
         return len(self._logs)
 
     def delete(self, topic: str, *partitions: int) -> None:
-        """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
+        """Take logs away at once and permanently; what does not exist is passed over. Readers of their files finish undisturbed.
 
         Their space is given back after ``file.delete.delay.ms``, or later where the disk fails now.
         """

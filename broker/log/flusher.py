@@ -116,7 +116,7 @@ class Flusher:
         """After a failed flush: write again what may not be on the disk, and flush it; whether the log takes records again.
 
         The operating system takes pages that it could not write for written, so another flush alone would prove nothing. For any
-        thread. What can't be read whole any more is beyond this: then ``is_damaged``, and ``broker.log.recovery`` cuts it off.
+        thread. A log that cannot be read whole any more becomes ``is_damaged``; ``broker.log.recovery`` then cuts it off.
         """
         with self._lock:
             if self._log.failure is None or self._log.is_retired:

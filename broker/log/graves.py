@@ -16,7 +16,7 @@ logger = logs.logger(__name__)
 
 
 class Graves:
-    """For any thread. What is not removed by the end of the process, the next start finds by its name."""
+    """For any thread. Files that are left when the process ends have a name by which the next start finds them."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, Path]] = []

@@ -1,4 +1,4 @@
-"""What compaction looks at of records, for many batches at once: their keys, their offsets, and which are tombstones."""
+"""The parts of records that compaction reads, for many batches at once: their keys, their offsets, and which are tombstones."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Move:
         return sum(size for _, size in self._copied.values())
 
     def sources(self) -> tuple[list[Source], int]:
-        """What there is to copy, and the end of the log with it."""
+        """The segments to copy, and the end of the log with them."""
         segments = self.log.segments
         found = [Source(segment.base_offset, segment.size, segment is not segments.active) for segment in segments]
         return found, self.log.log_end_offset

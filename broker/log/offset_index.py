@@ -79,7 +79,7 @@ class OffsetIndex:
     def load(self, file_size: int) -> bool:
         """Read the file; False where it is absent or can't belong to a log of ``file_size`` bytes: then rebuild it.
 
-        What a killed Apache Kafka preallocated, zeros at the end, does not count.
+        Zeros at the end, preallocated by an Apache Kafka that was killed, do not count.
         """
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read

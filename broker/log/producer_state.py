@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent and transactional producers (KIP-98), and the ``.snapshot`` files it is kept in.
+"""The state of a partition's idempotent and transactional producers (KIP-98), and the ``.snapshot`` files that keep it.
 
 Of each producer: its epoch, the last five batches (so that a repeated one is answered with the offsets it already
 has), and the transaction it is in.

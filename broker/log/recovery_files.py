@@ -21,7 +21,7 @@ _SNAPSHOTS_KEPT: Final = 2
 
 
 class Mark(NamedTuple):
-    """What a recovery begins from: the producers at an offset, and indexes up to it. ``write`` is for any thread."""
+    """The starting point of a recovery: the producers at an offset, and indexes up to it. ``write`` is for any thread."""
 
     log: LogState
     files: RecoveryFiles
@@ -49,7 +49,7 @@ class Mark(NamedTuple):
 
 
 class RecoveryFiles:
-    """``snapshots`` are the offsets of those that are there, ascending."""
+    """Snapshots and index files of one log; ``save_snapshot`` is for any thread."""
 
     def __init__(self, log: LogState, flusher: Flusher) -> None:
         self._log = log
@@ -68,7 +68,7 @@ class RecoveryFiles:
         self._flusher.flush()
 
     def mark(self, *, at_least_bytes: int) -> Mark | None:
-        """What a recovery would begin from now; None if fewer bytes were written since the last one."""
+        """The starting point of a recovery now; None if fewer bytes were written since the last one."""
         written, active = self._log.written_bytes, self._log.active
         if written - self._marked_at < at_least_bytes or self._log.is_retired:
             return None

@@ -110,7 +110,7 @@ class Segment:
 
     @property
     def handle(self) -> FileHandle:
-        """The open file. Who uses the descriptor keeps the handle until that is done. Raises OSError."""
+        """The open file. Users of the descriptor keep the handle until they are done. Raises OSError."""
         handle = self._handle
         if handle is None:
             handle = self._handle = FileHandle(self._name(".log"), create=False)

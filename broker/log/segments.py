@@ -87,7 +87,7 @@ class Segments(Sequence[Segment]):
             self.replace(self._all[deleted:])
 
     def exchange(self, old: Sequence[Segment], new: list[Segment]) -> None:
-        """Have ``new`` where the ``old`` are, one behind the other. What becomes of files is the caller's."""
+        """Have ``new`` where the ``old`` are, one behind the other. The caller takes care of the files."""
         at = self._all.index(old[0])
         self.replace([*self._all[:at], *new, *self._all[at + len(old) :]])
 

@@ -1,4 +1,4 @@
-"""What is known of one partition's log: the part that appends, flushes and reads share."""
+"""The state of one partition's log, which its appender, flusher and reader share."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class TimeIndex:
     def load(self) -> bool:
         """Read the file; False where it is absent or damaged: then rebuild it.
 
-        What a killed Apache Kafka preallocated, zeros at the end, does not count.
+        Zeros at the end, preallocated by an Apache Kafka that was killed, do not count.
         """
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read

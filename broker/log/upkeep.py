@@ -1,4 +1,4 @@
-"""What the logs of a directory leave for its housekeeping to do."""
+"""Work that the logs of a directory leave to its housekeeping."""
 
 from __future__ import annotations
 

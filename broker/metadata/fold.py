@@ -1,4 +1,4 @@
-"""What is left of many metadata records: the newest of each thing, which is what a snapshot holds.
+"""The records that remain of many metadata records: the newest of each thing, which is what a snapshot holds.
 
 It works on the records themselves and not on the image, so that it keeps what Tidegate makes no use of: registrations, and
 types of later releases, which go along as they are.

@@ -98,7 +98,7 @@ class ClusterMetadata:
         self._names: dict[int, str] = {}
         """Of topics by their id as a number, which is found without running code of ``uuid``."""
         self._alike: dict[str, str] = {}
-        """The topics by the name they have in metrics, where a dot is a line."""
+        """Topics by their metric name, in which `.` is written as `_`."""
         self._removed: set[uuid.UUID] = set()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._defaults: Mapping[str, str] = {}
@@ -234,7 +234,7 @@ class ClusterMetadata:
             )
 
     def check_topic_configs(self, configs: Mapping[str, str]) -> LogConfig:
-        """What the keys make together with the defaults. Raises InvalidConfiguration, every problem in it."""
+        """The keys with the defaults for those that are not set. Raises InvalidConfiguration, every problem in it."""
         known = keys_of(LogConfig)
         names = {key.name for key in known}
         for name in configs:
@@ -373,7 +373,7 @@ class ClusterMetadata:
         self._commit(records)
 
     def _begin(self) -> None:
-        """What a new cluster begins with. One that there is keeps the levels it has until somebody raises them, as Kafka's does:
+        """The first records of a new cluster. One that there is keeps the levels it has until somebody raises them, as Kafka's does:
         no record of a feature means that it is at its lowest."""
         begun: list[MetadataRecord] = [
             FeatureLevelRecord(name=name, feature_level=feature.highest)

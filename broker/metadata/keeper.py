@@ -23,7 +23,7 @@ logger = logs.logger(__name__)
 
 
 class _Source(NamedTuple):
-    """What a snapshot is made of, as plain data for another thread: the files of the log and how much of each counts."""
+    """The content of a snapshot, as plain data for another thread: the files of the log and how much of each counts."""
 
     directory: Path
     files: list[tuple[Path, int]]

@@ -29,7 +29,7 @@ class UnregisterBrokerRecord(MetadataRecord):
 
 @structure
 class PartitionChangeRecord(MetadataRecord):
-    """What is different now of a partition; None, and -2 for the leader, -1 for the recovery state: as before."""
+    """Changes of a partition; None, and -2 for the leader, -1 for the recovery state: as before."""
 
     API_KEY = 5
     LATEST = 2

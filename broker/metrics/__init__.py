@@ -1,1 +1,1 @@
-"""What the broker counts, and Prometheus' text form of it. ``broker.metric_families`` names the metrics."""
+"""The broker's counters, and their form as Prometheus text. ``broker.metric_families`` names the metrics."""

@@ -1,4 +1,4 @@
-"""What became of requests: how many, with which errors, and where their time went.
+"""Counts and times of requests: how many, with which errors, and where their time went.
 
 Counting is on the way of every request, so it is a few additions and one tuple; everything else is worked out when asked for.
 """

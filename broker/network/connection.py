@@ -71,7 +71,7 @@ class FrameHandler(Protocol):
 
 
 class Wire(Protocol):
-    """What a connection needs of its socket; it does not block, and raises BlockingIOError instead."""
+    """The socket's methods that a connection uses; it does not block, and raises BlockingIOError instead."""
 
     def recv_into(self, buffer: memoryview, /) -> int: ...
 
@@ -105,7 +105,7 @@ class Connection:
         self.listener = listener
         self.principal = ANONYMOUS
         self.authenticated = authenticated
-        """Whether it is known who the client is, be it that nobody asks; who handles frames says so by ``serve``."""
+        """True once the client is authenticated, or when authentication is off; the frame handler sets it by ``serve``."""
         self.peer, self.peer_port = _peer_of(sock)
         self.software = ("unknown", "unknown")
         """The client's program and its version, where it told (ApiVersions)."""

@@ -43,7 +43,7 @@ class Requests(Protocol):
 
 
 class SaslListener(NamedTuple):
-    """What all authentications on one listener share."""
+    """The settings that all authentications on one listener share."""
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]
     """Begins an authentication, by the mechanism's name."""

@@ -1,4 +1,4 @@
-"""What every record of ``__cluster_metadata-0`` is, so that the kinds can stand beside what they are of."""
+"""The base of all records of ``__cluster_metadata-0``."""
 
 from __future__ import annotations
 

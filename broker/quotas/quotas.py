@@ -39,7 +39,7 @@ _LEVELS: Final = (
 
 
 class ClientQuota:
-    """What one client may use; the meters may be shared with others. None: there is no limit."""
+    """The limits of one client; the meters may be shared with others. None: there is no limit."""
 
     __slots__ = ("consumer", "mutations", "producer", "request", "used_at")
 

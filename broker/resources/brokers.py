@@ -37,7 +37,7 @@ _WHERE_TO_LISTEN: Final = ("listeners", "listener.security.protocol.map")
 
 
 class BrokerResources:
-    """What the broker was started with, what was set for it or for all brokers while it ran, and what is default."""
+    """The broker's configuration: start-up properties, dynamic settings of it and of all brokers, and defaults."""
 
     def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""What listeners are configured by: their security protocols, TLS, SASL and limits, each overridable per listener."""
+"""The configuration of listeners: their security protocols, TLS, SASL and limits, each overridable per listener."""
 
 from __future__ import annotations
 
@@ -289,12 +289,12 @@ class SecurityConfig(ListenerConfig):
         }
 
     def listener(self, name: str) -> ListenerConfig:
-        """What a listener goes by. Raises ConfigError, its keys with their prefix."""
+        """The configuration of a listener. Raises ConfigError, its keys with their prefix."""
         with _prefixed(f"listener.name.{name.lower()}."):
             return for_listener(self, self.overrides(name))
 
     def mechanism(self, listener: str, mechanism: str) -> ListenerConfig:
-        """What one mechanism of a listener goes by. Raises ConfigError, its keys with their prefix."""
+        """The configuration of one mechanism of a listener. Raises ConfigError, its keys with their prefix."""
         with _prefixed(f"listener.name.{listener.lower()}.{mechanism.lower()}."):
             return for_mechanism(self.listener(listener), mechanism, self.overrides(listener))
 

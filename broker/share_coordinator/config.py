@@ -13,7 +13,7 @@ SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 @config
 class ShareCoordinatorConfig:
-    """What a broker may be told about the state of share groups."""
+    """The broker's keys about the state of share groups."""
 
     share_state_partitions: int = key(
         "share.coordinator.state.topic.num.partitions",

@@ -61,7 +61,7 @@ def read_coordinator_key(text: str) -> ShareKey:
 
 
 class _State(NamedTuple):
-    """What is known of one share-partition."""
+    """The state of one share-partition."""
 
     snapshot: Snapshot
     updates: int

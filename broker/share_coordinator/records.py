@@ -87,7 +87,7 @@ class Snapshot(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What changed since the snapshot; a start offset or leader epoch of -1 did not."""
+    """Changes since the snapshot; a start offset or leader epoch of -1 is no change."""
 
     snapshot_epoch: int
     leader_epoch: int

@@ -28,7 +28,7 @@ class StateBatch(NamedTuple):
 
 
 class StoredState(NamedTuple):
-    """What the coordinator knows of a share-partition. A start offset of -1 is still to be found."""
+    """The state of a share-partition. A start offset of -1 is not determined yet."""
 
     start_offset: int
     state_epoch: int

@@ -1,4 +1,4 @@
-"""What members say of the records they have: done with, to be delivered again, not to be delivered, or more time."""
+"""Acknowledgements by members: done with, to be delivered again, not to be delivered, or more time."""
 
 from __future__ import annotations
 

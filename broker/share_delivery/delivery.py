@@ -1,4 +1,4 @@
-"""What becomes of a record in a share group, and the batches of records that are in flight."""
+"""The states of a record in a share group, and the batches of records that are in flight."""
 
 from __future__ import annotations
 

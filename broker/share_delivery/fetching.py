@@ -21,7 +21,7 @@ __all__ = ["ShareFetch", "ShareFetchLimits", "ShareFetched"]
 
 
 class ShareFetchLimits(NamedTuple):
-    """What a share fetch asks for; see ``acquiring.acquire`` for the last three."""
+    """The limits of a share fetch; see ``acquiring.acquire`` for the last three."""
 
     max_wait_ms: int
     min_bytes: int

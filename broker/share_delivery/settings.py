@@ -1,4 +1,4 @@
-"""What goes for a group's share-partitions, out of what is configured for the group."""
+"""The settings of a group's share-partitions, from the group's configuration."""
 
 from __future__ import annotations
 

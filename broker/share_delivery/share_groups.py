@@ -73,7 +73,7 @@ class ShareGroups:
         return len(self._open)
 
     def open(self, key: ShareKey) -> OpenShare:
-        """The share-partition, its state read back if need be. Raises what keeps it from being opened."""
+        """The share-partition, its state read back where it is not open. Raises what keeps it from being opened."""
         known = self._open.get(key)
         log = self.partitions.find(key.topic_id, key.partition)
         if known is not None and known.log is log:

@@ -1,4 +1,4 @@
-"""What goes in and out of the delivery of share-partitions: plain values."""
+"""Plain values that share delivery takes and gives."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AcknowledgeBatch(NamedTuple):
 
 
 class ShareSettings(NamedTuple):
-    """What goes for a group's share-partitions now."""
+    """The settings of a group's share-partitions now."""
 
     delivery_count_limit: int = 5
     max_record_locks: int = 2000

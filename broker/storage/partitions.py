@@ -37,7 +37,7 @@ _ALL: Final = -1
 
 
 class TopicNames(Protocol):
-    """What has to be known of the topics here."""
+    """The side of topics that partitions need."""
 
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
 

@@ -86,7 +86,7 @@ class Telemetry:
         return len(self._instances)
 
     def ask(self, instance_id: uuid.UUID, attributes: Mapping[str, str]) -> Instance:
-        """What a client is to push; it gets an id if it has none (id 0). Raises ThrottlingQuotaExceeded."""
+        """The metrics that a client is to push; it gets an id if it has none (id 0). Raises ThrottlingQuotaExceeded."""
         if instance_id.int == 0:
             instance_id = uuid.uuid4()
         instance = self._instance(instance_id, attributes)

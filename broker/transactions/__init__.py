@@ -1,7 +1,7 @@
 """Transactions: atomic writes to several partitions and to committed offsets (KIP-98, KIP-360, KIP-447, KIP-890).
 
-``TransactionCoordinator`` decides and speaks plain values; ``broker.handlers.transactions`` translates. What must last it
-keeps in ``__transaction_state``, in Kafka's own format; what it has decided it writes into the partitions as markers.
+``TransactionCoordinator`` decides and speaks plain values; ``broker.handlers.transactions`` translates. It keeps its state in
+``__transaction_state``, in Kafka's own format, and writes its decisions into the partitions as markers.
 
 About to change ...                                 read
 what may follow what, epochs, fencing               ``transitions.py``

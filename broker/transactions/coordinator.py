@@ -48,7 +48,7 @@ Then = Callable[[BrokerError | None], None]
 
 
 class Features(Protocol):
-    """What the cluster has agreed on."""
+    """Feature levels of the cluster."""
 
     @property
     def transaction_version(self) -> int: ...

@@ -21,7 +21,7 @@ logger = logs.logger(__name__)
 
 
 class Marker(NamedTuple):
-    """What ends a transaction. ``version`` is the ``transaction.version`` under which it was ended."""
+    """The record that ends a transaction in a partition. ``version`` is the ``transaction.version`` under which it was ended."""
 
     producer: Producer
     commit: bool
@@ -40,7 +40,7 @@ class MarkerLog(Protocol):
 
 
 class GroupOffsets(Protocol):
-    """Who keeps the offsets that transactions commit."""
+    """The keeper of offsets that transactions commit."""
 
     def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None: ...
 

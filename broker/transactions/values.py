@@ -1,4 +1,4 @@
-"""What the transaction coordinator remembers of a transactional id, as plain values."""
+"""The state of a transactional id, as plain values."""
 
 from __future__ import annotations
 

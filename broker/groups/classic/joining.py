@@ -1,4 +1,4 @@
-"""What a JoinGroup means, by who sends it and in which state the group is."""
+"""The meaning of a JoinGroup depends on its sender and on the group's state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes in and out of classic groups: plain values, with no trace of the wire they came by."""
+"""Requests and results of classic groups: plain values, independent of the wire format."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What the leader assigned to a member."""
+    """The assignment that the leader made for a member."""
 
     protocol_type: str | None
     protocol_name: str | None
@@ -105,7 +105,7 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What came of one ``Leaving``."""
+    """The result of one ``Leaving``."""
 
     member_id: str
     instance_id: str | None

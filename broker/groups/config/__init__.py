@@ -1,1 +1,1 @@
-"""What brokers and groups may be told about groups of every type."""
+"""Configuration keys about groups, of the broker and of single groups."""

@@ -29,7 +29,7 @@ def _policy(value: str) -> str | None:
 
 @config
 class ConsumerGroupConfig:
-    """What a broker may be told about consumer groups; what can be set for each group, it keeps between the bounds given here."""
+    """The broker's keys about consumer groups; what can be set for each group, it keeps between the bounds given here."""
 
     consumer_session_timeout_ms: int = key(
         "group.consumer.session.timeout.ms",

@@ -24,7 +24,7 @@ def _protocols(names: list[str]) -> str | None:
 
 @config
 class GroupConfig(ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig):
-    """What a broker may be told about consumer groups and committed offsets."""
+    """The broker's keys about groups and committed offsets."""
 
     min_session_timeout_ms: int = key(
         "group.min.session.timeout.ms",

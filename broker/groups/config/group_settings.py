@@ -27,7 +27,7 @@ def _offset_reset(value: str) -> str | None:
 
 @config
 class GroupSettings:
-    """What can be set for one group; the rest comes from the broker's ``group.*`` keys of the same names."""
+    """The keys that can be set for one group; the rest comes from the broker's ``group.*`` keys of the same names."""
 
     consumer_session_timeout_ms: int = key(
         "consumer.session.timeout.ms",
@@ -179,7 +179,7 @@ class SettingsOfGroups:
         self._parsed.clear()
 
     def broker_values(self) -> dict[str, str]:
-        """What the broker's configuration says for every key that is one of its own, too."""
+        """The broker's values of all keys that a broker has too."""
         return {
             name: str(getattr(self._broker, attribute))
             for name, attribute in _ATTRIBUTES.items()

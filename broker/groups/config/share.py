@@ -17,7 +17,7 @@ def _assignors(values: list[str]) -> str | None:
 
 @config
 class ShareGroupConfig:
-    """What a broker may be told about share groups; what can be set for each group, it keeps between the bounds given here."""
+    """The broker's keys about share groups; what can be set for each group, it keeps between the bounds given here."""
 
     share_session_timeout_ms: int = key(
         "group.share.session.timeout.ms",

@@ -148,7 +148,7 @@ class ClassicMembers:
         protocol_type: str | None,
         protocol_name: str | None,
     ) -> asyncio.Future[Synced]:
-        """What the member is to read, in the bytes its leader would have written."""
+        """The member's assignment, in the bytes that its leader would have written."""
         try:
             member, classic = self._member(group, member_id, instance_id, generation)
             first, metadata = classic.protocols[0]

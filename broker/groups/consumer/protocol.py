@@ -40,7 +40,7 @@ class ProtocolPartitions(Message):
 
 
 class ProtocolSubscription(Message):
-    """What a member wants, and from version 1 on has."""
+    """The topics that a member subscribes to, and from version 1 on the partitions it has."""
 
     __slots__ = ("generation_id", "owned_partitions", "rack_id", "topics", "user_data")
     FIELDS: ClassVar = (
@@ -76,7 +76,7 @@ class ProtocolSubscription(Message):
 
 
 class ProtocolAssignment(Message):
-    """What a member is to have. ``user_data`` is what a leader's own assignor adds."""
+    """The assignment of a member. ``user_data`` is what a leader's own assignor adds."""
 
     __slots__ = ("assigned_partitions", "user_data")
     FIELDS: ClassVar = (

@@ -38,7 +38,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModernMember:
-    """What members of every type have in common. A changed member is a new object: ``dataclasses.replace``."""
+    """The fields that members of every type have. A changed member is a new object: ``dataclasses.replace``."""
 
     member_id: str
     epoch: int = 0

@@ -36,7 +36,7 @@ __all__ = [
 
 @structure
 class GroupRecordKey(RecordKey):
-    """What a record of a group is about."""
+    """The key of a record of a group."""
 
     group_id: str = wire("string")
 
@@ -71,7 +71,7 @@ class TopicPartition(Message):
 
 @structure
 class TargetAssignmentMemberValue(RecordValue):
-    """What one member shall have, of groups whose members are given partitions."""
+    """The target assignment of one member, in groups that assign partitions."""
 
     topic_partitions: Sequence[TopicPartition] = wire(TopicPartition, array=True)
 

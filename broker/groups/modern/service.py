@@ -1,4 +1,4 @@
-"""What the services of all group types share: records go to the log, and then into memory by the way they come back in."""
+"""The common part of the services of all group types: records go to the log, and then into memory by the way they come back in."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What every group type works with. ``settings`` gives a group's own configuration."""
+    """The collaborators of every group type. ``settings`` gives a group's own configuration."""
 
     groups: GroupNamespace
     journal: GroupJournal

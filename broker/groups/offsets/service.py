@@ -37,7 +37,7 @@ logger = logs.logger(__name__)
 
 
 class GroupOffsets:
-    """What ``GroupCoordinator`` does with offsets, and what it needs for that."""
+    """The part of ``GroupCoordinator`` that commits, reads and deletes offsets."""
 
     def __init__(self, log: StateLog, config: GroupConfig, clock: Clock) -> None:
         self._config = config

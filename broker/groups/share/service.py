@@ -51,7 +51,7 @@ _REFRESH_MS: Final = 0x7FFFFFFF
 
 
 class ShareMembership(GroupService[ShareGroup]):
-    """Who is in which share group. ``state`` gives what keeps the states of share-partitions, or None where nothing does."""
+    """The members of share groups and their assignments. ``state`` gives what keeps the states of share-partitions, or None where nothing does."""
 
     TYPE: ClassVar[GroupType] = GroupType.SHARE
     RECORDS: ClassVar[RecordTypes] = RECORDS

@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat must and must not say."""
+"""Rules for the fields of a StreamsGroupHeartbeat."""
 
 from __future__ import annotations
 

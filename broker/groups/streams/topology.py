@@ -1,4 +1,4 @@
-"""What a Kafka Streams application reads and keeps, as its members describe it."""
+"""The topics and state stores of a Kafka Streams application, as its members describe them."""
 
 from __future__ import annotations
 

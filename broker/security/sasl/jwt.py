@@ -33,7 +33,7 @@ class Jwt(NamedTuple):
 
 
 class Token(NamedTuple):
-    """What a valid token says."""
+    """The claims of a valid token."""
 
     principal_name: str
     expires_at_ms: int

@@ -1,4 +1,4 @@
-"""Who is assigned what: the server-side assignors, each a pure function (``spec.Assignor``)."""
+"""The server-side assignors, each a pure function (``spec.Assignor``)."""
 
 from __future__ import annotations
 

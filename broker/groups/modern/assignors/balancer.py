@@ -29,7 +29,7 @@ class Balancer:
         self.imbalance = sizes[order[-1]] - sizes[order[0]]
 
     def next_least(self) -> int:
-        """Who gets the next partition."""
+        """The member that gets the next partition."""
         if self._next_least >= self._least_end:
             self._least_count += 1
             while self._least_end < len(self._order) and self._size(self._least_end) == self._least_count:
@@ -40,7 +40,7 @@ class Balancer:
         return member
 
     def next_most(self) -> int | None:
-        """Who gives the next partition; None where nobody can."""
+        """The member that gives up the next partition; None where nobody can."""
         if self._next_most < self._most_begin:
             if self._most_end <= self._most_begin and self._most_begin > 0:
                 # All of the range were excluded: begin another at the next member.

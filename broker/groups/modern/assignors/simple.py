@@ -48,7 +48,7 @@ def _by_topic(partitions: set[Partition]) -> Partitions:
 def _share_out(
     partitions: Sequence[Partition], members: Sequence[str], present: Mapping[str, Sequence[Partition]]
 ) -> dict[str, set[Partition]]:
-    """Who gets what of one pool. Numbers of partitions differ by one at most."""
+    """The assignment of one pool of partitions. Numbers of partitions differ by one at most."""
     if not partitions or not members:
         return {}
     sharing = -(-len(members) // len(partitions))

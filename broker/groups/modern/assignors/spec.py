@@ -1,4 +1,4 @@
-"""What an assignor is given, and what it gives: one contract for all of them."""
+"""The contract of all assignors: their input and their result."""
 
 from __future__ import annotations
 
