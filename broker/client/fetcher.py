@@ -77,7 +77,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
             _resetting.reset(token)
 
     async def _proc_offset_request(self, node_id: int, topic_data: Any) -> Any:
-        found = await super()._proc_offset_request(node_id, topic_data)
+        result = await super()._proc_offset_request(node_id, topic_data)
         assignment = _resetting.get()
         if assignment is not None:
             for topic, asked in topic_data.items():
@@ -85,7 +85,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
                     state = assignment.state_value(TopicPartition(topic, partition))
                     if state.awaiting_reset and state.reset_strategy != strategy:
                         raise library.StaleMetadata(f"{topic}-{partition} was sought to elsewhere meanwhile")
-        return found
+        return result
 
     @property
     def _held_bytes(self) -> int:
@@ -168,8 +168,8 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         following = batches[-1].header.last_offset + 1
         if self._isolation_level == _READ_COMMITTED:
             batches = list(_committed(batches, aborted))
-        wanted = tuple(batch for batch in batches if not batch.header.is_control)
-        return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, wanted)
+        data_batches = tuple(batch for batch in batches if not batch.header.is_control)
+        return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, data_batches)
 
     def _fail(self, tp: TopicPartition, state: Any, asked: int, code: int) -> bool:
         """Decide what an error answer means; True if the caller of fetch is to see it."""

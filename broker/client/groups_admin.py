@@ -52,8 +52,8 @@ class GroupsAdmin(Cluster):
             for answer in answers:
                 check(answer.error_code, "listing groups")
                 group_listings += [
-                    GroupListing(one.group_id, one.protocol_type, one.group_type.lower(), one.group_state)
-                    for one in answer.groups
+                    GroupListing(item.group_id, item.protocol_type, item.group_type.lower(), item.group_state)
+                    for item in answer.groups
                 ]
             return sorted(group_listings, key=lambda group: group.group_id)
 
@@ -121,13 +121,13 @@ class GroupsAdmin(Cluster):
         async def attempt() -> dict[TopicPartition, tuple[int, str]]:
             answer = await self.ask_coordinator(group_id, OffsetFetchRequest(group_id, None), about=about)
             check(answer.error_code, about)
-            found = {}
+            result = {}
             for topic, partitions in answer.topics:
                 for partition, offset, note, code in partitions:
                     check(code, f"{about}, {topic}-{partition}")
                     if offset >= 0:
-                        found[TopicPartition(topic, partition)] = (offset, note or "")
-            return found
+                        result[TopicPartition(topic, partition)] = (offset, note or "")
+            return result
 
         return await self.retried(attempt)
 

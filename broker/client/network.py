@@ -83,10 +83,10 @@ class ClientMeasures:
         self._refused.record(1)
 
     def node(self, node_id: int | str) -> _Node:
-        found = self._nodes.get(node_id)
-        if found is None:
-            found = self._nodes[node_id] = _Node()
-        return found
+        result = self._nodes.get(node_id)
+        if result is None:
+            result = self._nodes[node_id] = _Node()
+        return result
 
     def worked(self, began: float) -> None:
         self._busy_us.record((time.perf_counter() - began) * 1e6)
@@ -192,16 +192,16 @@ class ClientMeasures:
 
     def coordinating(self) -> Attributes:
         """``consumer-coordinator-metrics``: what a client and its group's coordinator have to do with each other."""
-        found: Attributes = {}
+        result: Attributes = {}
         for name, api_key in (("commit", _COMMIT), ("join", _JOIN), ("heartbeat", _HEARTBEAT), ("sync", _SYNC)):
             latency = self._of(api_key).latency_ms
-            found |= {f"{name}-total": latency.count, f"{name}-rate": latency.count_rate}
+            result |= {f"{name}-total": latency.count, f"{name}-rate": latency.count_rate}
             if name == "heartbeat":
-                found["heartbeat-response-time-max"] = latency.most
+                result["heartbeat-response-time-max"] = latency.most
             else:
                 word = "latency" if name == "commit" else "time"
-                found |= {f"{name}-{word}-avg": latency.average, f"{name}-{word}-max": latency.most}
-        return found
+                result |= {f"{name}-{word}-avg": latency.average, f"{name}-{word}-max": latency.most}
+        return result
 
     def _of(self, api_key: int) -> _Requests:
         return self._requests.get(api_key) or _Requests()
@@ -223,7 +223,7 @@ def _joined(seen: list[Windowed]) -> tuple[float, float]:
 def client_measures() -> list[ClientMeasures]:
     """Of all clients of this process that are connected, as JMX lists a JVM's; safe from any thread."""
     with _living_lock:
-        return sorted(_living, key=lambda one: (one.kind, one.client_id))
+        return sorted(_living, key=lambda item: (item.kind, item.client_id))
 
 
 def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
@@ -272,7 +272,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
             self.measures.closed()
         elif reason is CloseReason.AUTH_FAILURE:
             self.measures.refused()
-        self.closing = {one for one in self.closing if not one._closed_fut.done()} | {connection}
+        self.closing = {item for item in self.closing if not item._closed_fut.done()} | {connection}
         super()._on_connection_closed(connection, reason)
 
 

@@ -96,9 +96,9 @@ def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> Cons
     )
 
 
-def partitions_from(given: Sequence[Any]) -> Partitions:
+def partitions_from(provided: Sequence[Any]) -> Partitions:
     """Topic ids and partitions, as the messages of several APIs have them."""
-    return {one.topic_id: frozenset(one.partitions) for one in given}
+    return {item.topic_id: frozenset(item.partitions) for item in provided}
 
 
 def _answer(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:

@@ -47,14 +47,14 @@ def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 
 
 def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
-    found = _read_all(context, request)
-    missing = min(request.min_bytes, found.most) - found.size
-    if missing <= 0 or found.failed or request.max_wait_ms <= 0:
-        return _full_answer(context, request, found)
-    logs = [log for log in found.logs if log is not None]
+    result = _read_all(context, request)
+    missing = min(request.min_bytes, result.most) - result.size
+    if missing <= 0 or result.failed or request.max_wait_ms <= 0:
+        return _full_answer(context, request, result)
+    logs = [log for log in result.logs if log is not None]
     if not logs:
-        return _full_answer(context, request, found)
-    stuck = _stuck(found) if request.isolation_level == READ_COMMITTED else None
+        return _full_answer(context, request, result)
+    stuck = _stuck(result) if request.isolation_level == READ_COMMITTED else None
     waiter = context.broker.arrivals.wait(logs, missing_bytes=missing, timeout_ms=request.max_wait_ms, stuck=stuck)
     return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
@@ -217,10 +217,10 @@ def _read(
     return PartitionFetched(partition.partition, 0, *_offsets(log), records, aborted), log
 
 
-def _count(context: Context, given: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
+def _count(context: Context, provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
     """Account for what goes out; what is read and not sent, since it is too little or too much, does not count."""
     metrics = context.broker.topic_metrics
-    for fetched, log in given:
+    for fetched, log in provided:
         if fetched.records is not None and log is not None:
             metrics.by_topic[log.topic].bytes_out += fetched.records.size
         elif fetched.error_code:

@@ -55,7 +55,7 @@ class Inspecting:
 
 def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspecting:
     """Look into the records of a request. Raises nothing: errors are told with the partition they are of."""
-    found: dict[_NamedPartition, Inspected] | None = None
+    result: dict[_NamedPartition, Inspected] | None = None
     long: dict[_NamedPartition, tuple[bytes, Rules]] = {}
     broker = context.broker
     for topic, partitions in request.topics:
@@ -66,26 +66,26 @@ def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspec
             log = broker.logs.get(name, partition.partition)
             if log is None or (rules := log.config.record_rules) is None:
                 continue
-            if found is None:
-                found, allowance = {}, Allowance(ON_THE_LOOP)
+            if result is None:
+                result, allowance = {}, Allowance(ON_THE_LOOP)
             if not _is_worth_it(context, name, partition.records, rules):
                 continue
             where = topic, partition.partition
             try:
                 made = inspect(partition.records, rules, allowance)
-                found[where] = Inspected(rules, made if isinstance(made, bytes) else None)
+                result[where] = Inspected(rules, made if isinstance(made, bytes) else None)
             except TooMuchWork:
                 long[where] = bytes(partition.records), rules
             except BrokerError as error:
-                found[where] = Inspected(rules, error=error)
-    if found is None:
+                result[where] = Inspected(rules, error=error)
+    if result is None:
         return _NOTHING
     if not long:
-        return found
+        return result
     try:
-        return Inspecting(context, found, long)
+        return Inspecting(context, result, long)
     except BrokerError as error:
-        return {**found, **_refused(long, error)}
+        return {**result, **_refused(long, error)}
 
 
 def _refused(long: Mapping[_NamedPartition, tuple[bytes, Rules]], error: BrokerError) -> Inspections:

@@ -189,16 +189,16 @@ def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResp
     topic_partitions = None
     if request.topics is not None:
         topic_partitions = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    found = context.broker.groups.fetch_offsets(request.group_id, topic_partitions)
+    result = context.broker.groups.fetch_offsets(request.group_id, topic_partitions)
     unstable = context.broker.groups.unstable_offsets(request.group_id) if request.require_stable else ()
     topics: dict[str, list[OffsetFetchResponsePartition]] = {}
-    for name, index in topic_partitions if topic_partitions is not None else sorted(found):
+    for name, index in topic_partitions if topic_partitions is not None else sorted(result):
         hidden = _hidden(context, Operation.DESCRIBE, name)
         if hidden is not None and topic_partitions is None:
             continue
         if hidden is None and (name, index) in unstable:
             hidden = UnstableOffsetCommit()
-        committed = _NOTHING if hidden is not None else found.get((name, index), _NOTHING)
+        committed = _NOTHING if hidden is not None else result.get((name, index), _NOTHING)
         topics.setdefault(name, []).append(
             OffsetFetchResponsePartition(
                 partition_index=index,
@@ -220,7 +220,7 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
     """One group of v8 and later; a topic is named by its name, or since v10 by its id."""
     try:
         context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
-        found = context.broker.groups.fetch_offsets(
+        result = context.broker.groups.fetch_offsets(
             group.group_id, member_id=group.member_id, member_epoch=group.member_epoch
         )
     except BrokerError as error:
@@ -229,17 +229,17 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
     topics: list[OffsetFetchResponseTopics] = []
     if group.topics is None:
         committed: dict[str, list[int]] = {}
-        for name, index in sorted(found):
+        for name, index in sorted(result):
             committed.setdefault(name, []).append(index)
         topics += (
-            _fetched(context, name, indexes, found, unstable)
+            _fetched(context, name, indexes, result, unstable)
             for name, indexes in committed.items()
             if _hidden(context, Operation.DESCRIBE, name) is None
         )
     else:
         for topic in group.topics:
             name_or_id = topic.topic_id if context.version >= _TOPIC_IDS_SINCE else topic.name
-            topics.append(_fetched(context, name_or_id, topic.partition_indexes, found, unstable))
+            topics.append(_fetched(context, name_or_id, topic.partition_indexes, result, unstable))
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 

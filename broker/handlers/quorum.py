@@ -55,7 +55,7 @@ def describe_quorum(context: Context, request: DescribeQuorumRequest) -> Describ
     v1 times of fetches · v2 directories and addresses of voters
     """
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
-    asked = [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    asked = [(topic.topic_name, [item.partition_index for item in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         # Kafka's quorum answers for its one partition alone, or refuses every partition it was asked for.
         return DescribeQuorumResponse(

@@ -36,7 +36,7 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
     ]
     try:
         context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-        found = context.broker.metadata.quotas.find(filters, strict=request.strict)
+        result = context.broker.metadata.quotas.find(filters, strict=request.strict)
     except BrokerError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
     return DescribeClientQuotasResponse(
@@ -46,7 +46,7 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
                 values=[ValueData(key=key, value=value) for key, value in values.items()],
             )
-            for entity, values in found
+            for entity, values in result
         ],
     )
 

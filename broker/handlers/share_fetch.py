@@ -212,9 +212,9 @@ class _Acknowledgements:
         self.outcomes: dict[Partition, BrokerError | None] = {}
         self.futures: list[asyncio.Future[None]] = []
 
-    def take(self, given: Mapping[Partition, Sequence[AcknowledgeBatch]]) -> None:
+    def take(self, provided: Mapping[Partition, Sequence[AcknowledgeBatch]]) -> None:
         right: dict[Partition, Sequence[AcknowledgeBatch]] = {}
-        for partition, batches in given.items():
+        for partition, batches in provided.items():
             error = self._problem(partition, batches)
             if error is not None or not batches:
                 self.outcomes[partition] = error
@@ -263,8 +263,8 @@ def _problem_of(batches: Sequence[AcknowledgeBatch], version: int, *, renews: bo
     return None
 
 
-def _batches(given: Iterable[Any]) -> list[AcknowledgeBatch]:
-    return [AcknowledgeBatch(one.first_offset, one.last_offset, one.acknowledge_types) for one in given]
+def _batches(provided: Iterable[Any]) -> list[AcknowledgeBatch]:
+    return [AcknowledgeBatch(item.first_offset, item.last_offset, item.acknowledge_types) for item in provided]
 
 
 def _all_done(

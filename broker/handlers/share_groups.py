@@ -184,7 +184,7 @@ def alter_share_group_offsets(
     group = membership.empty_group(request.group_id, create=True)
     results: list[AlterShareGroupOffsetsResponseTopic] = []
     offsets: dict[uuid.UUID, dict[int, int]] = {}
-    wanted: dict[uuid.UUID, TopicState] = {}
+    requested: dict[uuid.UUID, TopicState] = {}
     asked: dict[tuple[uuid.UUID, int], AlterShareGroupOffsetsResponsePartition] = {}
     for topic in request.topics:
         known = context.broker.metadata.topics.get(topic.topic_name)
@@ -213,8 +213,8 @@ def alter_share_group_offsets(
             )
         )
         if known is not None and known.id in offsets:
-            wanted[known.id] = TopicState(topic.topic_name, frozenset(offsets[known.id]), 0)
-    if not wanted:
+            requested[known.id] = TopicState(topic.topic_name, frozenset(offsets[known.id]), 0)
+    if not requested:
         return AlterShareGroupOffsetsResponse(responses=results)
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -224,7 +224,7 @@ def alter_share_group_offsets(
         if not done.done():
             done.set_result(None)
 
-    membership.states.alter(group, offsets, wanted, note)
+    membership.states.alter(group, offsets, requested, note)
     return Pending(done, lambda _: AlterShareGroupOffsetsResponse(responses=results))
 
 
@@ -248,7 +248,7 @@ def delete_share_group_offsets(
             results.append(_not_deleted(topic.topic_name, error))
     membership = context.broker.groups.service(ShareMembership)
     group = membership.empty_group(request.group_id, create=False)
-    found: dict[uuid.UUID, DeleteShareGroupOffsetsResponseTopic] = {}
+    result: dict[uuid.UUID, DeleteShareGroupOffsetsResponseTopic] = {}
     for name in names:
         known = context.broker.metadata.topics.get(name)
         if known is None:
@@ -256,19 +256,19 @@ def delete_share_group_offsets(
         elif known.id not in group.initialized and known.id not in group.deleting:
             results.append(_not_deleted(name, UnknownTopicOrPartition("There is no offset information to delete.")))
         else:
-            found[known.id] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=known.id)
-    if not found:
+            result[known.id] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=known.id)
+    if not result:
         return DeleteShareGroupOffsetsResponse(responses=results)
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def note(failed: Mapping[tuple[uuid.UUID, int], BrokerError]) -> None:
         for (topic_id, _), failure in failed.items():
-            found[topic_id].error_code, found[topic_id].error_message = failure.code, failure.message
+            result[topic_id].error_code, result[topic_id].error_message = failure.code, failure.message
         if not done.done():
             done.set_result(None)
 
-    membership.states.delete(group, list(found), note)
-    return Pending(done, lambda _: DeleteShareGroupOffsetsResponse(responses=[*found.values(), *results]))
+    membership.states.delete(group, list(result), note)
+    return Pending(done, lambda _: DeleteShareGroupOffsetsResponse(responses=[*result.values(), *results]))
 
 
 def _not_deleted(name: str, error: BrokerError) -> DeleteShareGroupOffsetsResponseTopic:

@@ -55,8 +55,8 @@ def initialize_share_group_state(
 ) -> InitializeShareGroupStateResponse | Pending:
     """Begin the state of share-partitions anew."""
 
-    def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
-        return context.broker.share.coordinator.initialize(key, given.state_epoch, given.start_offset)
+    def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
+        return context.broker.share.coordinator.initialize(key, provided.state_epoch, provided.start_offset)
 
     return _written(
         context,
@@ -77,7 +77,7 @@ def write_share_group_state(
     v1 how many are complete (KIP-1226)
     """
 
-    def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
+    def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
         batches = [
             StateBatch(
                 state_batch.first_offset,
@@ -85,10 +85,14 @@ def write_share_group_state(
                 state_batch.delivery_count,
                 state_batch.delivery_state,
             )
-            for state_batch in given.state_batches
+            for state_batch in provided.state_batches
         ]
         state = StoredState(
-            given.start_offset, given.state_epoch, given.leader_epoch, given.delivery_complete_count, batches
+            provided.start_offset,
+            provided.state_epoch,
+            provided.leader_epoch,
+            provided.delivery_complete_count,
+            batches,
         )
         return context.broker.share.coordinator.write(key, state)
 
@@ -144,11 +148,11 @@ def _written(
             for partition, result in zip(topic.partitions, partitions, strict=True)
         ]
     waiting = len(asked)
-    for key, given, result in asked:
+    for key, provided, result in asked:
         if refusal is not None:
             note(result, refusal)
             continue
-        _when_done(write(key, given), lambda error, result=result: note(result, error))  # type: ignore[misc]
+        _when_done(write(key, provided), lambda error, result=result: note(result, error))  # type: ignore[misc]
     return Pending(done, lambda _: response(results=results))
 
 

@@ -112,8 +112,8 @@ def _heartbeat(
     context: Context, request: StreamsGroupHeartbeatRequest, topology: stored.StreamsGroupTopologyValue | None
 ) -> StreamsHeartbeat:
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-    given = [None if tasks is None else _tasks(tasks) for tasks in roles]
-    active, standby, warmup = given
+    tasks_by_role = [None if tasks is None else _tasks(tasks) for tasks in roles]
+    active, standby, warmup = tasks_by_role
     owned = None
     if active is not None and standby is not None and warmup is not None:
         owned = TasksByRole(active, standby, warmup)
@@ -128,7 +128,7 @@ def _heartbeat(
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         topology=topology,
         owned=owned,
-        owned_is_partial=owned is None and any(tasks is not None for tasks in given),
+        owned_is_partial=owned is None and any(tasks is not None for tasks in tasks_by_role),
         process_id=request.process_id,
         endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
         tags=None if tags is None else {tag.key: tag.value for tag in tags},
@@ -157,7 +157,7 @@ def _tasks(task_idses: Sequence[wire.TaskIds]) -> Tasks:
 
 
 def _answer(context: Context, answer: StreamsAnswer) -> StreamsGroupHeartbeatResponse:
-    status = [_status(context, answer, one) for one in answer.status]
+    status = [_status(context, answer, item) for item in answer.status]
     tasks = answer.assigned
     return StreamsGroupHeartbeatResponse(
         member_id=answer.member_id,

@@ -67,12 +67,12 @@ def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelem
         telemetry.refuse(instance, error)
         return PushTelemetryResponse(error_code=error.code)
 
-    given = request.compression_type, metrics, telemetry.most_unpacked_bytes
+    push = request.compression_type, metrics, telemetry.most_unpacked_bytes
     try:
-        return taken(read_points(*given, _AT_ONCE))
+        return taken(read_points(*push, _AT_ONCE))
     except TooMuchWork:
         worker = context.broker.record_worker
-        task = worker.run(read_points, *given, OFF_THE_LOOP, size=len(metrics), records=0)
+        task = worker.run(read_points, *push, OFF_THE_LOOP, size=len(metrics), records=0)
         if context.connection is not None:
             context.connection.mute_until(task)
         return Pending(task, taken, failed)

@@ -66,14 +66,14 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
     by_name = {topic.name: topic for topic in request.topics}
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-    wanted = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
+    requested = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
     for name, topic in by_name.items():
         try:
             if times[name] > 1:
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
-            _refuse_too_many(wanted)
+            _refuse_too_many(requested)
             made = _create(context, topic, mutations, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
@@ -117,9 +117,9 @@ def _partitions(context: Context, topic: CreatableTopic) -> int:
     return context.broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
-def _refuse_too_many(wanted: int) -> None:
-    if wanted > _MOST_PARTITIONS:
-        raise PolicyViolation(f"{wanted} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
+def _refuse_too_many(requested: int) -> None:
+    if requested > _MOST_PARTITIONS:
+        raise PolicyViolation(f"{requested} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
 
 
 def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
@@ -231,9 +231,9 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
     once = {topic.name: topic for topic in request.topics}
     mutations = context.mutations(strict_since=3)
     sizes = ((topic.count, context.broker.metadata.topics.get(name)) for name, topic in once.items())
-    wanted = sum(max(count - there.partitions, 0) for count, there in sizes if there is not None)
+    requested = sum(max(count - there.partitions, 0) for count, there in sizes if there is not None)
     results = [
-        _grow(context, topic, wanted, mutations, validate_only=request.validate_only)
+        _grow(context, topic, requested, mutations, validate_only=request.validate_only)
         if times[name] == 1
         else _twice(name)
         for name, topic in once.items()
@@ -248,7 +248,7 @@ def _twice(name: str) -> CreatePartitionsTopicResult:
 
 
 def _grow(
-    context: Context, topic: CreatePartitionsTopic, wanted: int, mutations: Mutations, *, validate_only: bool
+    context: Context, topic: CreatePartitionsTopic, requested: int, mutations: Mutations, *, validate_only: bool
 ) -> CreatePartitionsTopicResult:
     assignment = (
         None
@@ -257,7 +257,7 @@ def _grow(
     )
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
-        _refuse_too_many(wanted)
+        _refuse_too_many(requested)
         topics = context.broker.topics
         if context.broker.quotas.active:
             topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)

@@ -128,7 +128,7 @@ def write_txn_markers(context: Context, request: WriteTxnMarkersRequest) -> Writ
                     results.append((txn_marker.producer_id, where, context.broker.markers.append(marker, *where)))
                 except BrokerError as error:
                     results.append((txn_marker.producer_id, where, error))
-    durable = context.broker.markers.durable(one for _, _, one in results if isinstance(one, PartitionLog))
+    durable = context.broker.markers.durable(item for _, _, item in results if isinstance(item, PartitionLog))
     if durable is None:
         return _written(request, results, {})
     return Pending(durable, lambda flushed: _written(request, results, flushed))

@@ -132,11 +132,11 @@ def _verify(
     admission: Admission,
 ) -> None:
     try:
-        found = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, missing)
+        result = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, missing)
     except BrokerError as error:
         admission.refuse(missing.values(), _answer(context, error))
         return
-    for where, refusal in found.items():
+    for where, refusal in result.items():
         if refusal is not None:
             admission.refuse([missing[where]], _answer(context, refusal))
 

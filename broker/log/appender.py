@@ -295,7 +295,7 @@ def _looked_into(
         made = inspect_here(came, rules, from_client=from_client)
         if all(map(is_, made, came)):
             return view, headers
-    return memoryview(b"".join(made)), [BatchHeader.parse(one) for one in made]
+    return memoryview(b"".join(made)), [BatchHeader.parse(item) for item in made]
 
 
 def _jitter(config: LogConfig) -> int:

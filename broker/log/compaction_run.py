@@ -114,13 +114,13 @@ def _picks(
     starts, stops = staying.searchsorted(firsts), staying.searchsorted(behind)
     begins, ends = tombstones.searchsorted(firsts), tombstones.searchsorted(behind)
     is_partial = (stops > starts) & ((stops - starts < counts) | (ends > begins))
-    found = records_at(is_partial)
+    result = records_at(is_partial)
     columns = (is_partial, firsts, starts, stops, begins, ends)
     for partial, base, start, stop, begin, end in zip(*(column.tolist() for column in columns), strict=True):
         if not partial:
             yield stop > start
             continue
-        records, first = next(found)
+        records, first = next(result)
         yield _Pick(records, first, staying[start:stop] + (first - base), tombstones[begin:end] + (first - base))
 
 
@@ -190,9 +190,9 @@ def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
             for chunk in _chunks_of(work.directory, segment):
                 pace.spend(_size_of(chunk))
                 present = (
-                    one
-                    for one in chunk
-                    if not one[0].is_control and not aborted.covers(one[0]) and not _is_too_large(one[0])
+                    item
+                    for item in chunk
+                    if not item[0].is_control and not aborted.covers(item[0]) and not _is_too_large(item[0])
                 )
                 for records in keyed_records(present):
                     if len(latest) >= work.max_keys:
@@ -243,8 +243,8 @@ class _Cleaner:
 
     def cleaned(self, chunk: Sequence[Batch]) -> Iterator[Batch]:
         """The batches as they stay: themselves, or smaller ones; some not at all."""
-        present = [one for one in chunk if not self._aborted.covers(one[0])]
-        picks = self.latest.picks([one for one in present if not one[0].is_control and not _is_too_large(one[0])])
+        present = [item for item in chunk if not self._aborted.covers(item[0])]
+        picks = self.latest.picks([item for item in present if not item[0].is_control and not _is_too_large(item[0])])
         self.records_before += sum(header.record_count for header, _ in chunk)
         for header, batch in present:
             if header.is_control:
@@ -376,24 +376,24 @@ def _chunks_of(directory: Path, segment: SourceSegment) -> Iterator[list[Batch]]
         return
     path = directory / file_name(segment.base_offset, ".log")
     with path.open("rb", buffering=0) as file:
-        position, wanted = 0, _CHUNK
+        position, read_bytes = 0, _CHUNK
         while (left := segment.size - position) > 0:
-            asked = min(wanted, left)
+            asked = min(read_bytes, left)
             data = memoryview(os.pread(file.fileno(), asked, position))
             chunk: list[Batch] = []
-            at, wanted = 0, _CHUNK
+            at, read_bytes = 0, _CHUNK
             while at + HEADER_SIZE <= len(data):
                 header = BatchHeader.parse(data, at)
                 size = header.length + LOG_OVERHEAD
                 if header.magic != MAGIC or size < HEADER_SIZE:
                     break
                 if at + size > len(data):
-                    wanted = max(size, _CHUNK)
+                    read_bytes = max(size, _CHUNK)
                     break
                 chunk.append((header, data[at : at + size]))
                 at += size
             if chunk:
                 yield chunk
-            elif min(wanted, left) <= asked:
+            elif min(read_bytes, left) <= asked:
                 raise CorruptMessage(f"no whole batch at position {position}")
             position += at

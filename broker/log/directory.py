@@ -35,8 +35,8 @@ class LogDirectory:
     ) -> None:
         self.defaults = defaults or LogConfig()
         self.graves = Graves()
-        given = [paths] if isinstance(paths, Path | str) else paths
-        self.disks = [Disk(Path(path), self.defaults, self.graves) for path in given]
+        provided = [paths] if isinstance(paths, Path | str) else paths
+        self.disks = [Disk(Path(path), self.defaults, self.graves) for path in provided]
         """Those that partitions are in."""
         self._first = self.disks[0] if metadata is None else self._home_of_metadata(Path(metadata))
         self._every = self.disks if self._first in self.disks else [self._first, *self.disks]

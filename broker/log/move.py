@@ -48,8 +48,8 @@ class Move:
     def sources(self) -> tuple[list[Source], int]:
         """The segments to copy, and the end of the log with them."""
         segments = self.log.segments
-        found = [Source(segment.base_offset, segment.size, segment is not segments.active) for segment in segments]
-        return found, self.log.log_end_offset
+        result = [Source(segment.base_offset, segment.size, segment is not segments.active) for segment in segments]
+        return result, self.log.log_end_offset
 
     def copy(self, sources: list[Source], end_offset: int) -> int:
         """Bring the copy up to date with ``sources``, on the disk; how many bytes that took. Raises KafkaStorageError."""

@@ -69,13 +69,13 @@ class Reader:
     def aborted_transactions(self, from_offset: int, until: int) -> list[AbortedTransaction]:
         """The aborted transactions with records between the two offsets, in the order in which they ended."""
         begin = bisect_left(self._log.aborted, from_offset, key=lambda entry: entry.last_offset)
-        found = []
+        result = []
         for entry in itertools.islice(self._log.aborted, begin, None):
             if entry.first_offset < until:
-                found.append(entry)
+                result.append(entry)
             if entry.last_stable_offset >= until:
                 break  # all that ended later began behind
-        return found
+        return result
 
     def aborted_within(self, from_offset: int, log_slice: LogSlice) -> Sequence[AbortedTransaction]:
         """The aborted transactions with records in a slice read from ``from_offset`` on, perhaps a few more."""

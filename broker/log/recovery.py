@@ -258,8 +258,8 @@ class _Opening:
         for segment in self._partition.segments:
             if start >= end or segment.next_offset <= start or segment.base_offset >= end:
                 continue
-            found = segment.find(start)
-            for position, header in segment.headers(found[0]) if found else ():
+            result = segment.find(start)
+            for position, header in segment.headers(result[0]) if result else ():
                 yield segment, position, header
                 if header.last_offset + 1 >= end:
                     return
@@ -284,13 +284,13 @@ def _replay(partition: PartitionLog, segment: Segment, position: int, header: Ba
 
 def _fill_history(partition: PartitionLog) -> None:
     starts: list[tuple[Segment, int]] = []
-    wanted = _HISTORY_BYTES
+    remaining = _HISTORY_BYTES
     for segment in reversed(partition.segments):
         segment.ensure_loaded()
-        entry = segment.index.entry_at(max(segment.size - wanted, 0))
+        entry = segment.index.entry_at(max(segment.size - remaining, 0))
         starts.append((segment, entry[1] if entry else 0))
-        wanted -= segment.size
-        if wanted <= 0:
+        remaining -= segment.size
+        if remaining <= 0:
             break
     partition.producers.fill_history(
         header for segment, start in reversed(starts) for _, header in segment.headers(start)
@@ -309,7 +309,7 @@ def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None
         base = int(path.name.split(".")[0])
         result = Segment(directory, base, index_interval_bytes, suffix=".swap")
         result.recover()
-        bases = (int(one.name[:20]) for one in directory.glob("*.log") if _NAME.fullmatch(one.name))
+        bases = (int(item.name[:20]) for item in directory.glob("*.log") if _NAME.fullmatch(item.name))
         finish_swap(directory, base, sorted(other for other in bases if base <= other < result.next_offset))
     for path in directory.glob("*.swap"):
         path.unlink()

@@ -367,8 +367,8 @@ class Segment:
 
     def stretch_from(self, offset: int) -> Stretch:
         """The batches from the one on that holds the offset. Raises CorruptMessage where a batch on the way is not whole."""
-        found = self.find(offset)
-        return self.stretch(self.size if found is None else found[0])
+        result = self.find(offset)
+        return self.stretch(self.size if result is None else result[0])
 
     def stretch(self, position: int = 0) -> Stretch:
         """The batches from a position on."""

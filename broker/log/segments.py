@@ -97,10 +97,10 @@ class Segments(Sequence[Segment]):
             segment = self._with_indexes(index)
             if segment.base_offset >= limit:
                 break
-            found = segment.find(offset)
-            if found is None:
+            result = segment.find(offset)
+            if result is None:
                 continue
-            position, base_offset, whole = found
+            position, base_offset, whole = result
             size = _stop(segment, base_offset, limit) - position
             if size > max_bytes:
                 size = max_bytes if whole <= max_bytes else (min(whole, size) if minimum_one else 0)

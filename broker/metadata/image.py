@@ -194,8 +194,8 @@ class ClusterMetadata:
 
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of a topic, by partition. Raises UnknownTopicOrPartition."""
-        found = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))
-        return [log for log in found if log is not None]
+        result = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))
+        return [log for log in result if log is not None]
 
     # Changes
 
@@ -343,9 +343,9 @@ class ClusterMetadata:
     def _read(self) -> None:
         """The newest snapshot, then the log from there on."""
         records, transactions = self._log, MetadataTransactions()
-        found = latest_snapshot(records.directory)
-        if found is not None:
-            self.snapshot, content = found
+        result = latest_snapshot(records.directory)
+        if result is not None:
+            self.snapshot, content = result
             for value in transactions.committed(content.values):
                 self._replay(decode_record(value))
             if self.snapshot.offset > records.log_end_offset:

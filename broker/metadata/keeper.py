@@ -96,11 +96,11 @@ class MetadataKeeper:
 def _summed_up(source: _Source, now_ms: int) -> Snapshot:
     """For any thread. Raises CorruptMessage, OSError."""
     fold, transactions, tail = MetadataFold(), MetadataTransactions(), _Tail(source)
-    found = latest_snapshot(source.directory)
-    if found is not None:
-        tail.start, tail.kraft = found[0].offset, list(found[1].kraft)
-        tail.epoch = found[0].epoch
-        for value in transactions.committed(found[1].values):
+    result = latest_snapshot(source.directory)
+    if result is not None:
+        tail.start, tail.kraft = result[0].offset, list(result[1].kraft)
+        tail.epoch = result[0].epoch
+        for value in transactions.committed(result[1].values):
             fold.add(value)
     for value in transactions.committed(tail.values()):
         fold.add(value)
@@ -141,4 +141,4 @@ class _Tail:
 
     def _take_control(self, records: list[Record]) -> None:
         for record in filter(is_kraft, records):
-            self.kraft = [one for one in self.kraft if one.key != record.key] + [record._replace(offset=0)]
+            self.kraft = [item for item in self.kraft if item.key != record.key] + [record._replace(offset=0)]

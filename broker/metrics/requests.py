@@ -112,11 +112,11 @@ def _finder(kind: type[Message]) -> _Finder:
     ]
 
     def find(message: Any) -> Sequence[int]:
-        found = [message.error_code] if own and message.error_code else []
+        result = [message.error_code] if own and message.error_code else []
         for name, inner in lists:
-            for one in getattr(message, name) or ():
-                found += inner(one)
-        return found
+            for item in getattr(message, name) or ():
+                result += inner(item)
+        return result
 
     return find
 

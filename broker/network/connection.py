@@ -226,11 +226,11 @@ class Connection:
 
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
-        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
-        wanted = wanted and len(self._out) < _MOST_QUEUED_PARTS and not self._mutes and not self._stopped
-        if wanted != self._reading and self.is_open:
-            self._set_reading(wanted)
-            if wanted and not self._handling:
+        reads = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
+        reads = reads and len(self._out) < _MOST_QUEUED_PARTS and not self._mutes and not self._stopped
+        if reads != self._reading and self.is_open:
+            self._set_reading(reads)
+            if reads and not self._handling:
                 self._loop.call_soon(self._take_buffered)
 
     def _take_buffered(self) -> None:
@@ -259,9 +259,9 @@ class Connection:
         self._mutes -= 1
         self._pace()
 
-    def _set_reading(self, wanted: bool) -> None:
-        self._reading = wanted
-        if wanted:
+    def _set_reading(self, reads: bool) -> None:
+        self._reading = reads
+        if reads:
             self._loop.add_reader(self._fd, self._on_readable)
         else:
             self._loop.remove_reader(self._fd)

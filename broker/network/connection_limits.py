@@ -96,6 +96,6 @@ def _rate(limit: int, windows: int, window_s: float) -> Rate | None:
 
 def _addresses(host: str) -> set[str]:
     try:
-        return {str(found[4][0]) for found in socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)}
+        return {str(result[4][0]) for result in socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)}
     except OSError:
         return {host}

@@ -76,7 +76,7 @@ class QuotaSettings:
         Raises InvalidRequest, UnsupportedVersion.
         """
         _check_filters(filters)
-        found: list[tuple[Entity, Mapping[str, float]]] = []
+        result: list[tuple[Entity, Mapping[str, float]]] = []
         for entity, values in self._values.items():
             names = dict(entity)
             if strict and len(names) != len(filters):
@@ -85,8 +85,8 @@ class QuotaSettings:
                 entity_filter.entity_type in names and entity_filter.match_type in (2, _kind(entity_filter, names))
                 for entity_filter in filters
             ):
-                found.append((entity, values))
-        return found
+                result.append((entity, values))
+        return result
 
     def changed(
         self, entity: Sequence[tuple[str, str | None]], ops: Mapping[str, float | None]

@@ -131,21 +131,21 @@ class BrokerResources:
 
     def synonyms(self, name: str) -> list[Synonym]:
         """All values of a key, what holds first in front."""
-        found = [
+        result = [
             Synonym(name, text, source)
             for settings, source in self.layers()
             if (text := settings.get(name)) is not None
         ]
         default = self._key(name).default
         declared = self._declared.get("node.id" if name == "broker.id" else name)
-        if not found and declared is not None:
+        if not result and declared is not None:
             # Given by another name of the same key, or worked out at the start.
             value = as_text(getattr(self._config, declared.attribute))
             if value and value != default:
-                found.append(Synonym(name, value, Source.STATIC))
+                result.append(Synonym(name, value, Source.STATIC))
         if default is not None:
-            found.append(Synonym(name, default, Source.DEFAULT))
-        return found
+            result.append(Synonym(name, default, Source.DEFAULT))
+        return result
 
     def _is_dynamic(self, name: str) -> bool:
         known = self._kafka_key(name)

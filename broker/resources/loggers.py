@@ -25,7 +25,7 @@ def logger_entries() -> list[ConfigEntry]:
 
 
 def _names() -> list[str]:
-    return [name for name, one in logging.Logger.manager.loggerDict.items() if isinstance(one, logging.Logger)]
+    return [name for name, item in logging.Logger.manager.loggerDict.items() if isinstance(item, logging.Logger)]
 
 
 def _logger(name: str) -> logging.Logger:

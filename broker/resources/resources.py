@@ -69,7 +69,7 @@ class Resources:
 
     # Describing
 
-    def describe(self, resource_type: int, name: str, wanted: Iterable[str] | None = None) -> list[ConfigEntry]:
+    def describe(self, resource_type: int, name: str, requested: Iterable[str] | None = None) -> list[ConfigEntry]:
         """All keys of a resource, or the wanted ones. Raises UnknownTopicOrPartition or InvalidRequest."""
         if resource_type == TOPIC:
             self._metadata.check_name(name)
@@ -85,7 +85,7 @@ class Resources:
             entries = self._group_entries(self._metadata.configs(GROUP, name))
         else:
             entries = self._named_entries(self._kind(resource_type), resource_type, name)
-        names = None if wanted is None else set(wanted)
+        names = None if requested is None else set(requested)
         return [entry for entry in entries if names is None or entry.name in names]
 
     def names(self, resource_type: int) -> list[str]:

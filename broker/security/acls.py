@@ -220,10 +220,10 @@ E = TypeVar("E", bound=IntEnum)
 def _known(kind: type[E], code: int) -> E:
     """Raises InvalidRequest."""
     try:
-        found = kind(code)
+        result = kind(code)
     except ValueError:
-        found = kind(0)
-    if found == 0:
-        known = ", ".join(f"{one.value} {one.name}" for one in kind if one)
+        result = kind(0)
+    if result == 0:
+        known = ", ".join(f"{item.value} {item.name}" for item in kind if item)
         raise InvalidRequest(f"{kind.__name__} {code} is not known: {known} are.")
-    return found
+    return result

@@ -58,7 +58,7 @@ class MappingRules:
             if pattern is None:
                 return name
             if pattern.fullmatch(name):
-                made = pattern.sub(lambda found, text=replacement: _expand(text, found), name)  # type: ignore[misc]
+                made = pattern.sub(lambda result, text=replacement: _expand(text, result), name)  # type: ignore[misc]
                 return made.lower() if case == "L" else made.upper() if case == "U" else made
         return None
 

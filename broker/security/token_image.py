@@ -25,7 +25,7 @@ class DelegationToken(NamedTuple):
 
     def belongs_to(self, principal: Principal) -> bool:
         """Whether a principal is the owner or may renew it. How that principal logged in does not matter."""
-        return any(principal[:2] == one[:2] for one in (self.owner, *self.renewers))
+        return any(principal[:2] == item[:2] for item in (self.owner, *self.renewers))
 
     def record(self) -> DelegationTokenRecord:
         return DelegationTokenRecord(

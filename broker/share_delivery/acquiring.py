@@ -136,7 +136,7 @@ class _Acquisition:
     def _take_some(self, batch: InFlightBatch) -> int:
         """Take the available records of a batch; suspicious ones in small company, those on their last delivery alone."""
         taken: list[Acquired] = []
-        count, wanted, company, until = 0, self.most - self.count, -1, self.share.lock_until()
+        count, requested, company, until = 0, self.most - self.count, -1, self.share.lock_until()
         wary = self.limit > _CAREFUL_FROM
         for first, last, delivery in batch.between(self.first, self.last):
             if not delivery.is_available:
@@ -148,14 +148,14 @@ class _Acquisition:
                 company = max(1, len(batch) >> (delivery.count - self.careful_from + 1))
             size = 1 if is_last else last - first + 1
             if self.exactly:
-                size = min(size, wanted - count)
+                size = min(size, requested - count)
             if count < company:
                 size = min(size, company - count)
             mine = batch.own(first, first + size - 1)
             mine.acquire(self.member_id, until)
             taken.append(Acquired(first, first + size - 1, mine.count))
             count += size
-            if is_last or (self.exactly and count == wanted) or count == company:
+            if is_last or (self.exactly and count == requested) or count == company:
                 break
         self.count += count
         self.result += _joined(taken)

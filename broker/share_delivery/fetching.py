@@ -45,27 +45,27 @@ class ShareFetch:
     """One fetch of a member. ``start`` gives the future of its results."""
 
     def __init__(
-        self, groups: ShareGroups, member_id: str, shares: Sequence[OpenShare], wanted: ShareFetchLimits
+        self, groups: ShareGroups, member_id: str, shares: Sequence[OpenShare], requested: ShareFetchLimits
     ) -> None:
         self._groups = groups
         self._member_id = member_id
         self._shares = shares
-        self._wanted = wanted
+        self._wanted = requested
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[list[ShareFetched]] = self._loop.create_future()
         self._looks_soon = False
 
     def start(self) -> asyncio.Future[list[ShareFetched]]:
         """Done at once where there is enough, else when there is, or the time is over."""
-        wanted, future = self._wanted, self._future
-        if not self._shares or wanted.max_records == 0 or wanted.max_bytes == 0:
+        requested, future = self._wanted, self._future
+        if not self._shares or requested.max_records == 0 or requested.max_bytes == 0:
             future.set_result([])
             return future
-        partitions = self._attempt(final=wanted.max_wait_ms <= 0)
+        partitions = self._attempt(final=requested.max_wait_ms <= 0)
         if partitions is not None:
             future.set_result(partitions)
             return future
-        waiter = self._groups.arrivals.wait((), missing_bytes=1, timeout_ms=wanted.max_wait_ms)
+        waiter = self._groups.arrivals.wait((), missing_bytes=1, timeout_ms=requested.max_wait_ms)
         waiter.add_done_callback(lambda _: self._end())
         for share in self._shares:
             self._groups.arrivals.watch(share.log, self)
@@ -150,15 +150,15 @@ class ShareFetch:
         batches = batches_in(read)
         if not batches:
             return nothing
-        wanted = self._wanted
+        requested = self._wanted
         acquired = acquire(
             share,
             self._member_id,
             fetch_offset=offset,
             batches=[batch.span for batch in batches],
             most=left,
-            batch_size=wanted.batch_size,
-            exactly=wanted.exactly,
+            batch_size=requested.batch_size,
+            exactly=requested.exactly,
         )
         if acquired and share.settings.read_committed:
             acquired = give_up(share, acquired, aborted_spans(opened.log, read, batches))

@@ -31,8 +31,8 @@ def offset_for(log: PartitionLog, reset: str, now_ms: int) -> int:
         return log.log_end_offset
     since_ms = now_ms - duration_ms(reset.partition(":")[2])
     try:
-        found = log.reader.search_time(since_ms).run(Allowance(ON_THE_LOOP))
-        offset = None if found is None else found[1]
+        result = log.reader.search_time(since_ms).run(Allowance(ON_THE_LOOP))
+        offset = None if result is None else result[1]
     except TooMuchWork:
         offset = log.reader.offset_before_time(since_ms)
     return log.log_end_offset if offset is None else offset

@@ -165,9 +165,9 @@ class SharePartition:
             self.some_available = False
             return self.end_offset
         if self.some_available:
-            found = self._first_available()
-            if found is not None:
-                return found
+            result = self._first_available()
+            if result is not None:
+                return result
             self.some_available = False
         return self.end_offset + 1
 

@@ -86,12 +86,12 @@ class Durability:
     def _commit(self) -> None:
         if self._round is None:
             return
-        done, wanted = self._round, self._wanted
+        done, requested = self._round, self._wanted
         self._round, self._wanted = None, set()
-        self._dirty -= wanted
+        self._dirty -= requested
         self.rounds += 1
-        waits = len(wanted) == 1 and self._typical_s < _WAITED_S
-        work = self._in_threads(wanted, lambda work: self._after_threads(done, work), waits=waits)
+        waits = len(requested) == 1 and self._typical_s < _WAITED_S
+        work = self._in_threads(requested, lambda work: self._after_threads(done, work), waits=waits)
         if waits and work.ends_within(_WAITED_S):
             self._finish(done, work)
         else:

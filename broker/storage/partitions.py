@@ -151,8 +151,8 @@ class Partitions:
 
 
 def _too_few_replicas(partition: PartitionLog) -> NotEnoughReplicas:
-    wanted = partition.config.min_insync_replicas
-    return NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {wanted}; this is the only broker.")
+    required = partition.config.min_insync_replicas
+    return NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {required}; this is the only broker.")
 
 
 def unreadable(partition: PartitionLog, error: OSError) -> KafkaStorageError:

@@ -98,18 +98,18 @@ class CurrentSubscriptions:
 
     def __call__(self) -> tuple[int, Mapping[str, Subscription]]:
         """A number that changes with them, and the subscriptions by name."""
-        changes, given = self._configs()
+        changes, provided = self._configs()
         if changes != self._looked_at:
             self._looked_at = changes
-            if given != self._given:
-                self._given = given
+            if provided != self._given:
+                self._given = provided
                 self._version += 1
-                self._subscriptions = dict(self._valid(given))
+                self._subscriptions = dict(self._valid(provided))
         return self._version, self._subscriptions
 
     @staticmethod
-    def _valid(given: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Subscription]]:
-        for name, configs in given.items():
+    def _valid(provided: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Subscription]]:
+        for name, configs in provided.items():
             try:
                 yield name, subscription(configs)
             except BrokerError as error:  # written by another broker, with other rules

@@ -206,7 +206,7 @@ class Telemetry:
 
     def take(self, instance: Instance, said: Iterable[Point]) -> None:
         """Keep the numbers that a client pushed."""
-        kept = sum(len(one.series) for one in self._instances.values())
+        kept = sum(len(item.series) for item in self._instances.values())
         for point in said:
             name = "kafka_client_" + _NOT_IN_NAMES.sub("_", point.name.removeprefix(_PREFIX))
             series = (name, tuple((_NOT_IN_NAMES.sub("_", label), value) for label, value in point.labels))

@@ -15,7 +15,7 @@ logger = logs.logger(__name__)
 
 def load(log: StateLog) -> dict[str, Transaction]:
     """The transactional ids with what was last written of them. A record that cannot be read is reported and passed over."""
-    found: dict[str, Transaction] = {}
+    result: dict[str, Transaction] = {}
     for partition in range(log.partitions):
         for offset, key, value in log.read(partition):
             try:
@@ -23,9 +23,9 @@ def load(log: StateLog) -> dict[str, Transaction]:
                 if name is None:
                     raise CorruptMessage(f"its key is of a kind that is not known: {key!r}")
                 if value is None:
-                    found.pop(name, None)
+                    result.pop(name, None)
                 else:
-                    found[name] = decode_value(value)
+                    result[name] = decode_value(value)
             except CorruptMessage as error:
                 logger.error(
                     "record cannot be read",
@@ -34,4 +34,4 @@ def load(log: StateLog) -> dict[str, Transaction]:
                     offset=offset,
                     error=error.message,
                 )
-    return found
+    return result

@@ -101,9 +101,9 @@ class ClassicGroups:
             group = self._member_group(group_id)
             member = group.require_member(member_id, instance_id)
             group.require_generation(generation)
-            for given, current in ((protocol_type, group.protocol_type), (protocol_name, group.protocol_name)):
-                if given is not None and given != current:
-                    raise InconsistentGroupProtocol(f"Group {group_id} uses {current!r}, not {given!r}.")
+            for provided, current in ((protocol_type, group.protocol_type), (protocol_name, group.protocol_name)):
+                if provided is not None and provided != current:
+                    raise InconsistentGroupProtocol(f"Group {group_id} uses {current!r}, not {provided!r}.")
             if group.state is GroupState.PREPARING_REBALANCE:
                 raise RebalanceInProgress(f"Group {group_id} is rebalancing: join again.")
             self.rebalance.sync_received(group, member)

@@ -125,13 +125,13 @@ def _topic_partitions(epochs: Epochs) -> list[TopicPartitions]:
 
 def epochs_from(stored: Iterable[TopicPartitions], member_epoch: int) -> Epochs:
     """Before Kafka 4.3 partitions have no epoch of their own, which counts as the member's, if that is one."""
-    found = {}
+    result = {}
     for topic_partitions in stored:
         epochs = topic_partitions.assignment_epochs
         if epochs is None or len(epochs) != len(topic_partitions.partitions):
             epochs = [max(member_epoch, 0)] * len(topic_partitions.partitions)
-        found[topic_partitions.topic_id] = dict(zip(topic_partitions.partitions, epochs, strict=True))
-    return found
+        result[topic_partitions.topic_id] = dict(zip(topic_partitions.partitions, epochs, strict=True))
+    return result
 
 
 def regex_resolved(group_id: str, expression: str, resolved: Resolved) -> Record:

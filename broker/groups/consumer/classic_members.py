@@ -152,9 +152,9 @@ class ClassicMembers:
         try:
             member, classic = self._member(group, member_id, instance_id, generation)
             first, metadata = classic.protocols[0]
-            for given, present in ((protocol_type, CONSUMER), (protocol_name, first)):
-                if given is not None and given != present:
-                    raise InconsistentGroupProtocol(f"Group {group.group_id} uses {present!r}, not {given!r}.")
+            for provided, present in ((protocol_type, CONSUMER), (protocol_name, first)):
+                if provided is not None and provided != present:
+                    raise InconsistentGroupProtocol(f"Group {group.group_id} uses {present!r}, not {provided!r}.")
             if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
                 self._expect_join(group.group_id, member)
                 raise RebalanceInProgress(f"Group {group.group_id} has a new assignment: join again.")

@@ -68,11 +68,11 @@ class ProtocolSubscription(Message):
 
     def owned(self, topics: TopicCatalog) -> Partitions:
         """What it has, of topics that exist."""
-        found = (
+        result = (
             (topics.by_name(owned_partition.topic), owned_partition.partitions)
             for owned_partition in self.owned_partitions
         )
-        return {topic.id: frozenset(partitions) for topic, partitions in found if topic is not None}
+        return {topic.id: frozenset(partitions) for topic, partitions in result if topic is not None}
 
 
 class ProtocolAssignment(Message):
@@ -92,11 +92,11 @@ class ProtocolAssignment(Message):
 
     def assigned(self, topics: TopicCatalog) -> Partitions:
         """The partitions, of topics that exist."""
-        found = (
+        result = (
             (topics.by_name(assigned_partition.topic), assigned_partition.partitions)
             for assigned_partition in self.assigned_partitions
         )
-        return {topic.id: frozenset(partitions) for topic, partitions in found if topic is not None and partitions}
+        return {topic.id: frozenset(partitions) for topic, partitions in result if topic is not None and partitions}
 
 
 def decode_subscription(data: bytes) -> ProtocolSubscription:
@@ -127,8 +127,8 @@ def encode_assignment(partitions: Partitions, topics: TopicCatalog, like: bytes)
     """An assignment in the version of the subscription ``like``."""
     (version,) = struct.unpack_from(">h", like)
     known = min(max(version, 0), _LATEST)
-    found = ((topics.by_id(topic_id), numbers) for topic_id, numbers in partitions.items())
-    named = {topic.name: sorted(numbers) for topic, numbers in found if topic is not None}
+    result = ((topics.by_id(topic_id), numbers) for topic_id, numbers in partitions.items())
+    named = {topic.name: sorted(numbers) for topic, numbers in result if topic is not None}
     assignment = ProtocolAssignment(
         assigned_partitions=[
             ProtocolPartitions(topic=name, partitions=numbers) for name, numbers in sorted(named.items())

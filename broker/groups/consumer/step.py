@@ -81,7 +81,7 @@ class Step:
         preferred = group.preferred_assignor(members.values()) or self._around.config.consumer_assignors[0]
         targets = target_assignment(
             group,
-            {member_id: group.subscription(one) for member_id, one in members.items()},
+            {member_id: group.subscription(item) for member_id, item in members.items()},
             members,
             CONSUMER_ASSIGNORS[preferred],
             self._around.topics,

@@ -39,9 +39,9 @@ def target_assignment(
     place to the id that one had: it inherits its assignment.
     """
     by_name = {name: topics.by_name(name) for name in frozenset().union(*subscriptions.values())}
-    found = {topic.name: topic for topic in by_name.values() if topic is not None}
+    result = {topic.name: topic for topic in by_name.values() if topic is not None}
     topics_by_member = {
-        member_id: frozenset(found[name].id for name in names if name in found)
+        member_id: frozenset(result[name].id for name in names if name in result)
         for member_id, names in subscriptions.items()
     }
     before = replaced or {}
@@ -56,7 +56,7 @@ def target_assignment(
             for member_id, member in members.items()
         },
         homogeneous=len(set(subscriptions.values())) <= 1 if homogeneous is None else homogeneous,
-        partitions={topic.id: topic.partitions for topic in found.values()},
+        partitions={topic.id: topic.partitions for topic in result.values()},
         owners=group.owners,
         assignable=assignable,
     )

@@ -193,8 +193,8 @@ class GroupOffsets:
 def _refusals(
     check: CommitCheck, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> dict[TopicPartition, BrokerError]:
-    found = {where: check(where[0], offset.topic_id, where[1]) for where, offset in offsets.items()}
-    return {where: error for where, error in found.items() if error is not None}
+    result = {where: check(where[0], offset.topic_id, where[1]) for where, offset in offsets.items()}
+    return {where: error for where, error in result.items() if error is not None}
 
 
 def warn(group_id: str, error: BrokerError | None) -> None:

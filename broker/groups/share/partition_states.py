@@ -59,7 +59,7 @@ class PartitionStates:
             if now_ms - topic_state.at_ms < patience_ms
         }
         known = joined(group.initialized, tried)
-        found: dict[UUID, TopicState] = {}
+        result: dict[UUID, TopicState] = {}
         for name in names:
             topic = around.topics.by_name(name)
             if topic is None:
@@ -67,25 +67,27 @@ class PartitionStates:
             state = known.get(topic.id)
             partitions = frozenset(range(topic.partitions)) - (state.partitions if state else frozenset())
             if partitions:
-                found[topic.id] = TopicState(name, partitions, now_ms)
-        return found
+                result[topic.id] = TopicState(name, partitions, now_ms)
+        return result
 
-    def initializing(self, group: ShareGroup, wanted: TopicStates) -> Record:
+    def initializing(self, group: ShareGroup, requested: TopicStates) -> Record:
         """The record that says that their state is being made."""
-        deleting = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in wanted}
-        return changes.partition_states(group.group_id, joined(group.initializing, wanted), group.initialized, deleting)
+        deleting = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in requested}
+        return changes.partition_states(
+            group.group_id, joined(group.initializing, requested), group.initialized, deleting
+        )
 
-    def initialize_soon(self, group_id: str, epoch: int, wanted: TopicStates) -> None:
+    def initialize_soon(self, group_id: str, epoch: int, requested: TopicStates) -> None:
         """Make states that begin where ``share.auto.offset.reset`` says, after the answer under way."""
-        offsets = {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in wanted.items()}
-        self._service.around.clock.call_later(0, lambda: self.initialize(group_id, epoch, offsets, wanted))
+        offsets = {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in requested.items()}
+        self._service.around.clock.call_later(0, lambda: self.initialize(group_id, epoch, offsets, requested))
 
     def initialize(
         self,
         group_id: str,
         epoch: int,
         offsets: Mapping[UUID, Mapping[int, int]],
-        wanted: TopicStates,
+        requested: TopicStates,
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None] | None = None,
     ) -> None:
         """Make states that begin at these offsets, then note that the group has them; ``done`` is told what failed."""
@@ -101,7 +103,7 @@ class PartitionStates:
         }
 
         def note(failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
-            self._initialized(group_id, wanted, failed)
+            self._initialized(group_id, requested, failed)
             if done is not None:
                 done(failed)
 
@@ -111,17 +113,19 @@ class PartitionStates:
         self,
         group: ShareGroup,
         offsets: Mapping[UUID, Mapping[int, int]],
-        wanted: TopicStates,
+        requested: TopicStates,
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
     ) -> None:
         """Begin states anew at these offsets."""
         now_ms = self._service.around.clock.now_ms()
-        fresh = {topic_id: topic._replace(at_ms=now_ms) for topic_id, topic in wanted.items()}
+        fresh = {topic_id: topic._replace(at_ms=now_ms) for topic_id, topic in requested.items()}
         record = self.initializing(group, fresh)
         self._service.write(group.group_id, self._service.change([record]))
         self.initialize(group.group_id, group.epoch, offsets, fresh, done)
 
-    def _initialized(self, group_id: str, wanted: TopicStates, failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
+    def _initialized(
+        self, group_id: str, requested: TopicStates, failed: Mapping[tuple[UUID, int], BrokerError]
+    ) -> None:
         group = self._service.around.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             return
@@ -131,12 +135,12 @@ class PartitionStates:
             )
         bad = {
             topic_id: topic_state._replace(partitions=frozenset(part for topic, part in failed if topic == topic_id))
-            for topic_id, topic_state in wanted.items()
+            for topic_id, topic_state in requested.items()
         }
-        good = without(wanted, bad)
+        good = without(requested, bad)
         now_ms = self._service.around.clock.now_ms()
         good = {topic_id: topic_state._replace(at_ms=now_ms) for topic_id, topic_state in good.items()}
-        self._note(group, without(group.initializing, wanted), joined(group.initialized, good), group.deleting)
+        self._note(group, without(group.initializing, requested), joined(group.initialized, good), group.deleting)
 
     def _note(
         self, group: ShareGroup, initializing: TopicStates, initialized: TopicStates, deleting: Mapping[UUID, str]
@@ -233,4 +237,4 @@ def _when_all_done(
             note(failed)
 
     for partition, write in writes.items():
-        when_done(write, lambda error, one=partition: count(one, error))  # type: ignore[misc]
+        when_done(write, lambda error, item=partition: count(item, error))  # type: ignore[misc]

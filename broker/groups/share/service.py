@@ -134,9 +134,9 @@ class ShareMembership(GroupService[ShareGroup]):
         after = self._reconciled(member, target_epoch, target, subscription_changed=bumped)
         if after != member:
             records.append(changes.current_assignment(group.group_id, after))
-        wanted = self.states.missing(group, group.subscribed_by(members))
-        if wanted:
-            records.append(self.states.initializing(group, wanted))
+        missing = self.states.missing(group, group.subscribed_by(members))
+        if missing:
+            records.append(self.states.initializing(group, missing))
         self._restart_session(group.group_id, member.member_id)
         told = joining or request.topics is not None or after.assigned != before.assigned
         answer = ShareAnswer(
@@ -146,8 +146,8 @@ class ShareMembership(GroupService[ShareGroup]):
             after.assigned if told else None,
         )
         future = self.commit(group.group_id, records, answer)
-        if wanted and accepted_answer(future):
-            self.states.initialize_soon(group.group_id, epoch, wanted)
+        if missing and accepted_answer(future):
+            self.states.initialize_soon(group.group_id, epoch, missing)
         return future
 
     def _next_epoch(
@@ -212,8 +212,8 @@ class ShareMembership(GroupService[ShareGroup]):
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
         topics = (self.around.topics.by_name(name) for name in member.topics)
-        wanted = {topic.id for topic in topics if topic is not None}
-        assigned = {topic_id: numbers for topic_id, numbers in target.items() if topic_id in wanted}
+        subscribed = {topic.id for topic in topics if topic is not None}
+        assigned = {topic_id: numbers for topic_id, numbers in target.items() if topic_id in subscribed}
         if target_epoch == member.epoch:
             return replace(member, assigned=assigned)
         return replace(

@@ -97,8 +97,8 @@ def configure(topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> Conf
 
 
 def _check_sources(topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> None:
-    wanted = {name for subtopology in topology.subtopologies for name in subtopology.source_topics}
-    missing = sorted(name for name in wanted if topics.by_name(name) is None)
+    sources = {name for subtopology in topology.subtopologies for name in subtopology.source_topics}
+    missing = sorted(name for name in sources if topics.by_name(name) is None)
     if missing:
         raise _DoesNotFit(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_named(missing)} are missing.")
 

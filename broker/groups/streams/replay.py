@@ -137,15 +137,15 @@ def _forget(groups: GroupNamespace, group: StreamsGroup, key: GroupRecordKey) ->
 
 
 def _tasks(stored: Sequence[TaskIds] | Sequence[CurrentMemberAssignmentTaskIds]) -> Tasks:
-    return {one.subtopology_id: frozenset(one.partitions) for one in stored}
+    return {item.subtopology_id: frozenset(item.partitions) for item in stored}
 
 
 def _epochs(stored: Sequence[CurrentMemberAssignmentTaskIds], member_epoch: int) -> TaskEpochs:
     """Tasks have had epochs of their own since Kafka 4.2; before, they count as the member's."""
-    found = {}
+    result = {}
     for task_ids in stored:
         epochs = task_ids.assignment_epochs
         if epochs is None or len(epochs) != len(task_ids.partitions):
             epochs = [max(member_epoch, 0)] * len(task_ids.partitions)
-        found[task_ids.subtopology_id] = dict(zip(task_ids.partitions, epochs, strict=True))
-    return found
+        result[task_ids.subtopology_id] = dict(zip(task_ids.partitions, epochs, strict=True))
+    return result

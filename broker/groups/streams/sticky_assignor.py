@@ -230,17 +230,17 @@ class _Assignment:
     def _give_copy(self, queue: Heap[_Process], task: _Task) -> bool:
         """To the client with least that does not have the task; those passed over go back as they come."""
         passed = []
-        found = False
+        result = False
         while len(queue):
             process = queue.pop()
             passed.append(process)
             if task not in process.tasks:
                 self._count(process.add_to_least(task, active=False), active=False)
-                found = True
+                result = True
                 break
         for process in reversed(passed):
             queue.push(process)
-        return found
+        return result
 
 
 def _grouped(tasks: set[_Task]) -> Tasks:

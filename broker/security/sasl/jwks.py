@@ -34,8 +34,8 @@ class _Key(NamedTuple):
 
 def keys_of_set(text: bytes) -> list[_Key]:
     """The keys of a set that signatures can be verified with; others are passed over. Raises ValueError."""
-    found = json.loads(text)
-    entries = found.get("keys") if isinstance(found, dict) else None
+    result = json.loads(text)
+    entries = result.get("keys") if isinstance(result, dict) else None
     if not isinstance(entries, list):
         raise ValueError('a key set is an object with a list "keys"')  # noqa: TRY004 - it is text that is wrong
     return [made for entry in entries if isinstance(entry, dict) and (made := _key(entry)) is not None]

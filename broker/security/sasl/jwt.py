@@ -102,7 +102,7 @@ def _scopes(claims: Mapping[str, Any], claim: str) -> list[str]:
     if isinstance(value, str):
         return [value.strip()] if value.strip() else []
     if isinstance(value, list):
-        return [str(one).strip() for one in value if str(one).strip()]
+        return [str(item).strip() for item in value if str(item).strip()]
     if value is None:
         return []
     raise InvalidToken(f"the claim {claim} is neither text nor a list")

@@ -150,7 +150,7 @@ def nobody(
     def mark(text: str) -> bytes:
         return hmac.digest(secret, f"{mechanism.title}:{user}:{text}".encode(errors="replace"), "sha512")
 
-    model = min(known, key=lambda one: mark(one[0]), default=None)
+    model = min(known, key=lambda item: mark(item[0]), default=None)
     length, iterations = (len(model[1].salt), model[1].iterations) if model is not None else (24, MIN_ITERATIONS)
     salt = b"".join(mark(f"salt {part}") for part in range(length // 64 + 1))[:length]
     size = hashlib.new(mechanism.digest).digest_size
