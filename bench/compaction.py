@@ -68,8 +68,8 @@ def alone(path: Path) -> float:
     for _ in range(0, RECORDS // 4, 200):
         made = [Record(b"key-%08d" % random.randrange(KEYS), b"v" * 80, (), now) for _ in range(200)]  # noqa: S311
         log.append(encode_batch(made), now_ms=now, from_client=False)
-    log.roll()
-    work = log.plan_compaction(now + 1)
+    log.appender.roll()
+    work = compaction.plan_compaction(log, now + 1)
     assert work is not None
     began = time.perf_counter()
     done = compaction.run(work)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.config import BrokerConfig, Listener
+from broker.coordinator.clock import LoopClock
+from broker.coordinator.journal import OFFSETS_TOPIC
+from broker.coordinator.namespace import GroupType
+from broker.coordinator.state_topic import StateTopic
 from broker.fetch_sessions import FetchSessions
-from broker.groups import OFFSETS_TOPIC, GroupCoordinator, LoopClock
-from broker.groups.share.service import ShareMembership
+from broker.groups import GroupCoordinator
 from broker.log.config import topic_defaults
 from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata, Topic
@@ -24,30 +28,23 @@ from broker.quotas.quotas import Quotas
 from broker.resources.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
-from broker.security.tokens import DelegationTokens
-from broker.share.config import SHARE_STATE_TOPIC
-from broker.share.coordinator import ShareCoordinator
-from broker.share.settings import share_settings
-from broker.share.share_groups import ShareGroups
+from broker.share_coordinator.config import SHARE_STATE_TOPIC
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability
 from broker.storage.keeper import LogKeeper
 from broker.storage.partitions import Partitions
 from broker.storage.record_worker import RecordWorker
 from broker.storage.replica_moves import ReplicaMoves
-from broker.storage.state_topic import StateTopic
-from broker.telemetry.subscriptions import (
-    CLIENT_METRICS,
-    CurrentSubscriptions,
-    SubscriptionConfig,
-    check_subscription,
-)
-from broker.telemetry.telemetry import Telemetry
+from broker.telemetry.config import CLIENT_METRICS
 from broker.topic_catalog import MetadataTopics
 from broker.topics import Topics
 from broker.transactions import TRANSACTIONS_TOPIC, Markers, TransactionCoordinator
-from tidegate.kit.config import keys_of
 from tidegate.kit.users import UsersFile
+
+if TYPE_CHECKING:
+    from broker.security.tokens import DelegationTokens
+    from broker.share_delivery.share_groups import ShareGroups
+    from broker.telemetry.telemetry import Telemetry
 
 __all__ = ["Broker", "Node"]
 
@@ -79,13 +76,9 @@ class Broker:
         self.metadata = ClusterMetadata.open(
             self.logs, node_id=config.node_id, topic_defaults=topic_defaults(config.topic_settings)
         )
-        kinds = {CLIENT_METRICS: NamedKind(Source.CLIENT_METRICS, keys_of(SubscriptionConfig), check_subscription)}
+        kinds = {CLIENT_METRICS: NamedKind(Source.CLIENT_METRICS, _subscription_keys, _check_subscription)}
         self.resources = Resources(config, self.metadata, kinds)
         self.resources.follow(lambda settings: self.logs.cordon(settings.cordoned_log_dirs))
-        subscriptions = CurrentSubscriptions(
-            lambda: (self.metadata.config_changes, self.metadata.named_configs(CLIENT_METRICS))
-        )
-        self.telemetry = Telemetry(subscriptions, config.telemetry_max_bytes)
         self.topics = Topics(config, self.metadata, self.logs)
         self.arrivals = Arrivals()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)
@@ -98,7 +91,6 @@ class Broker:
         """Users of the platform, beside those of the metadata log."""
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls, self.users)
         """Without one everything is allowed."""
-        self.tokens = DelegationTokens(config, self.metadata.tokens, self.metadata.append)
         self.topic_metrics = TopicMetrics()
         self.quotas = Quotas(self.metadata.quotas, config)
         self.groups = GroupCoordinator(
@@ -111,6 +103,7 @@ class Broker:
             config,
             MetadataTopics(self.metadata, config.broker_rack),
             settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
+            share_state=lambda: self.share,
         )
         self.settings = config
         """``config`` with what was set while brokers ran."""
@@ -133,7 +126,8 @@ class Broker:
             transaction_version=lambda: self.metadata.features.get("transaction.version", 0),
         )
         self.transactions.start()
-        self.share = self._share_groups()
+        if SHARE_STATE_TOPIC in self.metadata.topics:
+            _ = self.share  # what is in the log has to be kept up
 
     def _go_by(self, settings: BrokerConfig) -> None:
         self.settings = settings
@@ -151,7 +145,15 @@ class Broker:
             compression=Codec(compression),
         )
 
-    def _share_groups(self) -> ShareGroups:
+    # Parts that few clients use are imported and made when they are first asked for.
+
+    @cached_property
+    def share(self) -> ShareGroups:
+        """Delivery to share groups."""
+        from broker.share_coordinator.coordinator import ShareCoordinator
+        from broker.share_delivery.settings import share_settings
+        from broker.share_delivery.share_groups import ShareGroups
+
         clock = LoopClock()
         log = self._state_topic(
             SHARE_STATE_TOPIC,
@@ -161,7 +163,7 @@ class Broker:
         )
         coordinator = ShareCoordinator(log, self.config, clock, self._has_partition)
         coordinator.start()
-        share = ShareGroups(
+        return ShareGroups(
             coordinator,
             self.partitions,
             self.arrivals,
@@ -169,8 +171,41 @@ class Broker:
             lambda group_id: share_settings(self.groups.settings(group_id)),
             self.config.share_max_share_sessions,
         )
-        self.groups.service(ShareMembership).state = share
-        return share
+
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        """Metrics that clients push."""
+        from broker.telemetry.subscriptions import CurrentSubscriptions
+        from broker.telemetry.telemetry import Telemetry
+
+        subscriptions = CurrentSubscriptions(
+            lambda: (self.metadata.config_changes, self.metadata.named_configs(CLIENT_METRICS))
+        )
+        return Telemetry(subscriptions, self.config.telemetry_max_bytes)
+
+    @cached_property
+    def tokens(self) -> DelegationTokens:
+        from broker.security.tokens import DelegationTokens
+
+        return DelegationTokens(self.config, self.metadata.tokens, self.metadata.append)
+
+    def uses(self, part: str) -> bool:
+        """Whether ``share``, ``telemetry`` or ``tokens`` has been asked for."""
+        return part in vars(self)
+
+    def forget_shares(self, topic_id: uuid.UUID) -> None:
+        """A topic was deleted, and with it what share groups knew of it."""
+        if self.uses("share"):
+            self.share.forget_topic(topic_id)
+        if self.groups.has(GroupType.SHARE):
+            from broker.groups.share.service import ShareMembership
+
+            self.groups.service(ShareMembership).forget_topics([topic_id])
+
+    def sweep_tokens(self) -> None:
+        """Remove delegation tokens that have expired."""
+        if self.metadata.tokens:
+            self.tokens.sweep()
 
     def _has_partition(self, topic_id: uuid.UUID, partition: int) -> bool:
         name = self.topics.name_of(topic_id)
@@ -185,9 +220,22 @@ class Broker:
         """Bring everything to the disk, marked as a clean stop."""
         self.groups.stop()
         self.transactions.stop()
-        self.share.coordinator.stop()
+        if self.uses("share"):
+            self.share.coordinator.stop()
         await self.record_worker.close()
         await self.durability.close()
         await self.replica_moves.close()
         self.log_keeper.close()
         self.logs.close()
+
+
+def _subscription_keys() -> type:
+    from broker.telemetry.subscriptions import SubscriptionConfig
+
+    return SubscriptionConfig
+
+
+def _check_subscription(name: str, configs: Mapping[str, str]) -> None:
+    from broker.telemetry.subscriptions import check_subscription
+
+    check_subscription(name, configs)

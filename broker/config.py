@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.groups.config import GroupConfig
+from broker.groups.config.group_config import GroupConfig
 from broker.log.config import BROKER_SYNONYMS, LogConfig, topic_defaults
 from broker.metadata.config import MetadataLogConfig
 from broker.metrics.config import MetricsConfig
 from broker.quotas.config import QuotaConfig
 from broker.security.access_config import AccessConfig
 from broker.security.config import SecurityConfig, SecurityProtocol, listener_problems
-from broker.share.config import ShareCoordinatorConfig
+from broker.share_coordinator.config import ShareCoordinatorConfig
 from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
 from broker.unused_keys import refusal
@@ -37,10 +37,10 @@ class Listener(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Listener:
         """Read ``NAME://host:port``; an empty host is every interface. Raises ValueError."""
-        found = _LISTENER.fullmatch(text.strip())
-        if found is None or int(found[3]) > 65535:
+        match = _LISTENER.fullmatch(text.strip())
+        if match is None or int(match[3]) > 65535:
             raise ValueError(f"{text!r} is not of the form PLAINTEXT://host:port")
-        return cls(found[1].upper(), found[2].strip("[]"), int(found[3]))
+        return cls(match[1].upper(), match[2].strip("[]"), int(match[3]))
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -72,7 +72,7 @@ class BrokerConfig(
     MetadataLogConfig,
     ShareCoordinatorConfig,
 ):
-    """What a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
+    """The properties that a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
 
     node_id: int = key(
         "node.id",
@@ -348,7 +348,9 @@ class BrokerConfig(
         if self.authorizer_class_name or self.users_file is not None:
             return []
         return [
-            str(one) for one in self.opened_listeners if not is_loopback(one.host) and not self._asks_clients(one.name)
+            str(listener)
+            for listener in self.opened_listeners
+            if not is_loopback(listener.host) and not self._asks_clients(listener.name)
         ]
 
     def _asks_clients(self, name: str) -> bool:
@@ -363,19 +365,19 @@ class BrokerConfig(
     @property
     def topic_settings(self) -> dict[str, str]:
         """The broker keys that give topics their defaults, as they were given."""
-        given = {f"log.{name}": value for name, value in self.log_settings.items()}
-        given |= {f"compression.{name}": value for name, value in self.compression_settings.items()}
+        configs = {f"log.{name}": value for name, value in self.log_settings.items()}
+        configs |= {f"compression.{name}": value for name, value in self.compression_settings.items()}
         for name, value in (
             ("message.max.bytes", self.max_message_bytes),
             ("min.insync.replicas", self.min_insync_replicas),
             ("acks.all.durability", self.acks_all_durability),
         ):
             if value is not None:
-                given[name] = value
+                configs[name] = value
         known = {name for synonyms in BROKER_SYNONYMS.values() for name, _ in synonyms}
-        return {name: value for name, value in given.items() if name in known}
+        return {name: value for name, value in configs.items() if name in known}
 
     @property
     def log_defaults(self) -> LogConfig:
-        """What a topic without keys of its own goes by."""
+        """The configuration of a topic that sets no keys."""
         return parse(LogConfig, topic_defaults(self.topic_settings))

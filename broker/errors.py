@@ -883,7 +883,7 @@ _CLASSES: Final = _by_code()
 
 def error_for(code: int, message: str = "") -> BrokerError:
     """The error of a wire code as an exception to raise; a code this module does not know keeps its number in the text."""
-    found = _CLASSES.get(code)
-    if found is not None:
-        return found(message)
+    result = _CLASSES.get(code)
+    if result is not None:
+        return result(message)
     return UnknownServerError(message or f"The broker answered with error code {code}, which is not known here.")

@@ -33,9 +33,9 @@ class CachedPartition:
 
     __slots__ = ("high_watermark", "log", "log_start_offset", "stuck_at", "topic", "wanted")
 
-    def __init__(self, topic: Topic, wanted: FetchPartition) -> None:
+    def __init__(self, topic: Topic, fetch: FetchPartition) -> None:
         self.topic = topic
-        self.wanted = wanted
+        self.wanted = fetch
         self.log: PartitionLog | None = None
         self.high_watermark = -1
         self.log_start_offset = -1
@@ -89,13 +89,13 @@ class FetchSession:
     def want(self, topics: Iterable[tuple[Topic, Sequence[FetchPartition]]]) -> None:
         """Take partitions in, or change what the client wants of them."""
         partitions, due = self._partitions, self.due
-        for topic, wanted in topics:
-            for one in wanted:
-                cached = partitions.get((topic, one.partition))
+        for topic, fetches in topics:
+            for fetch in fetches:
+                cached = partitions.get((topic, fetch.partition))
                 if cached is None:
-                    cached = partitions[topic, one.partition] = CachedPartition(topic, one)
+                    cached = partitions[topic, fetch.partition] = CachedPartition(topic, fetch)
                 else:
-                    cached.wanted = one
+                    cached.wanted = fetch
                 due[cached] = None
 
     def forget(self, topics: Iterable[tuple[Topic, Sequence[int]]]) -> None:
@@ -122,10 +122,10 @@ class FetchSession:
             or fetched.log_start_offset != cached.log_start_offset
         )
         cached.high_watermark, cached.log_start_offset = fetched.high_watermark, fetched.log_start_offset
-        self._settle(cached, fetched)
+        self._note_answer(cached, fetched)
         return news
 
-    def _settle(self, cached: CachedPartition, fetched: PartitionFetched) -> None:
+    def _note_answer(self, cached: CachedPartition, fetched: PartitionFetched) -> None:
         """A partition that gave records goes to the end of the row; one with no more out of it, until something arrives."""
         stable = fetched.last_stable_offset
         cached.stuck_at = stable if stable < fetched.high_watermark else -1
@@ -215,8 +215,8 @@ class FetchSessions:
             smallest, known_until = self._smallest
             if now < known_until and size <= smallest:
                 return False
-            old = [one for one in self._sessions.values() if now - one.created_ms > EVICTABLE_AFTER_MS]
-            gone = min(old, key=lambda one: (len(one), one.id), default=oldest)
+            old = [session for session in self._sessions.values() if now - session.created_ms > EVICTABLE_AFTER_MS]
+            gone = min(old, key=lambda fetch_session: (len(fetch_session), fetch_session.id), default=oldest)
             if not old or size <= len(gone):
                 # Clients without a session ask for one with each fetch: not all are gone through for each.
                 self._smallest = (len(gone) if old else size, now + 1000)

@@ -13,24 +13,24 @@ from broker.broker import Broker
 from broker.config import BrokerConfig, Listener
 from broker.errors import BrokerError, KafkaStorageError
 from broker.handlers import advertised, routes_of
-from broker.metrics.families import Network, families
+from broker.metric_families import Network, families
 from broker.metrics.text import lines
 from broker.network.connection import Connection
 from broker.network.dispatch import Dispatcher
+from broker.network.front_door import FrontDoor
 from broker.network.listening import Listening
 from broker.network.metrics_server import MetricsServer
-from broker.security.front_door import FrontDoor
 from broker.storage.cleaner import Cleaner
 from broker.storage.keeper import KEEP_LOGS_S
 from broker.unused_keys import UNUSED
+from tidegate.kit import logs
 from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.config import parse
-from tidegate.kit.logs import logger
 from tidegate.kit.tls import server_context
 
 __all__ = ["BrokerServer", "serve"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _METADATA_CHECK_S: Final = 10
 _IDLE_CHECK_S: Final = 10
@@ -75,7 +75,7 @@ class BrokerServer:
         dispatcher = self._dispatcher
         unused = sorted(set(self.config.properties) & UNUSED.keys())
         if unused:
-            log.info("keys that have no effect in one broker of one process", keys=unused)
+            logger.info("keys that have no effect in one broker of one process", keys=unused)
         self._listening = listening = Listening(
             broker.settings,
             lambda name, config: FrontDoor(name, config, broker, dispatcher),
@@ -122,7 +122,7 @@ class BrokerServer:
         assert self._listening is not None
         check_s = min(_IDLE_CHECK_S, config.authentication_timeout_ms / 1000)
         self._every(check_s, self._listening.close_strangers, "unauthenticated connections")
-        self._every(config.token_expiry_check_ms / 1000, broker.tokens.sweep, "delegation tokens")
+        self._every(config.token_expiry_check_ms / 1000, broker.sweep_tokens, "delegation tokens")
         if config.connections_max_idle_ms >= 0:
             self._every(_IDLE_CHECK_S, self._close_idle, "idle connections")
 
@@ -135,10 +135,10 @@ class BrokerServer:
                     if isinstance(outcome, Awaitable):
                         await outcome
                 except BrokerError as error:
-                    log.warning("housekeeping failed", what=name, error=error.message)
+                    logger.warning("housekeeping failed", what=name, error=error.message)
                 except Exception:
                     # The next round may well succeed; without this one the broker would never clean up again.
-                    log.exception("housekeeping failed", what=name)
+                    logger.exception("housekeeping failed", what=name)
 
         self._housekeeping.append(asyncio.create_task(repeat(), name=f"broker {name}"))
 
@@ -189,7 +189,7 @@ class BrokerServer:
         assert self._listening is not None
         listening = self._listening
         network = Network(
-            by_listener=Counter(one.listener for one in listening.connections),
+            by_listener=Counter(connection.listener for connection in listening.connections),
             authenticated=listening.authenticated(),
             failed=listening.failed,
             accepted=listening.accepted,
@@ -209,7 +209,7 @@ class BrokerServer:
 
 
 def _reachable(listener: Listener) -> Listener:
-    """What to tell clients where the broker listens on every interface: this machine's name, as Kafka does."""
+    """The advertised address of a listener on every interface: this machine's name, as Kafka does."""
     if listener.host not in ("", "0.0.0.0", "::"):
         return listener
     return listener._replace(host=socket.getfqdn())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.config import BrokerConfig
+from broker.coordinator.journal import OFFSETS_TOPIC
 from broker.errors import (
     InvalidConfiguration,
     InvalidPartitions,
@@ -18,12 +19,12 @@ from broker.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from broker.groups import OFFSETS_TOPIC, GroupCoordinator
+from broker.groups import GroupCoordinator
 from broker.log.directory import LogDirectory
 from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, Topic
-from broker.share.config import SHARE_STATE_TOPIC
+from broker.share_coordinator.config import SHARE_STATE_TOPIC
 from broker.storage.partitions import INTERNAL_TOPICS, Partitions
-from broker.transactions.loading import TRANSACTIONS_TOPIC
+from broker.transactions.records import TRANSACTIONS_TOPIC
 
 __all__ = ["DEFAULT", "Topics"]
 
@@ -82,9 +83,9 @@ class Topics:
 
     def offsets_topic(self) -> Topic:
         """``__consumer_offsets``, created when it is first needed."""
-        found = self._metadata.topics.get(OFFSETS_TOPIC)
-        if found is not None:
-            return found
+        topic = self._metadata.topics.get(OFFSETS_TOPIC)
+        if topic is not None:
+            return topic
         return self._metadata.create_topic(
             OFFSETS_TOPIC,
             partitions=self._config.offsets_topic_partitions,
@@ -93,9 +94,9 @@ class Topics:
 
     def transactions_topic(self) -> Topic:
         """``__transaction_state``, created when it is first needed."""
-        found = self._metadata.topics.get(TRANSACTIONS_TOPIC)
-        if found is not None:
-            return found
+        topic = self._metadata.topics.get(TRANSACTIONS_TOPIC)
+        if topic is not None:
+            return topic
         return self._metadata.create_topic(
             TRANSACTIONS_TOPIC,
             partitions=self._config.transaction_topic_partitions,
@@ -104,9 +105,9 @@ class Topics:
 
     def share_state_topic(self) -> Topic:
         """``__share_group_state``, created when it is first needed."""
-        found = self._metadata.topics.get(SHARE_STATE_TOPIC)
-        if found is not None:
-            return found
+        topic = self._metadata.topics.get(SHARE_STATE_TOPIC)
+        if topic is not None:
+            return topic
         return self._metadata.create_topic(
             SHARE_STATE_TOPIC,
             partitions=self._config.share_state_partitions,
@@ -136,13 +137,17 @@ class Topics:
         without_value = next((key for key, value in (configs or {}).items() if value is None), None)
         if without_value is not None:
             raise InvalidConfiguration(f"Topic {name!r}: {without_value} has no value.")
-        given = {key: value for key, value in (configs or {}).items() if value is not None}
+        settings = {key: value for key, value in (configs or {}).items() if value is not None}
         if validate_only:
-            self._metadata.check_new_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
+            self._metadata.check_new_topic(
+                name, partitions=count, replication_factor=replication_factor, configs=settings
+            )
             self._logs.place(count)
             # Kafka draws an id here too, which nobody will see again.
-            return Topic(name, uuid.uuid4(), count, given)
-        return self._metadata.create_topic(name, partitions=count, replication_factor=replication_factor, configs=given)
+            return Topic(name, uuid.uuid4(), count, settings)
+        return self._metadata.create_topic(
+            name, partitions=count, replication_factor=replication_factor, configs=settings
+        )
 
     def _assigned(self, assignment: Mapping[int, Sequence[int]]) -> int:
         if sorted(assignment) != list(range(len(assignment))):
@@ -183,25 +188,25 @@ class Topics:
 
     def delete(self, topic: str | uuid.UUID, partitions: Partitions, groups: GroupCoordinator) -> Topic:
         """Delete a topic, what groups committed for it, and let fetches that wait for it know."""
-        found = self.find(topic)
+        topic_image = self.find(topic)
         if not self._config.delete_topic_enable:
             raise TopicDeletionDisabled
-        if found.name in INTERNAL_TOPICS:
-            raise InvalidTopic(f"Topic {found.name} is the broker's own and cannot be deleted.")
-        waiting = self._metadata.logs(found.name)
-        self._metadata.delete_topic(found.name)
+        if topic_image.name in INTERNAL_TOPICS:
+            raise InvalidTopic(f"Topic {topic_image.name} is the broker's own and cannot be deleted.")
+        waiting = self._metadata.logs(topic_image.name)
+        self._metadata.delete_topic(topic_image.name)
         for partition in waiting:
             partitions.changed(partition)
-        groups.forget_topic(found.name)
-        return found
+        groups.forget_topic(topic_image.name)
+        return topic_image
 
     def delete_records(self, name: str, partition: int, before: int, partitions: Partitions) -> int:
         """Drop a partition's records below an offset (-1: all); the new start. The caller checkpoints once for all."""
-        found = partitions.find(name, partition)
-        if found.topic in INTERNAL_TOPICS:
-            raise InvalidTopic(f"Records of {found.topic} cannot be deleted: it is the broker's own.")
-        if not found.config.deletes:
+        log = partitions.find(name, partition)
+        if log.topic in INTERNAL_TOPICS:
+            raise InvalidTopic(f"Records of {log.topic} cannot be deleted: it is the broker's own.")
+        if not log.config.deletes:
             raise PolicyViolation(f"Topic {name!r} has cleanup.policy=compact only: its records cannot be deleted.")
-        start = found.delete_records(before)
-        partitions.changed(found)
+        start = log.delete_records(before)
+        partitions.changed(log)
         return start

@@ -228,7 +228,7 @@ _HARMLESS: Final[Mapping[str, tuple[str, ...]]] = {
 def refusal(key: str, value: str) -> str | None:
     """Why a broker cannot go by this value, also as a listener's own (``listener.name.…``); None if it can, or need not."""
     name = next(
-        (one for one in REFUSED if key == one or (key.startswith("listener.name.") and key.endswith(f".{one}"))), ""
+        (text for text in REFUSED if key == text or (key.startswith("listener.name.") and key.endswith(f".{text}"))), ""
     )
     if not name or not value.strip():
         return None

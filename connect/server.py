@@ -318,7 +318,7 @@ async def _reload(herder: Herder, plugins: PluginRegistry, folders: Sequence[Pat
         try:
             connectors = await herder.reload(concerns)
         except TidegateError as error:
-            log.error("not everything could be started again with its new code", files=files, error=str(error))  # noqa: TRY400
+            log.error("not everything could be started again with its new code", files=files, error=str(error))
         else:
             log.info("code has changed; started again", files=files, connectors=connectors)
         for why in (why for name, why in modules.broken.items() if name in changed):

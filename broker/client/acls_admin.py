@@ -76,15 +76,15 @@ class AclsAdmin(GroupsAdmin):
         """Add rules; those that were refused, each with the reason. A rule that is there already is none of them."""
         created = [
             AclCreation(
-                resource_type=one.resource_type,
-                resource_name=one.resource_name,
-                resource_pattern_type=one.pattern_type,
-                principal=one.principal,
-                host=one.host,
-                operation=one.operation,
-                permission_type=one.permission,
+                resource_type=acl_binding.resource_type,
+                resource_name=acl_binding.resource_name,
+                resource_pattern_type=acl_binding.pattern_type,
+                principal=acl_binding.principal,
+                host=acl_binding.host,
+                operation=acl_binding.operation,
+                permission_type=acl_binding.permission,
             )
-            for one in bindings
+            for acl_binding in bindings
         ]
         request = MessageRequest(CreateAclsRequest(creations=created), CreateAclsResponse, highest=_HIGHEST)
 

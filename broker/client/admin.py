@@ -62,13 +62,13 @@ class Admin(TransactionsAdmin):
 
         async def attempt() -> dict[str, TopicDescription]:
             answer = await self.ask(TopicMetadataRequest(list(names)), about=f"describing {', '.join(names)}")
-            found = {}
+            result = {}
             for code, name, topic_id, internal, partitions, *_ in answer.topics:
                 check(code, f"topic {name}")
                 described = (PartitionDescription(p[1], p[2], tuple(p[4]), tuple(p[5])) for p in partitions)
                 ordered = tuple(sorted(described, key=lambda entry: entry.partition))
-                found[name] = TopicDescription(name, topic_id, internal, ordered)
-            return found
+                result[name] = TopicDescription(name, topic_id, internal, ordered)
+            return result
 
         return await self.retried(attempt)
 
@@ -80,9 +80,9 @@ class Admin(TransactionsAdmin):
         All are tried; the first refusal is raised then (TopicAlreadyExists, InvalidReplicationFactor, ...).
         With ``exist_ok`` a topic that is there already is left as it is.
         """
-        wanted = list(topics)
+        requested = list(topics)
         told: list[tuple[Any, ...]] = [
-            (t.name, t.partitions, t.replication_factor, [], list(t.configs.items())) for t in wanted
+            (t.name, t.partitions, t.replication_factor, [], list(t.configs.items())) for t in requested
         ]
         request = CreateTopicsRequest(
             create_topic_requests=told, timeout=self.request_timeout_ms, validate_only=validate_only
@@ -96,18 +96,20 @@ class Admin(TransactionsAdmin):
 
         await self.retried(attempt)
         if not validate_only:
-            await self._until(self._all_led, [topic.name for topic in wanted])
+            await self._until(self._all_led, [topic.name for topic in requested])
 
     async def delete_topics(self, names: Iterable[str], *, missing_ok: bool = False) -> None:
         """Delete topics and return when they are gone from the metadata."""
-        given = list(names)
+        topic_names = list(names)
         answer = await self.ask(
-            DeleteTopicsRequest(given, self.request_timeout_ms), node=await self.controller(), about="deleting topics"
+            DeleteTopicsRequest(topic_names, self.request_timeout_ms),
+            node=await self.controller(),
+            about="deleting topics",
         )
         for name, code in answer.topic_error_codes:
             if not (missing_ok and code == UnknownTopicOrPartition.code):
                 check(code, f"topic {name}")
-        await self._until(self._all_gone, given)
+        await self._until(self._all_gone, topic_names)
 
     async def create_partitions(self, topic: str, total: int) -> None:
         """Raise the number of partitions of a topic to ``total``."""
@@ -139,12 +141,12 @@ class Admin(TransactionsAdmin):
         request = DescribeConfigsRequest([(_RESOURCES[resource], name, None)], False)
         node = int(name) if resource == "broker" else None
         answer = await self.retried(lambda: self.ask(request, node=node, about=f"configs of {resource} {name}"))
-        found = {}
+        result = {}
         for code, message, _, _, entries in answer.resources:
             check(code, f"configs of {resource} {name}", message)
             for key, value, read_only, source, sensitive, *_ in entries:
-                found[key] = ConfigEntry(key, value, CONFIG_SOURCES.get(source, "UNKNOWN"), read_only, sensitive)
-        return found
+                result[key] = ConfigEntry(key, value, CONFIG_SOURCES.get(source, "UNKNOWN"), read_only, sensitive)
+        return result
 
     async def alter_configs(
         self, name: str, changes: Mapping[str, str | None], *, resource: Resource = "topic"
@@ -159,47 +161,47 @@ class Admin(TransactionsAdmin):
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset of the oldest record, or the end of an empty partition."""
-        found = await self._offsets(dict.fromkeys(partitions, _EARLIEST))
-        return {tp: offset for tp, (offset, _) in found.items()}
+        result = await self._offsets(dict.fromkeys(partitions, _EARLIEST))
+        return {tp: offset for tp, (offset, _) in result.items()}
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], *, committed: bool = False
     ) -> dict[TopicPartition, int]:
         """The offset the next record will get; with ``committed`` the last stable one, before any open transaction."""
-        found = await self._offsets(dict.fromkeys(partitions, _LATEST), isolation=int(committed))
-        return {tp: offset for tp, (offset, _) in found.items()}
+        result = await self._offsets(dict.fromkeys(partitions, _LATEST), isolation=int(committed))
+        return {tp: offset for tp, (offset, _) in result.items()}
 
     async def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time in each partition; None where all are older."""
-        found = await self._offsets(timestamps_ms)
-        return {tp: None if o < 0 else OffsetAndTimestamp(o, ms) for tp, (o, ms) in found.items()}
+        result = await self._offsets(timestamps_ms)
+        return {tp: None if o < 0 else OffsetAndTimestamp(o, ms) for tp, (o, ms) in result.items()}
 
     async def _offsets(
         self, timestamps: Mapping[TopicPartition, int], isolation: int = 0
     ) -> dict[TopicPartition, tuple[int, int]]:
         async def attempt() -> dict[TopicPartition, tuple[int, int]]:
-            found: dict[TopicPartition, tuple[int, int]] = {}
+            result: dict[TopicPartition, tuple[int, int]] = {}
             for leader, partitions in (await self._by_leader(timestamps)).items():
                 asked = _by_topic((tp, timestamps[tp]) for tp in partitions)
                 answer = await self.ask(OffsetRequest(-1, isolation, asked), node=leader, about="listing offsets")
                 for topic, answers in answer.topics:
                     for partition, code, timestamp, offset, *_ in answers:
                         check(code, f"{topic}-{partition}")
-                        found[TopicPartition(topic, partition)] = (offset, timestamp)
-            return found
+                        result[TopicPartition(topic, partition)] = (offset, timestamp)
+            return result
 
         return await self.retried(attempt)
 
     async def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        wanted = [TopicPartition(*tp) for tp in partitions]
-        if not wanted:
+        requested = [TopicPartition(*tp) for tp in partitions]
+        if not requested:
             return {}
-        topics = await self.describe_topics(sorted({tp.topic for tp in wanted}))
+        topics = await self.describe_topics(sorted({tp.topic for tp in requested}))
         leaders = {TopicPartition(t.name, p.partition): p.leader for t in topics.values() for p in t.partitions}
         grouped: dict[int, list[TopicPartition]] = defaultdict(list)
-        for tp in wanted:
+        for tp in requested:
             if tp not in leaders:
                 raise UnknownTopicOrPartition(f"topic {tp.topic} has no partition {tp.partition}")
             if leaders[tp] < 0:

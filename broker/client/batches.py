@@ -189,11 +189,11 @@ class Fetched:
 
     def records(self) -> Iterator[KafkaRecord]:
         """The records one by one, in the order of their offsets. Raises CorruptMessage."""
-        topic, partition, wanted = self.topic, self.partition, self.offset
+        topic, partition, requested = self.topic, self.partition, self.offset
         for batch in self.batches:
             try:
                 for record in DefaultRecordBatch(bytes(batch.data)):
-                    if record.offset >= wanted:
+                    if record.offset >= requested:
                         headers = tuple(record.headers)
                         yield KafkaRecord(
                             topic, partition, record.offset, record.timestamp, record.key, record.value, headers

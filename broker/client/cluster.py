@@ -108,11 +108,11 @@ class Cluster:
 
     async def controller(self) -> int:
         """The node that takes changes of topics and configs; ours and KRaft's pass them on from any broker."""
-        found = self._running.cluster.controller
-        if found is None:
+        known_controller = self._running.cluster.controller
+        if known_controller is None:
             await self._running.force_metadata_update()
-            found = self._running.cluster.controller
-        node = found.nodeId if found is not None else self._running.get_random_node()
+            known_controller = self._running.cluster.controller
+        node = known_controller.nodeId if known_controller is not None else self._running.get_random_node()
         if node is None:
             raise NotReachable(f"no broker of {self.bootstrap_servers} is in the metadata")
         return int(node)

@@ -234,14 +234,14 @@ def _finish(records: memoryview, count: int, first_ms: int, newest_ms: int, code
 
 def decode_batches(fetched: Fetched) -> Columns:
     """The records of a fetch as columns, those before the position asked for left out. Raises CorruptMessage."""
-    found = walk(fetched)
-    skip = int(np.searchsorted(found.offsets, fetched.offset))
+    fields = walk(fetched)
+    skip = int(np.searchsorted(fields.offsets, fetched.offset))
     return Columns(
-        offsets=pa.array(found.offsets[skip:]),
-        timestamps_ms=pa.array(found.timestamps_ms[skip:]),
-        keys=_spans(found.data, found.key_starts[skip:], found.key_lengths[skip:]),
-        values=_spans(found.data, found.value_starts[skip:], found.value_lengths[skip:]),
-        headers=_header_column(found.data, found.headers, skip),
+        offsets=pa.array(fields.offsets[skip:]),
+        timestamps_ms=pa.array(fields.timestamps_ms[skip:]),
+        keys=_spans(fields.data, fields.key_starts[skip:], fields.key_lengths[skip:]),
+        values=_spans(fields.data, fields.value_starts[skip:], fields.value_lengths[skip:]),
+        headers=_header_column(fields.data, fields.headers, skip),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from broker.client.windows import MOST_IN_FLIGHT
+from tidegate.kit import logs
 from tidegate.kit.config import (
     KeyType,
     Password,
@@ -21,12 +22,11 @@ from tidegate.kit.config import (
 )
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.jaas import login_module
-from tidegate.kit.logs import logger
 from tidegate.kit.tls import TlsKeys, client_context
 
 __all__ = ["ClientConfig", "ConnectionSettings", "ConsumerSettings", "ProducerSettings"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
@@ -281,7 +281,7 @@ class ClientConfig:
         known = [*keys_of(ProducerSettings), *keys_of(ConsumerSettings)]
         ignored = [name for name in unknown_keys(self.properties, known) if name != "bootstrap.servers"]
         if ignored:
-            log.info("client settings that nothing here reads", keys=ignored)
+            logger.info("client settings that nothing here reads", keys=ignored)
         return parse(cls, self.properties)
 
     def library_arguments(self, settings: ConnectionSettings) -> dict[str, Any]:

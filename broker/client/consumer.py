@@ -159,17 +159,17 @@ class BatchConsumer:
                 self._running._subscription.subscribe_pattern(pattern=_WholeName(pattern), listener=theirs)
                 self._running._client.set_topics([])
             else:
-                wanted = list(topics)
-                self._running.subscribe(wanted, listener=theirs)
+                names = list(topics)
+                self._running.subscribe(names, listener=theirs)
                 self._stop_awaiting()
-                self._awaiting = asyncio.create_task(self._await_topics(frozenset(wanted)), name="await topics")
+                self._awaiting = asyncio.create_task(self._await_topics(frozenset(names)), name="await topics")
 
-    async def _await_topics(self, wanted: frozenset[str]) -> None:
+    async def _await_topics(self, names: frozenset[str]) -> None:
         """Ask for metadata again while topics are missing, as Java's clients do, instead of once in metadata.max.age.ms."""
         client = self._running._client
         pause_s = _FIRST_LOOK_S
         await client.force_metadata_update()
-        while not wanted <= client.cluster.topics(exclude_internal_topics=False):
+        while not names <= client.cluster.topics(exclude_internal_topics=False):
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
             await client.force_metadata_update()
@@ -244,22 +244,24 @@ class BatchConsumer:
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions given, or the current ones. Raises IllegalGeneration and the like after a rebalance."""
-        given = None if offsets is None else {LibraryPartition(*tp): offset for tp, offset in offsets.items()}
+        library_offsets = None if offsets is None else {LibraryPartition(*tp): offset for tp, offset in offsets.items()}
         with border(f"committing offsets of group {self._settings.group_id}"):
-            await self._running.commit(given)
+            await self._running.commit(library_offsets)
 
     async def committed(self, partition: tuple[str, int]) -> int | None:
         """The group's committed position, asked of the broker; None where there is none."""
         with border(f"committed offset of {partition}"):
-            found = await self._running.committed(LibraryPartition(*partition))
-        return None if found is None else int(found)
+            result = await self._running.committed(LibraryPartition(*partition))
+        return None if result is None else int(result)
 
     async def committed_with_note(self, partition: tuple[str, int]) -> tuple[int, str] | None:
         """The group's committed position and the metadata that was committed with it; None where there is none."""
-        wanted = LibraryPartition(*partition)
+        library_partition = LibraryPartition(*partition)
         with border(f"committed offset of {partition}"):
-            found = (await self._running._coordinator.fetch_committed_offsets([wanted])).get(wanted)
-        return None if found is None or found.offset < 0 else (int(found.offset), found.metadata or "")
+            result = (await self._running._coordinator.fetch_committed_offsets([library_partition])).get(
+                library_partition
+            )
+        return None if result is None or result.offset < 0 else (int(result.offset), result.metadata or "")
 
     async def partitions(self, topic: str) -> frozenset[int]:
         """The partitions of a topic; waits for metadata up to request.timeout.ms, then UnknownTopicOrPartition."""
@@ -278,12 +280,12 @@ def _counted(context: AbstractContextManager[None]) -> Iterator[None]:
 
 
 def _assignors(names: Iterable[str]) -> tuple[Any, ...]:
-    found = []
+    result = []
     for name in names:
         short = name.rpartition(".")[2].removesuffix("Assignor").lower()
         if short not in _ASSIGNORS:
             allowed = ", ".join(_ASSIGNORS)
             where = "partition.assignment.strategy"
             raise ConfigError([Problem(where, f"Invalid value {name} for configuration {where}: must be of {allowed}")])
-        found.append(_ASSIGNORS[short])
-    return tuple(found)
+        result.append(_ASSIGNORS[short])
+    return tuple(result)

@@ -23,15 +23,15 @@ from broker.errors import (
     MessageTooLarge,
     TransactionalIdAuthorizationFailed,
 )
+from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["FencedWriter"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 T = TypeVar("T")
 
 _TRANSACTION_TIMEOUT_MS: Final = 60_000  # none is ever begun
@@ -81,7 +81,7 @@ class FencedWriter:
             self._producer = await self._until(began + allowed_s / 2, self._fenced_id, "claiming")
         except (TransactionalIdAuthorizationFailed, CoordinatorNotAvailable) as error:
             if not self._unfenced_told:
-                log.warning(
+                logger.warning(
                     "this writer cannot be fenced: two that believe to be the only one could both write",
                     topic=self._partition.topic,
                     transactional_id=self._writer_id,

@@ -23,12 +23,12 @@ from aiokafka.structs import TopicPartition
 from broker.client.batches import Batch, split
 from broker.client.fetched import FetchedBatches
 from broker.errors import MessageTooLarge, NotLeaderOrFollower, OffsetOutOfRange, UnknownTopicOrPartition, error_for
+from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 __all__ = ["BatchingConsumer"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _READ_COMMITTED: Final = 1
 _STALE: Final = (NotLeaderOrFollower.code, UnknownTopicOrPartition.code, 74, 76, 100)
@@ -77,7 +77,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
             _resetting.reset(token)
 
     async def _proc_offset_request(self, node_id: int, topic_data: Any) -> Any:
-        found = await super()._proc_offset_request(node_id, topic_data)
+        result = await super()._proc_offset_request(node_id, topic_data)
         assignment = _resetting.get()
         if assignment is not None:
             for topic, asked in topic_data.items():
@@ -85,12 +85,12 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
                     state = assignment.state_value(TopicPartition(topic, partition))
                     if state.awaiting_reset and state.reset_strategy != strategy:
                         raise library.StaleMetadata(f"{topic}-{partition} was sought to elsewhere meanwhile")
-        return found
+        return result
 
     @property
     def _held_bytes(self) -> int:
         """What has arrived and was not handed out yet."""
-        return sum(held._partition_records.size for held in self._records.values() if type(held) is FetchResult)
+        return sum(record._partition_records.size for record in self._records.values() if type(record) is FetchResult)
 
     def _get_actions_per_node(self, assignment: Any) -> Any:
         """aiokafka's plan of what to ask for next, but nothing is fetched while more than one whole answer is held.
@@ -107,7 +107,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         except asyncio.CancelledError:
             return False
         except library.KafkaError as error:
-            log.warning("fetch failed, trying again", node=node_id, error=str(error))
+            logger.warning("fetch failed, trying again", node=node_id, error=str(error))
             self._invalidate_preferred_read_replica_for_node(node_id, request)
             await asyncio.sleep(self._retry_backoff)
             return False
@@ -168,8 +168,8 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         following = batches[-1].header.last_offset + 1
         if self._isolation_level == _READ_COMMITTED:
             batches = list(_committed(batches, aborted))
-        wanted = tuple(batch for batch in batches if not batch.header.is_control)
-        return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, wanted)
+        data_batches = tuple(batch for batch in batches if not batch.header.is_control)
+        return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, data_batches)
 
     def _fail(self, tp: TopicPartition, state: Any, asked: int, code: int) -> bool:
         """Decide what an error answer means; True if the caller of fetch is to see it."""
@@ -178,12 +178,14 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
             self._client.force_metadata_update()
             return False
         if code == OffsetOutOfRange.code and self._default_reset_strategy != OffsetResetStrategy.NONE:
-            log.warning("offset is out of range, beginning anew", partition=f"{tp.topic}-{tp.partition}", offset=asked)
+            logger.warning(
+                "offset is out of range, beginning anew", partition=f"{tp.topic}-{tp.partition}", offset=asked
+            )
             state.await_reset(self._default_reset_strategy)
             return False
         error = error_for(code)
         if error.retriable:
-            log.info(
+            logger.info(
                 "fetch answered with an error, trying again", topic=tp.topic, partition=tp.partition, error=str(error)
             )
             return False

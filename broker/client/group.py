@@ -24,12 +24,12 @@ from broker.errors import (
     SaslAuthenticationFailed,
     UnknownMemberId,
 )
+from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError, UsageError
-from tidegate.kit.logs import logger
 
 __all__ = ["Generation", "GroupBehaviour", "GroupMember"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _FINAL: Final = (UsageError, FencedInstanceId, GroupAuthorizationFailed, SaslAuthenticationFailed)
 """What no further attempt helps. A broker that starts or stops answers with odd errors: those are tried again."""
@@ -186,7 +186,7 @@ class GroupMember:
         try:
             await call
         except Exception:
-            log.exception("a member of a group failed to follow it", group=self._group_id, step=what)
+            logger.exception("a member of a group failed to follow it", group=self._group_id, step=what)
 
     async def _joined(self) -> Generation | None:
         """One attempt to join and sync; None where another one should follow. Raises what no attempt can help."""
@@ -198,11 +198,11 @@ class GroupMember:
         except (MemberIdRequired, RebalanceInProgress, IllegalGeneration):
             pass  # a new member id is known now, or the group has moved on: join at once
         except TimeoutError:
-            log.warning("no answer to a join in time", group=self._group_id)  # the wait was pause enough
+            logger.warning("no answer to a join in time", group=self._group_id)  # the wait was pause enough
         except TidegateError as error:
             if isinstance(error, _FINAL):
                 raise
-            log.info("joining a group, trying again", group=self._group_id, error=str(error))
+            logger.info("joining a group, trying again", group=self._group_id, error=str(error))
             await asyncio.sleep(self._retry_s)
         return None
 
@@ -259,7 +259,7 @@ class GroupMember:
             except (TidegateError, TimeoutError) as error:
                 lost = not isinstance(error, TimeoutError | ClientTimeout) and not getattr(error, "retriable", False)
                 if lost or (time.monotonic() - self._heard) * 1000 > self._session_timeout_ms:
-                    log.info("lost the place in a group", group=self._group_id, error=str(error) or "no answer")
+                    logger.info("lost the place in a group", group=self._group_id, error=str(error) or "no answer")
                     self._member_id = "" if isinstance(error, UnknownMemberId) else self._member_id
                     self._change.set()
                     return

@@ -48,14 +48,14 @@ class GroupsAdmin(Cluster):
             answers = await asyncio.gather(
                 *(self.ask(request, node=node, about="listing groups") for node in self.brokers())
             )
-            found = []
+            group_listings = []
             for answer in answers:
                 check(answer.error_code, "listing groups")
-                found += [
-                    GroupListing(one.group_id, one.protocol_type, one.group_type.lower(), one.group_state)
-                    for one in answer.groups
+                group_listings += [
+                    GroupListing(item.group_id, item.protocol_type, item.group_type.lower(), item.group_state)
+                    for item in answer.groups
                 ]
-            return sorted(found, key=lambda group: group.group_id)
+            return sorted(group_listings, key=lambda group: group.group_id)
 
         return await self.retried(attempt)
 
@@ -79,8 +79,12 @@ class GroupsAdmin(Cluster):
             code, _, state, protocol_type, protocol, members, *_ = answer.groups[0]
             check(code, about)
             described = tuple(MemberDescription(*member[:5]) for member in members)
-            found = GroupDescription(group_id, state, protocol_type, protocol, described)
-            return found if state != "Dead" else await self._describe_other(group_id, about) or found
+            group_description = GroupDescription(group_id, state, protocol_type, protocol, described)
+            return (
+                group_description
+                if state != "Dead"
+                else await self._describe_other(group_id, about) or group_description
+            )
 
         return await self.retried(attempt)
 
@@ -96,14 +100,19 @@ class GroupsAdmin(Cluster):
             if group.error_code in (GroupIdNotFound.code, UnsupportedVersion.code):
                 continue
             check(group.error_code, about)
-            members = tuple(MemberDescription(one.member_id, one.client_id, one.client_host) for one in group.members)
+            members = tuple(
+                MemberDescription(member.member_id, member.client_id, member.client_host) for member in group.members
+            )
             assignor = getattr(group, "assignor_name", "")
             return GroupDescription(group_id, group.group_state, kind, assignor, members, kind)
         return None
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
         """The positions a group has committed; empty for one that does not exist."""
-        return {place: offset for place, (offset, _) in (await self.group_offsets_with_notes(group_id)).items()}
+        return {
+            partition_key: offset
+            for partition_key, (offset, _) in (await self.group_offsets_with_notes(group_id)).items()
+        }
 
     async def group_offsets_with_notes(self, group_id: str) -> dict[TopicPartition, tuple[int, str]]:
         """Likewise, each with the metadata that was committed with it."""
@@ -112,13 +121,13 @@ class GroupsAdmin(Cluster):
         async def attempt() -> dict[TopicPartition, tuple[int, str]]:
             answer = await self.ask_coordinator(group_id, OffsetFetchRequest(group_id, None), about=about)
             check(answer.error_code, about)
-            found = {}
+            result = {}
             for topic, partitions in answer.topics:
                 for partition, offset, note, code in partitions:
                     check(code, f"{about}, {topic}-{partition}")
                     if offset >= 0:
-                        found[TopicPartition(topic, partition)] = (offset, note or "")
-            return found
+                        result[TopicPartition(topic, partition)] = (offset, note or "")
+            return result
 
         return await self.retried(attempt)
 
@@ -129,9 +138,9 @@ class GroupsAdmin(Cluster):
         it has some."""
         about = f"offsets of group {group_id}"
         topics: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-        for place, offset in offsets.items():
-            topic, partition = place
-            topics[topic].append((partition, offset, (notes or {}).get(place, "")))
+        for partition_key, offset in offsets.items():
+            topic, partition = partition_key
+            topics[topic].append((partition, offset, (notes or {}).get(partition_key, "")))
         request = OffsetCommitRequest(group_id, -1, "", -1, list(topics.items()))
 
         async def attempt() -> None:

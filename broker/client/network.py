@@ -83,20 +83,20 @@ class ClientMeasures:
         self._refused.record(1)
 
     def node(self, node_id: int | str) -> _Node:
-        found = self._nodes.get(node_id)
-        if found is None:
-            found = self._nodes[node_id] = _Node()
-        return found
+        result = self._nodes.get(node_id)
+        if result is None:
+            result = self._nodes[node_id] = _Node()
+        return result
 
     def worked(self, began: float) -> None:
         self._busy_us.record((time.perf_counter() - began) * 1e6)
 
     def answered(self, api_key: int, latency_s: float, size: int) -> None:
-        found = self._requests.get(api_key)
-        if found is None:
-            found = self._requests[api_key] = _Requests()
-        found.latency_ms.record(latency_s * 1000)
-        found.size.record(size)
+        requests = self._requests.get(api_key)
+        if requests is None:
+            requests = self._requests[api_key] = _Requests()
+        requests.latency_ms.record(latency_s * 1000)
+        requests.size.record(size)
 
     def answered_records(self, count: int, *, refused: bool) -> None:
         """A producer's records are acknowledged, or will never be."""
@@ -113,11 +113,11 @@ class ClientMeasures:
         """The attributes that Kafka's clients of all kinds have (``producer-metrics`` and the like)."""
         nodes = list(self._nodes.values())
         sent, received = [node.sent for node in nodes], [node.received for node in nodes]
-        requests = sum(one.count for one in sent)
-        answers = sum(one.count for one in received)
+        requests = sum(window.count for window in sent)
+        answers = sum(window.count for window in received)
         rates = (
-            round(sum(one.count_rate for one in sent), _DIGITS),
-            round(sum(one.count_rate for one in received), _DIGITS),
+            round(sum(window.count_rate for window in sent), _DIGITS),
+            round(sum(window.count_rate for window in received), _DIGITS),
         )
         sizes = _joined(sent)
         accepted = self._opened if self._checked else Windowed()
@@ -137,10 +137,10 @@ class ClientMeasures:
             "request-size-max": sizes[1],
             "response-total": answers,
             "response-rate": rates[1],
-            "outgoing-byte-total": sum(one.total for one in sent),
-            "outgoing-byte-rate": round(sum(one.rate for one in sent), _DIGITS),
-            "incoming-byte-total": sum(one.total for one in received),
-            "incoming-byte-rate": round(sum(one.rate for one in received), _DIGITS),
+            "outgoing-byte-total": sum(window.total for window in sent),
+            "outgoing-byte-rate": round(sum(window.rate for window in sent), _DIGITS),
+            "incoming-byte-total": sum(window.total for window in received),
+            "incoming-byte-rate": round(sum(window.rate for window in received), _DIGITS),
             "network-io-total": requests + answers,
             "network-io-rate": round(sum(rates), _DIGITS),
             "io-ratio": round(self._busy_us.rate / 1e6, 6),
@@ -192,16 +192,16 @@ class ClientMeasures:
 
     def coordinating(self) -> Attributes:
         """``consumer-coordinator-metrics``: what a client and its group's coordinator have to do with each other."""
-        found: Attributes = {}
+        result: Attributes = {}
         for name, api_key in (("commit", _COMMIT), ("join", _JOIN), ("heartbeat", _HEARTBEAT), ("sync", _SYNC)):
             latency = self._of(api_key).latency_ms
-            found |= {f"{name}-total": latency.count, f"{name}-rate": latency.count_rate}
+            result |= {f"{name}-total": latency.count, f"{name}-rate": latency.count_rate}
             if name == "heartbeat":
-                found["heartbeat-response-time-max"] = latency.most
+                result["heartbeat-response-time-max"] = latency.most
             else:
                 word = "latency" if name == "commit" else "time"
-                found |= {f"{name}-{word}-avg": latency.average, f"{name}-{word}-max": latency.most}
-        return found
+                result |= {f"{name}-{word}-avg": latency.average, f"{name}-{word}-max": latency.most}
+        return result
 
     def _of(self, api_key: int) -> _Requests:
         return self._requests.get(api_key) or _Requests()
@@ -209,21 +209,21 @@ class ClientMeasures:
     @property
     def _connection_count(self) -> int:
         client = self._client()
-        return 0 if client is None else sum(one.connected() for one in list(client._conns.values()))
+        return 0 if client is None else sum(conn.connected() for conn in list(client._conns.values()))
 
 
 def _joined(seen: list[Windowed]) -> tuple[float, float]:
     """The average and the greatest of several."""
-    rates = [one.count_rate for one in seen]
+    rates = [window.count_rate for window in seen]
     whole = sum(rates)
-    average = sum(one.average * rate for one, rate in zip(seen, rates, strict=True)) / whole if whole else 0.0
-    return round(average, _DIGITS), max((one.most for one in seen), default=0.0)
+    average = sum(window.average * rate for window, rate in zip(seen, rates, strict=True)) / whole if whole else 0.0
+    return round(average, _DIGITS), max((window.most for window in seen), default=0.0)
 
 
 def client_measures() -> list[ClientMeasures]:
     """Of all clients of this process that are connected, as JMX lists a JVM's; safe from any thread."""
     with _living_lock:
-        return sorted(_living, key=lambda one: (one.kind, one.client_id))
+        return sorted(_living, key=lambda item: (item.kind, item.client_id))
 
 
 def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
@@ -272,7 +272,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
             self.measures.closed()
         elif reason is CloseReason.AUTH_FAILURE:
             self.measures.refused()
-        self.closing = {one for one in self.closing if not one._closed_fut.done()} | {connection}
+        self.closing = {item for item in self.closing if not item._closed_fut.done()} | {connection}
         super()._on_connection_closed(connection, reason)
 
 

@@ -53,7 +53,7 @@ class _Unsecured(AbstractTokenProvider):  # type: ignore[misc]
             elif claim and kind == "Number":
                 self._claims[claim] = float(value)
             elif claim and kind == "List":
-                self._claims[claim] = [one for one in value[1:].split(value[:1]) if one]
+                self._claims[claim] = [text for text in value[1:].split(value[:1]) if text]
         self._principal_claim = options.get("unsecuredLoginPrincipalClaimName", "sub")
         self._lifetime_s = float(options.get("unsecuredLoginLifetimeSeconds", "3600"))
         if not self._claims.get(self._principal_claim):

@@ -148,8 +148,8 @@ class BatchProducer:
         """
         producer = self._running
         self._check_transaction(topic)
-        given = list(headers)
-        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, given)
+        header_list = list(headers)
+        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, header_list)
         if size > self._settings.max_request_size:
             raise MessageTooLarge(
                 f"a record for {topic} has {size} bytes, more than max.request.size={self._settings.max_request_size}"
@@ -166,7 +166,7 @@ class BatchProducer:
                 value,
                 self._settings.delivery_timeout_ms / 1000,
                 timestamp_ms=timestamp_ms,
-                headers=given,
+                headers=header_list,
             )
         return self._acked(future, topic, partition, 1)
 
@@ -249,9 +249,9 @@ class BatchProducer:
 
     async def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str, *, note: str = "") -> None:
         """Make the commit of these positions of a group part of the open transaction, ``note`` as their metadata."""
-        given = {LibraryPartition(*tp): OffsetAndMetadata(offset, note) for tp, offset in offsets.items()}
+        library_offsets = {LibraryPartition(*tp): OffsetAndMetadata(offset, note) for tp, offset in offsets.items()}
         with border(f"offsets of group {group_id} in a transaction"):
-            await self._running.send_offsets_to_transaction(given, group_id)
+            await self._running.send_offsets_to_transaction(library_offsets, group_id)
 
 
 class Transaction:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from broker.coordinator.clock import Clock, LoopClock, Timer
+from broker.coordinator.futures import accepted, succeed, when_done
+from broker.coordinator.namespace import AnyGroup, GroupType
+from broker.coordinator.state_log import StateLog
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -13,37 +17,34 @@ from broker.errors import (
     InconsistentGroupProtocol,
     NotCoordinator,
 )
-from broker.groups.clock import Clock, LoopClock, Timer
-from broker.groups.config import GroupConfig
-from broker.groups.consumer.classic_members import ClassicMembers
-from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.service import ConsumerGroups
-from broker.groups.group import Group
-from broker.groups.group_offsets import GroupOffsets, warn
-from broker.groups.group_settings import SettingsOfGroups
-from broker.groups.journal import OffsetsLog, accepted, succeed, when_done
-from broker.groups.loading import load
-from broker.groups.modern.group import ModernGroup
-from broker.groups.modern.service import GroupService, Surroundings
-from broker.groups.modern.topics import TopicCatalog
-from broker.groups.namespace import AnyGroup, GroupType
-from broker.groups.share.service import ShareMembership
-from broker.groups.streams.service import StreamsGroups
-from broker.groups.values import (
+from broker.groups.classic.group import Group
+from broker.groups.classic.values import (
     DescribedGroup,
     Joined,
     JoinRequest,
     Leaving,
     Left,
-    ListedGroup,
     Synced,
 )
-from broker.groups.views import described, listed
-from tidegate.kit.logs import logger
+from broker.groups.config.group_config import GroupConfig
+from broker.groups.config.group_settings import SettingsOfGroups
+from broker.groups.consumer.classic_members import ClassicMembers
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.service import ConsumerGroups
+from broker.groups.loading import load
+from broker.groups.modern.group import ModernGroup
+from broker.groups.modern.service import GroupService, Surroundings
+from broker.groups.modern.topics import TopicCatalog
+from broker.groups.offsets.service import GroupOffsets, warn
+from broker.groups.views import ListedGroup, described, listed
+from tidegate.kit import logs
+
+if TYPE_CHECKING:
+    from broker.groups.share.values import ShareState
 
 __all__ = ["GroupCoordinator"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 S = TypeVar("S", bound=GroupService[Any])
 
@@ -51,8 +52,8 @@ S = TypeVar("S", bound=GroupService[Any])
 class GroupCoordinator(GroupOffsets):
     """All groups of this broker. One thread calls it; nothing blocks.
 
-    What has to wait (for other members, or for the disk) is a future, and fails with the BrokerError to answer; what
-    can be refused at once is refused through that future too. The rest returns or raises. A future may be cancelled
+    A call that has to wait for other members or for the disk gives a future. The future fails with the BrokerError to
+    answer, also where the call is refused at once. Other calls return or raise. A future may be cancelled
     by whoever no longer waits; the member stays until its session ends.
 
     Every change is in the log before the answer is given. ``start`` reads the log back; until then every call is
@@ -61,32 +62,35 @@ class GroupCoordinator(GroupOffsets):
 
     def __init__(
         self,
-        log: OffsetsLog,
+        log: StateLog,
         config: GroupConfig,
         topics: TopicCatalog,
         clock: Clock | None = None,
         *,
         settings: Callable[[str], Mapping[str, str]] | None = None,
+        share_state: Callable[[], ShareState | None] = lambda: None,
     ) -> None:
         super().__init__(log, config, clock or LoopClock())
         self.settings = SettingsOfGroups(config, settings)
-        surroundings = Surroundings(
+        self._share_state = share_state
+        self._surroundings = Surroundings(
             self._groups, self._journal, self._clock, topics, config, self.settings, self._classic
         )
-        self._services: tuple[GroupService[Any], ...] = tuple(make(surroundings) for make in _TYPES)
-        self._classic_members = ClassicMembers(next(s for s in self._services if isinstance(s, ConsumerGroups)))
+        consumers = ConsumerGroups(self._surroundings)
+        self._services: dict[GroupType, GroupService[Any]] = {GroupType.CONSUMER: consumers}
+        """By type, those that are in use."""
+        self._classic_members = ClassicMembers(consumers)
         self._sweep: Timer | None = None
 
     def start(self) -> None:
         """Read every group and offset from the log; sessions of the members found there begin now."""
-        load(self._journal, self._groups, self._offsets, self._services, self._clock.now_ms())
+        load(self._journal, self._groups, self._offsets, self._service_of_record, self._clock.now_ms())
         self._refusal = None
-        services = {service.TYPE: service for service in self._services}
         for group in self._groups:
             if isinstance(group, Group):
                 self._classic.loaded(group)
             else:
-                services[group.group_type].loaded(group)
+                self._service(group.group_type).loaded(group)
         self._sweep_later()
 
     def stop(self) -> None:
@@ -96,13 +100,39 @@ class GroupCoordinator(GroupOffsets):
             self._sweep.cancel()
         for group in self._groups.of_type(Group):
             self._classic.rebalance.stop(group, self._refusal)
-        for service in self._services:
+        for service in self._services.values():
             service.stop()
 
     def service(self, kind: type[S]) -> S:
         """The service of a type of groups, by its class. Raises what refuses every call just now."""
         self._check_open()
-        return next(service for service in self._services if isinstance(service, kind))
+        service = self._service(kind.TYPE)
+        assert isinstance(service, kind)
+        return service
+
+    def has(self, kind: GroupType) -> bool:
+        """Whether groups of a type have been in use since the start, or are in the log."""
+        return kind in self._services
+
+    def _service(self, kind: GroupType) -> GroupService[Any]:
+        """The code for share groups and streams groups is imported when the first of them is met."""
+        service = self._services.get(kind)
+        if service is None:
+            if kind is GroupType.SHARE:
+                from broker.groups.share.service import ShareMembership
+
+                service = ShareMembership(self._surroundings, self._share_state)
+            else:
+                from broker.groups.streams.service import StreamsGroups
+
+                service = StreamsGroups(self._surroundings)
+            self._services[kind] = service
+        return service
+
+    def _service_of_record(self, number: int) -> GroupService[Any] | None:
+        """The service that reads records of a type; None for those of offsets and classic groups, and of types not known."""
+        kind = _KINDS_OF_RECORDS.get(number)
+        return None if kind is None else self._service(kind)
 
     def topic_changed(self, name: str) -> None:
         """A topic was created, deleted or given partitions: groups that read it need new assignments."""
@@ -221,9 +251,8 @@ class GroupCoordinator(GroupOffsets):
                 self._check_open()
                 group = self._existing(group_id)
                 group.check_delete()
-                for service in self._services:
-                    if service.TYPE is group.group_type:
-                        service.before_delete(group)
+                if group.group_type is not GroupType.CLASSIC:
+                    self._service(group.group_type).before_delete(group)
                 results[group_id] = None
                 writes.append((group_id, self._delete(group)))
             except BrokerError as error:
@@ -265,7 +294,7 @@ class GroupCoordinator(GroupOffsets):
                 write = self._offsets.delete(group.group_id, gone)
             else:
                 continue
-            _log.info("offsets expired", group=group.group_id, offsets=len(gone))
+            logger.info("offsets expired", group=group.group_id, offsets=len(gone))
             when_done(write, lambda error, group_id=group.group_id: warn(group_id, error))  # type: ignore[misc]
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -287,5 +316,9 @@ class GroupCoordinator(GroupOffsets):
         self._sweep = self._clock.call_later(self._config.retention_check_interval_ms, sweep)
 
 
-_TYPES: Final[Sequence[Callable[[Surroundings], GroupService[Any]]]] = (ConsumerGroups, ShareMembership, StreamsGroups)
-"""All types of groups whose assignments the coordinator computes."""
+_KINDS_OF_RECORDS: Final[Mapping[int, GroupType]] = {
+    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), GroupType.CONSUMER),
+    **dict.fromkeys(range(10, 16), GroupType.SHARE),
+    **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
+}
+"""Whose records the types in ``__consumer_offsets`` are; ``RECORDS`` of each type of group has their classes."""

@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
+from broker.coordinator.journal import OFFSETS_TOPIC, GroupJournal
+from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import type_number
 from broker.errors import CorruptMessage
-from broker.groups.group import Group, Member
-from broker.groups.journal import OFFSETS_TOPIC, GroupJournal
+from broker.groups.classic.group import Group, Member
+from broker.groups.classic.values import GroupState
 from broker.groups.modern.records import decode_entry
 from broker.groups.modern.service import GroupService
-from broker.groups.namespace import GroupNamespace
-from broker.groups.offsets import CommittedOffsets
-from broker.groups.records import GroupKey, OffsetKey, StoredGroup, decode_group, decode_key, decode_offset
-from broker.groups.values import GroupState
+from broker.groups.offsets.store import CommittedOffsets
+from broker.groups.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    decode_group,
+    decode_key,
+    decode_offset,
+)
 from broker.protocol.records import Record
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["load"]
 
-_log = logger(__name__)
+_OffsetOf = tuple[str, str, int]
+"""Group, topic, partition."""
+
+logger = logs.logger(__name__)
 
 
 def load(
     journal: GroupJournal,
     groups: GroupNamespace,
     offsets: CommittedOffsets,
-    services: Iterable[GroupService[Any]],
+    service_of: Callable[[int], GroupService[Any] | None],
     now_ms: int,
 ) -> None:
-    """Replay every partition. A record that cannot be read is reported by partition and offset, and left alone.
+    """Replay every partition; ``service_of`` gives what reads the records of a type, by its number. A record that cannot be read is reported by partition and offset, and left alone.
 
     A classic group that had members is stable, as it was when its generation was written; offsets of a group that was
     never written down make a simple one.
     """
-    by_type = {number: service for service in services for number in service.RECORDS}
     for partition in range(journal.log.partitions):
         still_open: dict[int, list[Record]] = {}
-        written: dict[OffsetKey, int] = {}
+        written: dict[_OffsetOf, int] = {}
         for offset, key, value in journal.log.read(partition, still_open):
             try:
-                service = by_type.get(int.from_bytes(key[:2], signed=True)) if key else None
+                service = service_of(type_number(key))
                 if service is not None:
                     service.replay(*decode_entry(service.RECORDS, key or b"", value))
                 else:
                     _replay(groups, offsets, written, offset, key, value)
             except CorruptMessage as error:
-                _log.error(
+                logger.error(
                     "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=offset, error=str(error)
                 )
         for producer_id, records in still_open.items():
@@ -55,21 +65,21 @@ def load(
     for group_id in offsets.groups():
         if group_id not in groups:
             groups.put(Group(group_id, now_ms))
-    _log.info("groups loaded", groups=len(groups))
+    logger.info("groups loaded", groups=len(groups))
 
 
 def _restore_pending(
-    offsets: CommittedOffsets, written: dict[OffsetKey, int], partition: int, producer_id: int, record: Record
+    offsets: CommittedOffsets, written: dict[_OffsetOf, int], partition: int, producer_id: int, record: Record
 ) -> None:
     """An offset that a transaction wrote which was open when the log ended: its marker is still to come."""
     try:
         key = decode_key(record.key or b"")
-        if not isinstance(key, OffsetKey) or record.value is None:
+        if not isinstance(key, OffsetCommitKey) or record.value is None:
             return
-        overtaken = written.get(key, -1) > record.offset
+        overtaken = written.get((key.group_id, key.topic, key.partition), -1) > record.offset
         committed = None if overtaken else decode_offset(record.value)
     except CorruptMessage as error:
-        _log.error(
+        logger.error(
             "record cannot be read", topic=OFFSETS_TOPIC, partition=partition, offset=record.offset, error=str(error)
         )
         return
@@ -79,7 +89,7 @@ def _restore_pending(
 def _replay(
     groups: GroupNamespace,
     offsets: CommittedOffsets,
-    written: dict[OffsetKey, int],
+    written: dict[_OffsetOf, int],
     at: int,
     key: bytes | None,
     value: bytes | None,
@@ -88,40 +98,40 @@ def _replay(
     if key is None:
         raise CorruptMessage("the record has no key")
     match decode_key(key):
-        case OffsetKey(group_id, topic, partition) as offset_key:
-            if written.get(offset_key, -1) > at:
+        case OffsetCommitKey(group_id=group_id, topic=topic, partition=partition):
+            if written.get((group_id, topic, partition), -1) > at:
                 return
-            written[offset_key] = at
+            written[group_id, topic, partition] = at
             if value is None:
                 offsets.drop(group_id, [(topic, partition)])
             else:
                 offsets.set(group_id, (topic, partition), decode_offset(value))
-        case GroupKey(group_id):
+        case GroupMetadataKey(group_id=group_id):
             if value is not None:
                 groups.put(_restore(group_id, decode_group(value)))
             elif isinstance(groups.get(group_id), Group):
                 groups.remove(group_id)
 
 
-def _restore(group_id: str, stored: StoredGroup) -> Group:
+def _restore(group_id: str, stored: GroupMetadataValue) -> Group:
     group = Group(
         group_id,
-        stored.state_since_ms,
+        stored.current_state_timestamp,
         state=GroupState.STABLE if stored.members else GroupState.EMPTY,
         generation=stored.generation,
         protocol_type=stored.protocol_type or None,
-        protocol_name=stored.protocol_name,
+        protocol_name=stored.protocol,
         leader=stored.leader,
     )
     for member in stored.members:
         group.members[member.member_id] = Member(
             member.member_id,
-            member.instance_id,
+            member.group_instance_id,
             member.client_id,
             member.client_host,
-            member.rebalance_timeout_ms,
-            member.session_timeout_ms,
-            {stored.protocol_name or "": member.subscription},
+            member.rebalance_timeout,
+            member.session_timeout,
+            {stored.protocol or "": member.subscription},
             member.assignment,
         )
     group.topics = group.subscriptions()

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
+from broker.coordinator.namespace import AnyGroup
 from broker.errors import GroupIdNotFound
-from broker.groups.group import Group
-from broker.groups.namespace import AnyGroup
-from broker.groups.values import DescribedGroup, DescribedMember, GroupState, ListedGroup
+from broker.groups.classic.group import Group
+from broker.groups.classic.values import DescribedGroup, DescribedMember, GroupState
 
-__all__ = ["described", "listed"]
+__all__ = ["ListedGroup", "described", "listed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group in a list; ``group_type`` is Kafka's name of its rebalance protocol."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str = "classic"
 
 
 def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:

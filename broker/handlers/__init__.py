@@ -7,6 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
+from broker.api.routes import AnyRoute
 from broker.handlers import (
     acls,
     cluster,
@@ -24,19 +25,12 @@ from broker.handlers import (
     quotas,
     replicas,
     sasl,
-    share_fetch,
-    share_groups,
-    share_offsets,
-    share_state,
-    streams_groups,
-    telemetry,
-    tokens,
     topics,
     transaction_admin,
     transaction_offsets,
     transactions,
 )
-from broker.handlers.routes import Route
+from broker.handlers.rooms import DEFERRED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.api_versions import ApiVersion
 
@@ -52,11 +46,6 @@ _FAMILIES: Final = (
     producers,
     groups,
     consumer_groups,
-    streams_groups,
-    share_fetch,
-    share_groups,
-    share_offsets,
-    share_state,
     offsets,
     transactions,
     transaction_offsets,
@@ -65,20 +54,21 @@ _FAMILIES: Final = (
     quotas,
     sasl,
     credentials,
-    tokens,
-    telemetry,
     quorum,
     replicas,
     log_dirs,
 )
 
-ROUTES: Final[Mapping[int, Route]] = MappingProxyType(
-    {int(route.key): route for route in sorted(chain.from_iterable(f.routes for f in _FAMILIES), key=lambda r: r.key)}
+ROUTES: Final[Mapping[int, AnyRoute]] = MappingProxyType(
+    {
+        int(route.key): route
+        for route in sorted(chain(DEFERRED, *(family.routes for family in _FAMILIES)), key=lambda route: route.key)
+    }
 )
-"""By API key, ascending."""
+"""By API key, ascending. Families that few use are in ``rooms``, and imported when they are asked for."""
 
 
-def routes_of(*, telemetry: bool) -> Mapping[int, Route]:
+def routes_of(*, telemetry: bool) -> Mapping[int, AnyRoute]:
     """The routes of a broker, by API key; as Apache Kafka's, those for metrics of clients only where they are wanted."""
     if telemetry:
         return ROUTES
@@ -86,8 +76,8 @@ def routes_of(*, telemetry: bool) -> Mapping[int, Route]:
     return MappingProxyType({key: route for key, route in ROUTES.items() if route.key not in unwanted})
 
 
-def advertised(routes: Mapping[int, Route]) -> list[ApiVersion]:
-    """What ApiVersions says of these routes."""
+def advertised(routes: Mapping[int, AnyRoute]) -> list[ApiVersion]:
+    """The entries of ApiVersions for these routes."""
     return [
         ApiVersion(api_key=key, min_version=route.advertised.start, max_version=route.advertised.stop - 1)
         for key, route in routes.items()

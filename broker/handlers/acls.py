@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, SecurityDisabled
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_acls import (
     AclCreation,
@@ -45,7 +45,7 @@ def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAcl
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     if context.broker.authorizer is None:
         raise SecurityDisabled(_WITHOUT_AUTHORIZER)
-    wanted = AclFilter(
+    acl_filter = AclFilter(
         request.resource_type_filter,
         request.resource_name_filter,
         request.pattern_type_filter,
@@ -55,10 +55,10 @@ def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAcl
         request.permission_type,
     )
     resources: dict[tuple[int, str, int], list[AclDescription]] = {}
-    for one in context.broker.metadata.acls.find(wanted):
-        resources.setdefault((one.resource_type, one.resource_name, one.pattern_type), []).append(
+    for entry in context.broker.metadata.acls.find(acl_filter):
+        resources.setdefault((entry.resource_type, entry.resource_name, entry.pattern_type), []).append(
             AclDescription(
-                principal=one.principal, host=one.host, operation=one.operation, permission_type=one.permission
+                principal=entry.principal, host=entry.host, operation=entry.operation, permission_type=entry.permission
             )
         )
     return DescribeAclsResponse(
@@ -78,21 +78,21 @@ def create_acls(context: Context, request: CreateAclsRequest) -> CreateAclsRespo
     """
     refusal = _refusal(context)
     results: list[AclCreationResult] = []
-    wanted: list[AccessControlEntry] = []
+    entries: list[AccessControlEntry] = []
     for creation in request.creations:
         entry = _entry(creation)
         error = refusal
         if error is None:
             try:
                 check_entry(entry)
-                wanted.append(entry)
+                entries.append(entry)
             except BrokerError as refused:
                 error = refused
         results.append(
             AclCreationResult(error_code=error.code if error else 0, error_message=error.message if error else None)
         )
     metadata = context.broker.metadata
-    metadata.append(metadata.acls.additions(wanted))
+    metadata.append(metadata.acls.additions(entries))
     return CreateAclsResponse(results=results)
 
 
@@ -106,18 +106,18 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> DeleteAclsRespo
     results: list[DeleteAclsFilterResult] = []
     gone: list[AccessControlEntry] = []
     acls = context.broker.metadata.acls
-    for one in request.filters:
-        wanted = _filter(one)
+    for acls_filter in request.filters:
+        acl_filter = _filter(acls_filter)
         try:
             if refusal is not None:
                 raise refusal
-            wanted.check()
+            acl_filter.check()
         except BrokerError as error:
             results.append(DeleteAclsFilterResult(error_code=error.code, error_message=error.message))
             continue
-        found = acls.find(wanted)
-        gone += found
-        results.append(DeleteAclsFilterResult(error_message=None, matching_acls=_matching(found)))
+        entries = acls.find(acl_filter)
+        gone += entries
+        results.append(DeleteAclsFilterResult(error_message=None, matching_acls=_matching(entries)))
     context.broker.metadata.append(acls.removals(gone))
     return DeleteAclsResponse(filter_results=results)
 
@@ -143,29 +143,29 @@ def _entry(creation: AclCreation) -> AccessControlEntry:
     )
 
 
-def _filter(given: DeleteAclsFilter) -> AclFilter:
+def _filter(acl_filter: DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        given.resource_type_filter,
-        given.resource_name_filter,
-        given.pattern_type_filter,
-        given.principal_filter,
-        given.host_filter,
-        given.operation,
-        given.permission_type,
+        acl_filter.resource_type_filter,
+        acl_filter.resource_name_filter,
+        acl_filter.pattern_type_filter,
+        acl_filter.principal_filter,
+        acl_filter.host_filter,
+        acl_filter.operation,
+        acl_filter.permission_type,
     )
 
 
-def _matching(found: Sequence[AccessControlEntry]) -> list[DeleteAclsMatchingAcl]:
+def _matching(entries: Sequence[AccessControlEntry]) -> list[DeleteAclsMatchingAcl]:
     return [
         DeleteAclsMatchingAcl(
             error_message=None,
-            resource_type=one.resource_type,
-            resource_name=one.resource_name,
-            pattern_type=one.pattern_type,
-            principal=one.principal,
-            host=one.host,
-            operation=one.operation,
-            permission_type=one.permission,
+            resource_type=entry.resource_type,
+            resource_name=entry.resource_name,
+            pattern_type=entry.pattern_type,
+            principal=entry.principal,
+            host=entry.host,
+            operation=entry.operation,
+            permission_type=entry.permission,
         )
-        for one in found
+        for entry in entries
     ]

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     InvalidRequest,
@@ -17,7 +18,6 @@ from broker.errors import (
     UnknownTopicOrPartition,
     UnsupportedEndpointType,
 )
-from broker.handlers.routes import Context, Routes
 from broker.metadata.features import FEATURES
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
@@ -124,9 +124,9 @@ def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
 
 
 def _topics(
-    context: Context, wanted: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
+    context: Context, topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
 ) -> list[MetadataResponseTopic]:
-    return [_topic(context, one, allowed=allowed, tell=tell) for one in wanted]
+    return [_topic(context, topic, allowed=allowed, tell=tell) for topic in topics]
 
 
 def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTopic]:
@@ -136,8 +136,8 @@ def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTo
         return _topics(context, _all_that_may_be_seen(context), False, tell=tell)
     state = broker.metadata.version, len(broker.logs.offline)
     if broker.every_topic is None or broker.every_topic[0] != state:
-        found = _topics(context, _all_that_may_be_seen(context), False, tell=tell)
-        broker.every_topic = state, SharedArray(found)
+        topics = _topics(context, _all_that_may_be_seen(context), False, tell=tell)
+        broker.every_topic = state, SharedArray(topics)
     return broker.every_topic[1]
 
 
@@ -156,23 +156,25 @@ def _cluster_operations(context: Context) -> int:
     return context.operations(ResourceType.CLUSTER)
 
 
-def _topic(context: Context, wanted: MetadataRequestTopic, *, allowed: bool, tell: bool) -> MetadataResponseTopic:
+def _topic(
+    context: Context, requested_topic: MetadataRequestTopic, *, allowed: bool, tell: bool
+) -> MetadataResponseTopic:
     topics = context.broker.topics
     try:
-        if wanted.name is None:
-            context.require_topic(Operation.DESCRIBE, wanted.topic_id)
-            topic = topics.find(wanted.topic_id)
+        if requested_topic.name is None:
+            context.require_topic(Operation.DESCRIBE, requested_topic.topic_id)
+            topic = topics.find(requested_topic.topic_id)
         else:
-            context.require_topic(Operation.DESCRIBE, wanted.name)
+            context.require_topic(Operation.DESCRIBE, requested_topic.name)
             if allowed and (context.broker.authorizer is not None or context.broker.quotas.active):
-                _require_creation(context, wanted.name)
-            topic = topics.find_or_create(wanted.name, allowed=allowed)
+                _require_creation(context, requested_topic.name)
+            topic = topics.find_or_create(requested_topic.name, allowed=allowed)
     except BrokerError as error:
-        name = wanted.name if context.version >= 12 else wanted.name or ""
+        name = requested_topic.name if context.version >= 12 else requested_topic.name or ""
         return MetadataResponseTopic(
             error_code=error.code,
             name=name,
-            topic_id=wanted.topic_id,
+            topic_id=requested_topic.topic_id,
             topic_authorized_operations=NOT_ASKED,
         )
     alone, epochs = (context.broker.metadata.node_id,), context.broker.metadata.leader_epochs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import alter_configs as alter
 from broker.protocol.messages import incremental_alter_configs as incremental
@@ -44,7 +44,7 @@ def describe_configs(context: Context, request: DescribeConfigsRequest) -> Descr
 
     v3 types and documentation · v4 flexible
     """
-    return DescribeConfigsResponse(results=[_describe(context, request, one) for one in request.resources])
+    return DescribeConfigsResponse(results=[_describe(context, request, resource) for resource in request.resources])
 
 
 def _describe(
@@ -72,8 +72,10 @@ def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
         config_source=entry.source,
         is_sensitive=entry.sensitive,
         synonyms=[
-            DescribeConfigsSynonym(name=one.name, value=None if entry.sensitive else one.value, source=one.source)
-            for one in synonyms
+            DescribeConfigsSynonym(
+                name=synonym.name, value=None if entry.sensitive else synonym.value, source=synonym.source
+            )
+            for synonym in synonyms
         ],
         config_type=entry.type_code,
         documentation=entry.key.doc if request.include_documentation else None,
@@ -87,15 +89,17 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfig
     v2 flexible
     """
     responses = []
-    times = _Times((one.resource_type, one.resource_name) for one in request.resources)
-    for one in request.resources:
-        response = alter.AlterConfigsResourceResponse(resource_type=one.resource_type, resource_name=one.resource_name)
+    times = _Times((resource.resource_type, resource.resource_name) for resource in request.resources)
+    for resource in request.resources:
+        response = alter.AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
         try:
-            times.check((one.resource_type, one.resource_name))
-            _require(context, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name)
-            configs = {config.name: config.value for config in one.configs}
+            times.check((resource.resource_type, resource.resource_name))
+            _require(context, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
+            configs = {config.name: config.value for config in resource.configs}
             context.broker.resources.replace(
-                one.resource_type, one.resource_name, configs, validate_only=request.validate_only
+                resource.resource_type, resource.resource_name, configs, validate_only=request.validate_only
             )
         except BrokerError as error:
             response.error_code, response.error_message = error.code, error.message
@@ -112,17 +116,17 @@ def incremental_alter_configs(
     v1 flexible
     """
     responses = []
-    times = _Times((one.resource_type, one.resource_name) for one in request.resources)
-    for one in request.resources:
+    times = _Times((resource.resource_type, resource.resource_name) for resource in request.resources)
+    for resource in request.resources:
         response = incremental.AlterConfigsResourceResponse(
-            resource_type=one.resource_type, resource_name=one.resource_name
+            resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
-            times.check((one.resource_type, one.resource_name))
-            _require(context, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name)
-            changes = [(config.name, config.config_operation, config.value) for config in one.configs]
+            times.check((resource.resource_type, resource.resource_name))
+            _require(context, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
+            changes = [(config.name, config.config_operation, config.value) for config in resource.configs]
             context.broker.resources.alter(
-                one.resource_type, one.resource_name, changes, validate_only=request.validate_only
+                resource.resource_type, resource.resource_name, changes, validate_only=request.validate_only
             )
         except BrokerError as error:
             response.error_code, response.error_message = error.code, error.message
@@ -145,15 +149,15 @@ def list_config_resources(context: Context, request: ListConfigResourcesRequest)
     v0 was ListClientMetricsResources, and lists those only · v1 types (KIP-1142)
     """
     context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-    wanted = (_CLIENT_METRICS,) if context.version == 0 else request.resource_types or _LISTED
-    unknown = next((one for one in wanted if one not in _LISTED), None)
+    numbers = (_CLIENT_METRICS,) if context.version == 0 else request.resource_types or _LISTED
+    unknown = next((number for number in numbers if number not in _LISTED), None)
     if unknown is not None:
         raise UnsupportedVersion(f"Resources of type {unknown} cannot be listed.")
     resources = context.broker.resources
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_type=kind, resource_name=name)
-            for kind in dict.fromkeys(wanted)
+            for kind in dict.fromkeys(numbers)
             for name in resources.names(_SAME_AS.get(kind, kind))
         ]
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed, UnsupportedVersion
 from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.consumer.values import (
@@ -15,7 +16,6 @@ from broker.groups.consumer.values import (
     HeartbeatAnswer,
 )
 from broker.groups.modern.member import Partitions
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.consumer_group_describe import (
     Assignment as DescribedAssignment,
@@ -96,9 +96,9 @@ def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> Cons
     )
 
 
-def partitions_from(given: Sequence[Any]) -> Partitions:
+def partitions_from(provided: Sequence[Any]) -> Partitions:
     """Topic ids and partitions, as the messages of several APIs have them."""
-    return {one.topic_id: frozenset(one.partitions) for one in given}
+    return {item.topic_id: frozenset(item.partitions) for item in provided}
 
 
 def _answer(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:

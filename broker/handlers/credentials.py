@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, DuplicateResource
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -73,7 +73,7 @@ def alter_user_scram_credentials(
         records, outcome = changes(context.broker.metadata.scram, request.deletions, request.upsertions)
         context.broker.metadata.append(records)
     except BrokerError as error:
-        names = [one.name for one in request.deletions] + [one.name for one in request.upsertions]
+        names = [deletion.name for deletion in request.deletions] + [upsertion.name for upsertion in request.upsertions]
         outcome = dict.fromkeys(names, error)
     return AlterUserScramCredentialsResponse(
         results=[

@@ -7,20 +7,20 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
-from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from broker.security.access import Operation
 from broker.storage.partitions import READ_COMMITTED
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["routes"]
 
 routes = Routes()
-say = logger(__name__)
+logger = logs.logger(__name__)
 
 _FULL: Final = 0
 """The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""
@@ -47,19 +47,19 @@ def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 
 
 def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
-    found = _read_all(context, request)
-    missing = min(request.min_bytes, found.most) - found.size
-    if missing <= 0 or found.failed or request.max_wait_ms <= 0:
-        return _full_answer(context, request, found)
-    logs = [log for log in found.logs if log is not None]
+    result = _read_all(context, request)
+    missing = min(request.min_bytes, result.most) - result.size
+    if missing <= 0 or result.failed or request.max_wait_ms <= 0:
+        return _full_answer(context, request, result)
+    logs = [log for log in result.logs if log is not None]
     if not logs:
-        return _full_answer(context, request, found)
-    stuck = _stuck(found) if request.isolation_level == READ_COMMITTED else None
+        return _full_answer(context, request, result)
+    stuck = _stuck(result) if request.isolation_level == READ_COMMITTED else None
     waiter = context.broker.arrivals.wait(logs, missing_bytes=missing, timeout_ms=request.max_wait_ms, stuck=stuck)
     return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
 
-def _full_answer(context: Context, request: FetchRequest, found: _Found) -> FetchResponse:
+def _full_answer(context: Context, request: FetchRequest, found: _ReadAll) -> FetchResponse:
     throttle_ms = _throttle_ms(context, found.size)
     if throttle_ms:
         return FetchResponse(throttle_time_ms=throttle_ms)
@@ -81,7 +81,7 @@ def _full_answer(context: Context, request: FetchRequest, found: _Found) -> Fetc
     return FetchResponse(found.topics, session_id=session.id)
 
 
-class _Found(NamedTuple):
+class _ReadAll(NamedTuple):
     """What a fetch gives now, of ``most`` bytes it could; ``logs`` in the order of the results, None for partitions that are not there."""
 
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]]
@@ -91,15 +91,15 @@ class _Found(NamedTuple):
     failed: bool
 
 
-def _read_all(context: Context, request: FetchRequest) -> _Found:
+def _read_all(context: Context, request: FetchRequest) -> _ReadAll:
     left = _most_bytes(context, request)
     size, failed = 0, False
     logs: list[PartitionLog | None] = []
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
-    for topic, wanted in request.topics:
+    for topic, fetches in request.topics:
         results = []
-        for one in wanted:
-            fetched, log = _read(context, request, topic, one, left - size, size == 0)
+        for partition in fetches:
+            fetched, log = _read(context, request, topic, partition, left - size, size == 0)
             logs.append(log)
             if fetched.diverging is not None or (fetched.error_code and log is not None):
                 failed = True
@@ -107,10 +107,10 @@ def _read_all(context: Context, request: FetchRequest) -> _Found:
                 size += fetched.records.size
             results.append(fetched)
         topics.append((topic, results))
-    return _Found(topics, logs, size, left, failed)
+    return _ReadAll(topics, logs, size, left, failed)
 
 
-def _stuck(found: _Found) -> dict[PartitionLog, int]:
+def _stuck(found: _ReadAll) -> dict[PartitionLog, int]:
     """The partitions that an open transaction holds back, with their last stable offsets."""
     results = itertools.chain.from_iterable(results for _, results in found.topics)
     return {
@@ -125,10 +125,10 @@ def _stuck(found: _Found) -> dict[PartitionLog, int]:
 
 def _incremental(context: Context, request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
     epoch = session.epoch
-    found = _read_due(context, request, session)
-    missing = min(request.min_bytes, found.most) - found.size
-    if missing <= 0 or found.failed or request.max_wait_ms <= 0 or not session.has_logs:
-        return _incremental_answer(context, session, found)
+    due = _read_due(context, request, session)
+    missing = min(request.min_bytes, due.most) - due.size
+    if missing <= 0 or due.failed or request.max_wait_ms <= 0 or not session.has_logs:
+        return _incremental_answer(context, session, due)
     waiter = context.broker.arrivals.wait((), missing_bytes=missing, timeout_ms=request.max_wait_ms)
     session.waiter = waiter
 
@@ -141,13 +141,13 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
     return Pending(waiter, answer)
 
 
-def _incremental_answer(context: Context, session: FetchSession, found: _Due) -> FetchResponse:
-    throttle_ms = _throttle_ms(context, found.size)
+def _incremental_answer(context: Context, session: FetchSession, due: _Due) -> FetchResponse:
+    throttle_ms = _throttle_ms(context, due.size)
     if throttle_ms:
         return FetchResponse(session_id=session.id, throttle_time_ms=throttle_ms)
-    _count(context, ((fetched, cached.log) for cached, fetched in found.results))
+    _count(context, ((fetched, cached.log) for cached, fetched in due.results))
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
-    for cached, fetched in found.results:
+    for cached, fetched in due.results:
         if session.told(cached, fetched):
             if topics and topics[-1][0] == cached.topic:
                 topics[-1][1].append(fetched)
@@ -181,7 +181,7 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
 
 
 def _read(
-    context: Context, request: FetchRequest, topic: str | uuid.UUID, wanted: FetchPartition, left: int, first: bool
+    context: Context, request: FetchRequest, topic: str | uuid.UUID, partition: FetchPartition, left: int, first: bool
 ) -> tuple[PartitionFetched, PartitionLog | None]:
     """What one partition gives; no log beside it where there is none.
 
@@ -192,53 +192,53 @@ def _read(
     try:
         if context.broker.authorizer is not None:
             context.require_topic(Operation.READ, topic)
-        log = partitions.find(topic, wanted.partition)
-        if wanted.current_leader_epoch != log.leader_epoch and wanted.current_leader_epoch >= 0:
-            partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
-        if wanted.last_fetched_epoch >= 0:
-            diverging = _diverging(log, wanted)
+        log = partitions.find(topic, partition.partition)
+        if partition.current_leader_epoch != log.leader_epoch and partition.current_leader_epoch >= 0:
+            partitions.find(topic, partition.partition, partition.current_leader_epoch)
+        if partition.last_fetched_epoch >= 0:
+            diverging = _diverging(log, partition)
             if diverging is not None:
-                return PartitionFetched(wanted.partition, 0, *_offsets(log), None, None, diverging), log
+                return PartitionFetched(partition.partition, 0, *_offsets(log), None, None, diverging), log
         records = partitions.read(
             log,
-            wanted.fetch_offset,
-            min(wanted.max_bytes, max(left, 0)),
+            partition.fetch_offset,
+            min(partition.max_bytes, max(left, 0)),
             isolation_level=request.isolation_level,
             first=first,
         )
         aborted = None
         if request.isolation_level == READ_COMMITTED:
-            aborted = log.aborted_within(wanted.fetch_offset, records) if records is not None else ()
+            aborted = log.reader.aborted_within(partition.fetch_offset, records) if records is not None else ()
     except BrokerError as error:
-        return PartitionFetched(wanted.partition, error.code, -1, -1, -1, None, () if log is None else None), log
+        return PartitionFetched(partition.partition, error.code, -1, -1, -1, None, () if log is None else None), log
     except OSError as error:
-        say.warning("records cannot be read", partition=repr(log), error=str(error))
-        return PartitionFetched(wanted.partition, KafkaStorageError.code, -1, -1, -1, None, None), log
-    return PartitionFetched(wanted.partition, 0, *_offsets(log), records, aborted), log
+        logger.warning("records cannot be read", partition=repr(log), error=str(error))
+        return PartitionFetched(partition.partition, KafkaStorageError.code, -1, -1, -1, None, None), log
+    return PartitionFetched(partition.partition, 0, *_offsets(log), records, aborted), log
 
 
-def _count(context: Context, given: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
+def _count(context: Context, provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
     """Account for what goes out; what is read and not sent, since it is too little or too much, does not count."""
     metrics = context.broker.topic_metrics
-    for fetched, log in given:
+    for fetched, log in provided:
         if fetched.records is not None and log is not None:
             metrics.by_topic[log.topic].bytes_out += fetched.records.size
         elif fetched.error_code:
             metrics.failed_fetch(None if log is None else log.topic)
 
 
-def _diverging(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:
+def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] | None:
     """Where the log parts from what a client has read up to its offset: it was cut off there, and written anew.
 
     Raises OffsetOutOfRange where nothing is known of the epoch that it read last.
     """
-    last = wanted.last_fetched_epoch
-    if last == log.leader_epoch and wanted.fetch_offset <= log.log_end_offset:
+    last = partition.last_fetched_epoch
+    if last == log.leader_epoch and partition.fetch_offset <= log.log_end_offset:
         return None
-    epoch, end = log.end_of_epoch(last)
+    epoch, end = log.reader.end_of_epoch(last)
     if end < 0:
         raise OffsetOutOfRange(f"{log.topic}-{log.partition} knows nothing of leader epoch {last}.")
-    return (epoch, end) if epoch < last or end < wanted.fetch_offset else None
+    return (epoch, end) if epoch < last or end < partition.fetch_offset else None
 
 
 def _most_bytes(context: Context, request: FetchRequest) -> int:

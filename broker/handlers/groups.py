@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, GroupIdNotFound, InconsistentGroupProtocol, InvalidRequest, UnknownMemberId
 from broker.groups import DescribedGroup as Group
 from broker.groups import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from broker.protocol.messages.describe_groups import (
@@ -23,7 +23,6 @@ from broker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
-from broker.share.coordinator import read_coordinator_key
 
 __all__ = ["routes"]
 
@@ -44,12 +43,16 @@ def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindC
     v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
     """
     keys = request.coordinator_keys if context.version >= 4 else [request.key]
-    found = [_coordinator(context, request.key_type, key) for key in keys]
+    coordinators = [_coordinator(context, request.key_type, key) for key in keys]
     if context.version >= 4:
-        return FindCoordinatorResponse(coordinators=found)
-    (one,) = found
+        return FindCoordinatorResponse(coordinators=coordinators)
+    (coordinator,) = coordinators
     return FindCoordinatorResponse(
-        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
+        error_code=coordinator.error_code,
+        error_message=coordinator.error_message,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 
@@ -61,6 +64,8 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
             context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         elif key_type == _SHARE and context.version >= _SHARE_SINCE:
             context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+            from broker.share_coordinator.coordinator import read_coordinator_key
+
             read_coordinator_key(key)
         else:
             raise InvalidRequest(f"There are no coordinators of type {key_type} for version {context.version}.")
@@ -135,7 +140,7 @@ def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse
         instance_id=request.group_instance_id,
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignments={one.member_id: one.assignment for one in request.assignments},
+        assignments={assignment.member_id: assignment.assignment for assignment in request.assignments},
     )
     return Pending(future, _synced)
 
@@ -170,7 +175,7 @@ def leave_group(context: Context, request: LeaveGroupRequest) -> LeaveGroupRespo
     """
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if context.version >= 3:
-        leaving = [Leaving(one.member_id, one.group_instance_id, one.reason) for one in request.members]
+        leaving = [Leaving(member.member_id, member.group_instance_id, member.reason) for member in request.members]
     else:
         leaving = [Leaving(request.member_id)]
     batch = context.version >= 3
@@ -184,11 +189,11 @@ def _left(results: list[Left], *, batch: bool) -> LeaveGroupResponse:
     return LeaveGroupResponse(
         members=[
             MemberResponse(
-                member_id=one.member_id,
-                group_instance_id=one.instance_id,
-                error_code=one.error.code if one.error else 0,
+                member_id=result.member_id,
+                group_instance_id=result.instance_id,
+                error_code=result.error.code if result.error else 0,
             )
-            for one in results
+            for result in results
         ]
     )
 
@@ -204,13 +209,13 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
     return ListGroupsResponse(
         groups=[
             ListedGroup(
-                group_id=one.group_id,
-                protocol_type=one.protocol_type,
-                group_state=one.state,
-                group_type=one.group_type,
+                group_id=listed_group.group_id,
+                protocol_type=listed_group.protocol_type,
+                group_state=listed_group.state,
+                group_type=listed_group.group_type,
             )
-            for one in listed
-            if every or context.allows(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
+            for listed_group in listed
+            if every or context.allows(Operation.DESCRIBE, ResourceType.GROUP, listed_group.group_id)
         ]
     )
 
@@ -281,7 +286,7 @@ def delete_groups(context: Context, request: DeleteGroupsRequest) -> DeleteGroup
             context.require(Operation.DELETE, ResourceType.GROUP, group_id)
         except BrokerError as error:
             refused[group_id] = error
-    deleting = context.broker.groups.delete_groups([one for one in request.groups_names if one not in refused])
+    deleting = context.broker.groups.delete_groups([name for name in request.groups_names if name not in refused])
     return Pending(deleting, lambda results: _deleted({**results, **refused}))
 
 

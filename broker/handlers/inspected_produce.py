@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from broker.api.routes import Context
 from broker.errors import BrokerError, CorruptMessage
-from broker.handlers.routes import Context
 from broker.log.inspection import Inspected, Rules, inspect, inspect_all
 from broker.protocol.produce import ProduceRequest
 from broker.protocol.records import BatchHeader, batch_at
@@ -20,9 +20,9 @@ from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 
 __all__ = ["Inspecting", "Inspections", "inspected"]
 
-_Place = tuple[str | uuid.UUID, int]
+_NamedPartition = tuple[str | uuid.UUID, int]
 """A partition as the request names it."""
-Inspections = Mapping[_Place, Inspected]
+Inspections = Mapping[_NamedPartition, Inspected]
 """The results by partition; without those partitions whose records need no look."""
 _NOTHING: Final[Inspections] = MappingProxyType({})
 
@@ -31,7 +31,10 @@ class Inspecting:
     """Records that are being looked into by the process for it."""
 
     def __init__(
-        self, context: Context, found: dict[_Place, Inspected], long: dict[_Place, tuple[bytes, Rules]]
+        self,
+        context: Context,
+        found: dict[_NamedPartition, Inspected],
+        long: dict[_NamedPartition, tuple[bytes, Rules]],
     ) -> None:
         self._found, self._long = found, long
         batches = [batch for batch, _ in long.values()]
@@ -52,40 +55,40 @@ class Inspecting:
 
 def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspecting:
     """Look into the records of a request. Raises nothing: errors are told with the partition they are of."""
-    found: dict[_Place, Inspected] | None = None
-    long: dict[_Place, tuple[bytes, Rules]] = {}
+    result: dict[_NamedPartition, Inspected] | None = None
+    long: dict[_NamedPartition, tuple[bytes, Rules]] = {}
     broker = context.broker
     for topic, partitions in request.topics:
         name = topic if isinstance(topic, str) else broker.topics.name_of(topic)
         if name is None:
             continue
-        for one in partitions:
-            log = broker.logs.get(name, one.partition)
+        for partition in partitions:
+            log = broker.logs.get(name, partition.partition)
             if log is None or (rules := log.config.record_rules) is None:
                 continue
-            if found is None:
-                found, allowance = {}, Allowance(ON_THE_LOOP)
-            if not _is_worth_it(context, name, one.records, rules):
+            if result is None:
+                result, allowance = {}, Allowance(ON_THE_LOOP)
+            if not _is_worth_it(context, name, partition.records, rules):
                 continue
-            where = topic, one.partition
+            where = topic, partition.partition
             try:
-                made = inspect(one.records, rules, allowance)
-                found[where] = Inspected(rules, made if isinstance(made, bytes) else None)
+                made = inspect(partition.records, rules, allowance)
+                result[where] = Inspected(rules, made if isinstance(made, bytes) else None)
             except TooMuchWork:
-                long[where] = bytes(one.records), rules
+                long[where] = bytes(partition.records), rules
             except BrokerError as error:
-                found[where] = Inspected(rules, error=error)
-    if found is None:
+                result[where] = Inspected(rules, error=error)
+    if result is None:
         return _NOTHING
     if not long:
-        return found
+        return result
     try:
-        return Inspecting(context, found, long)
+        return Inspecting(context, result, long)
     except BrokerError as error:
-        return {**found, **_refused(long, error)}
+        return {**result, **_refused(long, error)}
 
 
-def _refused(long: Mapping[_Place, tuple[bytes, Rules]], error: BrokerError) -> Inspections:
+def _refused(long: Mapping[_NamedPartition, tuple[bytes, Rules]], error: BrokerError) -> Inspections:
     return {where: Inspected(rules, error=error) for where, (_, rules) in long.items()}
 
 

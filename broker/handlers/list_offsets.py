@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
-from broker.handlers.routes import Context, Pending, Routes
 from broker.log.files import storage_errors
 from broker.log.partition import PartitionLog
 from broker.log.time_search import TimeSearch, search_all
@@ -71,8 +71,8 @@ def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsRe
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _find(context, request.isolation_level, topic.name, one, times, allowance, long)
-                    for one, times in _each_once(topic.partitions)
+                    _find(context, request.isolation_level, topic.name, partition, times, allowance, long)
+                    for partition, times in _each_once(topic.partitions)
                 ],
             )
             for topic in request.topics
@@ -92,23 +92,23 @@ class _Search(NamedTuple):
 
 def _answered_later(context: Context, response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
     """Answer when all was looked for; meanwhile nothing else is taken from the connection."""
-    searches = [_search(one.partition, one.timestamp).settled() for one in long]
+    searches = [_search(search.partition, search.timestamp).settled() for search in long]
     task = context.broker.record_worker.run(
         search_all,
         searches,
         size=_SEARCH_BYTES * len(searches),
-        records=sum(one.partition.log_end_offset - one.partition.log_start_offset for one in long),
+        records=sum(search.partition.log_end_offset - search.partition.log_start_offset for search in long),
     )
     if context.connection is not None:
         context.connection.mute_until(task)
 
     def answered(found: Sequence[Position | BrokerError | None]) -> ListOffsetsResponse:
-        for one, position in zip(long, found, strict=True):
+        for search, position in zip(long, found, strict=True):
             if isinstance(position, BrokerError):
-                one.answer.error_code = position.code
+                search.answer.error_code = position.code
             else:
-                end = _end(one.partition, one.isolation_level)
-                _tell(one.answer, one.partition, *_before(end, position))
+                end = _end(search.partition, search.isolation_level)
+                _tell(search.answer, search.partition, *_before(end, position))
         return response
 
     def failed(error: BrokerError) -> ListOffsetsResponse:
@@ -119,33 +119,38 @@ def _answered_later(context: Context, response: ListOffsetsResponse, long: Seque
 
 def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[ListOffsetsPartition, int]]:
     """Partitions, with how often each was asked for."""
-    times = Counter(one.partition_index for one in partitions)
-    return [(one, times[index]) for index, one in {one.partition_index: one for one in partitions}.items()]
+    times = Counter(partition.partition_index for partition in partitions)
+    return [
+        (offset_partition, times[index])
+        for index, offset_partition in {partition.partition_index: partition for partition in partitions}.items()
+    ]
 
 
 def _find(
     context: Context,
     isolation_level: int,
     topic: str,
-    wanted: ListOffsetsPartition,
+    offset_partition: ListOffsetsPartition,
     times: int,
     allowance: Allowance,
     long: list[_Search],
 ) -> ListOffsetsPartitionResponse:
-    index = wanted.partition_index
+    index = offset_partition.partition_index
     answer = ListOffsetsPartitionResponse(partition_index=index)
     try:
         context.require_topic(Operation.DESCRIBE, topic)
         if times > 1:
             raise InvalidRequest(f"Partition {index} of topic {topic!r} is asked for {times} times in one request.")
-        since = _SINCE.get(wanted.timestamp, _NEVER) if wanted.timestamp < 0 else 0
+        since = _SINCE.get(offset_partition.timestamp, _NEVER) if offset_partition.timestamp < 0 else 0
         if context.version < since:
-            raise UnsupportedVersion(f"ListOffsets v{context.version} does not know timestamp {wanted.timestamp}.")
-        partition = context.broker.partitions.find(topic, index, wanted.current_leader_epoch)
+            raise UnsupportedVersion(
+                f"ListOffsets v{context.version} does not know timestamp {offset_partition.timestamp}."
+            )
+        partition = context.broker.partitions.find(topic, index, offset_partition.current_leader_epoch)
         with storage_errors(f"look up an offset of {topic}-{index}"):
-            _tell(answer, partition, *_position(partition, wanted.timestamp, isolation_level, allowance))
+            _tell(answer, partition, *_position(partition, offset_partition.timestamp, isolation_level, allowance))
     except TooMuchWork:
-        long.append(_Search(partition, wanted.timestamp, isolation_level, answer))
+        long.append(_Search(partition, offset_partition.timestamp, isolation_level, answer))
     except BrokerError as error:
         answer.error_code = error.code
     return answer
@@ -168,7 +173,7 @@ def _position(partition: PartitionLog, timestamp: int, isolation_level: int, all
 
 
 def _search(partition: PartitionLog, timestamp: int) -> TimeSearch:
-    return partition.search_time(None if timestamp == _NEWEST else timestamp)
+    return partition.reader.search_time(None if timestamp == _NEWEST else timestamp)
 
 
 def _end(partition: PartitionLog, isolation_level: int) -> int:
@@ -190,19 +195,20 @@ def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochReque
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_epoch_end(context, topic.topic, one) for one in topic.partitions]
+                topic=topic.topic,
+                partitions=[_epoch_end(context, topic.topic, partition) for partition in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _epoch_end(context: Context, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(context: Context, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         if not context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
             context.require_topic(Operation.DESCRIBE, topic)
-        partition = context.broker.partitions.find(topic, wanted.partition, wanted.current_leader_epoch)
+        partition = context.broker.partitions.find(topic, asked.partition, asked.current_leader_epoch)
     except BrokerError as error:
-        return EpochEndOffset(error_code=error.code, partition=wanted.partition)
-    epoch, end_offset = partition.end_of_epoch(wanted.leader_epoch)
-    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+        return EpochEndOffset(error_code=error.code, partition=asked.partition)
+    epoch, end_offset = partition.reader.end_of_epoch(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

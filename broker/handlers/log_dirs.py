@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidReplicaAssignment, KafkaStorageError
-from broker.handlers.routes import Context, Routes
 from broker.log.disk import Disk
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_replica_log_dirs import (
@@ -35,16 +35,16 @@ def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest
     v2 flexible
     """
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for wanted in request.dirs:
-        for topic in wanted.topics:
+    for directory in request.dirs:
+        for topic in directory.topics:
             results.setdefault(topic.name, []).extend(
                 AlterReplicaLogDirPartitionResult(
-                    partition_index=index, error_code=_move(context, wanted.path, topic.name, index)
+                    partition_index=index, error_code=_move(context, directory.path, topic.name, index)
                 )
                 for index in topic.partitions
             )
     return AlterReplicaLogDirsResponse(
-        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in results.items()]
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=result) for name, result in results.items()]
     )
 
 
@@ -68,26 +68,28 @@ def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> Desc
     v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
     """
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
-    wanted = None
+    partitions = None
     if request.topics is not None:
-        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return DescribeLogDirsResponse(results=[_described(context, disk, wanted) for disk in context.broker.logs.disks])
+        partitions = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return DescribeLogDirsResponse(
+        results=[_described(context, disk, partitions) for disk in context.broker.logs.disks]
+    )
 
 
-def _described(context: Context, disk: Disk, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def _described(context: Context, disk: Disk, topic_partitions: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
     path = str(disk.path.absolute())
     if disk.failure is not None:
         return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path, is_cordoned=disk.is_cordoned)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     known = context.broker.metadata.topics
     for log in disk.all():
-        if log.topic in known and (wanted is None or (log.topic, log.partition) in wanted):
+        if log.topic in known and (topic_partitions is None or (log.topic, log.partition) in topic_partitions):
             topics.setdefault(log.topic, []).append(
                 DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size)
             )
     for move in context.broker.replica_moves.under_way(disk):
         log = move.log
-        if wanted is None or (log.topic, log.partition) in wanted:
+        if topic_partitions is None or (log.topic, log.partition) in topic_partitions:
             topics.setdefault(log.topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=log.partition,

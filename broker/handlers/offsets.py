@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
 from broker.errors import (
     BrokerError,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
-from broker.groups import CommittedOffset, TopicPartition
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -67,25 +67,25 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
         context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     except BrokerError as error:
         refused = {
-            (name, one.partition_index): error
+            (name, partition.partition_index): error
             for name, topic in zip(names, request.topics, strict=True)
-            for one in topic.partitions
+            for partition in topic.partitions
         }
         return _commit_response(request, names, refused)
     for name, topic in zip(names, request.topics, strict=True):
         hidden = _hidden(context, Operation.READ, name)
-        for one in topic.partitions:
-            where = (name, one.partition_index)
+        for partition in topic.partitions:
+            where = (name, partition.partition_index)
             if not name:
                 continue
             if hidden is not None:
                 unknown[where] = hidden
             elif context.broker.logs.get(*where) is None:
                 unknown[where] = UnknownTopicOrPartition(
-                    f"There is no partition {one.partition_index} of topic {name!r}."
+                    f"There is no partition {partition.partition_index} of topic {name!r}."
                 )
             else:
-                offsets[where] = _committed(one, expires_ms, context.broker.topics.id_of(name))
+                offsets[where] = _committed(partition, expires_ms, context.broker.topics.id_of(name))
     future = context.broker.groups.commit_offsets(
         request.group_id,
         offsets,
@@ -120,11 +120,11 @@ def _name_of(context: Context, topic: OffsetCommitRequestTopic) -> str:
     return context.broker.topics.name_of(topic.topic_id) or ""
 
 
-def _committed(one: OffsetCommitRequestPartition, expires_ms: int, topic_id: uuid.UUID | None) -> CommittedOffset:
+def _committed(partition: OffsetCommitRequestPartition, expires_ms: int, topic_id: uuid.UUID | None) -> CommittedOffset:
     return CommittedOffset(
-        one.committed_offset,
-        one.committed_leader_epoch,
-        one.committed_metadata or "",
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
         topic_id,
         expire_timestamp_ms=expires_ms,
     )
@@ -136,11 +136,11 @@ def _commit_response(
     topics = []
     for name, topic in zip(names, request.topics, strict=True):
         partitions = []
-        for one in topic.partitions:
-            error = results.get((name, one.partition_index)) or (None if name else UnknownTopicId())
+        for partition in topic.partitions:
+            error = results.get((name, partition.partition_index)) or (None if name else UnknownTopicId())
             partitions.append(
                 OffsetCommitResponsePartition(
-                    partition_index=one.partition_index, error_code=error.code if error else 0
+                    partition_index=partition.partition_index, error_code=error.code if error else 0
                 )
             )
         topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
@@ -186,19 +186,19 @@ def _all_failed(request: OffsetFetchRequest, error: BrokerError) -> OffsetFetchR
 def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Versions 1 to 7, for one group."""
     context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
-    wanted = None
+    topic_partitions = None
     if request.topics is not None:
-        wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    found = context.broker.groups.fetch_offsets(request.group_id, wanted)
+        topic_partitions = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    result = context.broker.groups.fetch_offsets(request.group_id, topic_partitions)
     unstable = context.broker.groups.unstable_offsets(request.group_id) if request.require_stable else ()
     topics: dict[str, list[OffsetFetchResponsePartition]] = {}
-    for name, index in wanted if wanted is not None else sorted(found):
+    for name, index in topic_partitions if topic_partitions is not None else sorted(result):
         hidden = _hidden(context, Operation.DESCRIBE, name)
-        if hidden is not None and wanted is None:
+        if hidden is not None and topic_partitions is None:
             continue
         if hidden is None and (name, index) in unstable:
             hidden = UnstableOffsetCommit()
-        committed = _NOTHING if hidden is not None else found.get((name, index), _NOTHING)
+        committed = _NOTHING if hidden is not None else result.get((name, index), _NOTHING)
         topics.setdefault(name, []).append(
             OffsetFetchResponsePartition(
                 partition_index=index,
@@ -220,7 +220,7 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
     """One group of v8 and later; a topic is named by its name, or since v10 by its id."""
     try:
         context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
-        found = context.broker.groups.fetch_offsets(
+        result = context.broker.groups.fetch_offsets(
             group.group_id, member_id=group.member_id, member_epoch=group.member_epoch
         )
     except BrokerError as error:
@@ -229,17 +229,17 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
     topics: list[OffsetFetchResponseTopics] = []
     if group.topics is None:
         committed: dict[str, list[int]] = {}
-        for name, index in sorted(found):
+        for name, index in sorted(result):
             committed.setdefault(name, []).append(index)
         topics += (
-            _fetched(context, name, indexes, found, unstable)
+            _fetched(context, name, indexes, result, unstable)
             for name, indexes in committed.items()
             if _hidden(context, Operation.DESCRIBE, name) is None
         )
     else:
         for topic in group.topics:
             name_or_id = topic.topic_id if context.version >= _TOPIC_IDS_SINCE else topic.name
-            topics.append(_fetched(context, name_or_id, topic.partition_indexes, found, unstable))
+            topics.append(_fetched(context, name_or_id, topic.partition_indexes, result, unstable))
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
@@ -278,8 +278,8 @@ def offset_delete(context: Context, request: OffsetDeleteRequest) -> OffsetDelet
     unknown: dict[TopicPartition, int] = {}
     for topic in request.topics:
         hidden = _hidden(context, Operation.READ, topic.name)
-        for one in topic.partitions:
-            where = (topic.name, one.partition_index)
+        for partition in topic.partitions:
+            where = (topic.name, partition.partition_index)
             if hidden is not None:
                 unknown[where] = hidden.code
             elif context.broker.logs.get(*where) is None:
@@ -297,9 +297,10 @@ def offset_delete(context: Context, request: OffsetDeleteRequest) -> OffsetDelet
                     name=topic.name,
                     partitions=[
                         OffsetDeleteResponsePartition(
-                            partition_index=one.partition_index, error_code=codes[topic.name, one.partition_index]
+                            partition_index=partition.partition_index,
+                            error_code=codes[topic.name, partition.partition_index],
                         )
-                        for one in topic.partitions
+                        for partition in topic.partitions
                     ],
                 )
                 for topic in request.topics

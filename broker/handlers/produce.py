@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from functools import partial
 from typing import Final
 
+from broker.api.connection import ConnectionRefusal
+from broker.api.later import Later
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, KafkaStorageError, NotEnoughReplicasAfterAppend, UnsupportedCompressionType
 from broker.handlers.inspected_produce import Inspecting, Inspections, inspected
-from broker.handlers.later import Later
-from broker.handlers.routes import Context, Pending, Routes
 from broker.handlers.transactional_produce import Admission, admitted
 from broker.log.inspection import Inspected
 from broker.log.partition import PartitionLog
-from broker.network.connection import ConnectionRefusal
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.produce import PartitionProduced, PartitionRecords, ProduceRequest, ProduceResponse
@@ -54,90 +53,122 @@ def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspec
 
 
 def _admitted(context: Context, request: ProduceRequest, inspections: Inspections) -> ProduceResponse | Pending | None:
-    if request.transactional_id is not None:
-        return admitted(context, request, partial(_produce, inspections))
-    return _produce(inspections, context, request, None)
-
-
-def _produce(
-    inspections: Inspections, context: Context, request: ProduceRequest, admission: Admission | None
-) -> ProduceResponse | Pending | None:
-    touched: list[PartitionLog | None] = []
-    topics = []
-    for topic, wanted in request.topics:
-        found = topic
-        if admission is None and isinstance(topic, uuid.UUID):
-            # Looked up once for all its partitions; an id that is not known is refused with each of them.
-            found = context.broker.topics.name_of(topic) or topic
-        topics.append(
-            (
-                topic,
-                [
-                    _append(context, request, found, one, touched, admission, inspections.get((topic, one.partition)))
-                    if inspections
-                    else _append(context, request, found, one, touched, admission)
-                    for one in wanted
-                ],
-            )
-        )
-    logs = (one for one in touched if one is not None)
-    if request.acks == 0:
-        context.broker.partitions.due(logs)  # nobody waits for it
-        failed = next((one for _, produced in topics for one in produced if one.error_code), None)
-        if failed is not None:
-            # There is no answer to say it in: Kafka closes, so that the producer looks again.
-            raise ConnectionRefusal(f"acks=0 and partition {failed.partition} refused: {failed.error_message}")
-        return None
-    partitions = context.broker.partitions
-    waiting = partitions.due(logs) if request.acks == 1 else partitions.durable(logs)
-    if waiting is None:
-        return ProduceResponse(topics)
-    return Pending(waiting, lambda flushed: ProduceResponse(_with_failures(topics, touched, flushed)))
-
-
-def _append(
-    context: Context,
-    request: ProduceRequest,
-    topic: str | uuid.UUID,
-    wanted: PartitionRecords,
-    touched: list[PartitionLog | None],
-    admission: Admission | None,
-    inspected: Inspected | None = None,
-) -> PartitionProduced:
-    partitions = context.broker.partitions
-    version = None
-    metrics = context.broker.topic_metrics
-    partition: PartitionLog | None = None
-    try:
-        if admission is not None:
-            version = admission.version_for(topic, wanted.partition)
-        if context.broker.authorizer is not None:
-            context.require_topic(Operation.WRITE, topic)
-        partition = partitions.find(topic, wanted.partition)
-        if context.version < _ZSTD_SINCE:
-            _refuse_zstd(wanted.records)
-        appended = partitions.append(
-            partition, wanted.records, acks=request.acks, transaction_version=version, inspected=inspected
-        )
-    except BrokerError as error:
-        touched.append(None)
-        metrics.failed_produce(None if partition is None else partition.topic)
-        # Where the log begins is said of records refused by the log, not of those that never reached it.
-        begins = partition.log_start_offset if partition is not None and error.records else -1
-        return PartitionProduced(
-            wanted.partition,
-            error.code,
-            log_start_offset=begins,
-            error_message=error.message,
-            wrong_records=error.records,
-        )
-    touched.append(partition)
-    counts = metrics.by_topic[partition.topic]
-    counts.bytes_in += len(wanted.records)
-    counts.messages_in += appended.last_offset - appended.base_offset + 1
-    return PartitionProduced(
-        wanted.partition, 0, appended.base_offset, appended.append_time_ms, appended.log_start_offset
+    if request.transactional_id is None:
+        return _Appends(context, request, inspections, None).outcome()
+    return admitted(
+        context, request, lambda request, admission: _Appends(context, request, inspections, admission).outcome()
     )
+
+
+class _Appends:
+    """The partitions of one request, appended to one after the other, and what is answered about them."""
+
+    __slots__ = ("_admission", "_context", "_inspections", "_partitions", "_request", "_topics", "_touched")
+
+    def __init__(
+        self, context: Context, request: ProduceRequest, inspections: Inspections, admission: Admission | None
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._inspections = inspections
+        self._admission = admission
+        self._partitions = context.broker.partitions
+        self._touched: list[PartitionLog | None] = []
+        """The log of each partition of the request, in its order; None where nothing was appended."""
+        self._topics: list[tuple[str | uuid.UUID, list[PartitionProduced]]] = []
+
+    def outcome(self) -> ProduceResponse | Pending | None:
+        """Append everything. Raises ConnectionRefusal where an error has no answer to be told in."""
+        inspections = self._inspections
+        for topic, records in self._request.topics:
+            known = topic
+            if self._admission is None and isinstance(topic, uuid.UUID):
+                # Looked up once for all its partitions; an id that is not known is refused with each of them.
+                known = self._context.broker.topics.name_of(topic) or topic
+            self._topics.append(
+                (
+                    topic,
+                    [
+                        self._append(known, single, inspections.get((topic, single.partition)) if inspections else None)
+                        for single in records
+                    ],
+                )
+            )
+        logs = (log for log in self._touched if log is not None)
+        if self._request.acks == 0:
+            self._partitions.due(logs)  # nobody waits for it
+            self._refuse_unanswered()
+            return None
+        waiting = self._partitions.due(logs) if self._request.acks == 1 else self._partitions.durable(logs)
+        if waiting is None:
+            return ProduceResponse(self._topics)
+        return Pending(waiting, self._flushed)
+
+    def _append(
+        self, topic: str | uuid.UUID, records: PartitionRecords, inspected: Inspected | None
+    ) -> PartitionProduced:
+        context, number = self._context, records.partition
+        metrics = context.broker.topic_metrics
+        log: PartitionLog | None = None
+        try:
+            version = None if self._admission is None else self._admission.version_for(topic, number)
+            if context.broker.authorizer is not None:
+                context.require_topic(Operation.WRITE, topic)
+            log = self._partitions.find(topic, number)
+            if context.version < _ZSTD_SINCE:
+                _refuse_zstd(records.records)
+            appended = self._partitions.append(
+                log, records.records, acks=self._request.acks, transaction_version=version, inspected=inspected
+            )
+        except BrokerError as error:
+            self._touched.append(None)
+            metrics.failed_produce(None if log is None else log.topic)
+            # Where the log begins is said of records refused by the log, not of those that never reached it.
+            begins = log.log_start_offset if log is not None and error.records else -1
+            return PartitionProduced(
+                number,
+                error.code,
+                log_start_offset=begins,
+                error_message=error.message,
+                wrong_records=error.records,
+            )
+        self._touched.append(log)
+        counts = metrics.by_topic[log.topic]
+        counts.bytes_in += len(records.records)
+        counts.messages_in += appended.last_offset - appended.base_offset + 1
+        return PartitionProduced(number, 0, appended.base_offset, appended.append_time_ms, appended.log_start_offset)
+
+    def _refuse_unanswered(self) -> None:
+        """With acks=0 there is no answer to say it in: Kafka closes, so that the producer looks again."""
+        for _, produced in self._topics:
+            for partition in produced:
+                if partition.error_code:
+                    raise ConnectionRefusal(
+                        f"acks=0 and partition {partition.partition} refused: {partition.error_message}"
+                    )
+
+    def _flushed(self, failed: Flushed) -> ProduceResponse:
+        """The answer, in which a batch that was appended but not flushed has an error of its own.
+
+        Producers take a storage error for "not written", and may then give the same sequences to other records.
+        """
+        if not failed:
+            return ProduceResponse(self._topics)
+        errors = iter([None if log is None else _after_append(failed.get(log)) for log in self._touched])
+        return ProduceResponse(
+            [
+                (
+                    topic,
+                    [
+                        partition
+                        if (error := next(errors)) is None
+                        else PartitionProduced(partition.partition, error.code, error_message=error.message)
+                        for partition in produced
+                    ],
+                )
+                for topic, produced in self._topics
+            ]
+        )
 
 
 _ZSTD_SINCE: Final = 7
@@ -148,32 +179,6 @@ def _refuse_zstd(records: bytes | memoryview) -> None:
     """Consumers of the same age could not read it (KIP-110)."""
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & 7 == Codec.ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_SINCE} or later.")
-
-
-def _with_failures(
-    topics: list[tuple[str | uuid.UUID, list[PartitionProduced]]],
-    touched: list[PartitionLog | None],
-    failed: Flushed,
-) -> list[tuple[str | uuid.UUID, list[PartitionProduced]]]:
-    """What was appended but could not be flushed is answered as such.
-
-    Producers take a storage error for "not written", and may then give the same sequences to other records.
-    """
-    if not failed:
-        return topics
-    errors = iter([_after_append(failed.get(one)) if one is not None else None for one in touched])
-    return [
-        (
-            topic,
-            [
-                one
-                if (error := next(errors)) is None
-                else PartitionProduced(one.partition, error.code, error_message=error.message)
-                for one in produced
-            ],
-        )
-        for topic, produced in topics
-    ]
 
 
 def _after_append(error: BrokerError | None) -> BrokerError | None:

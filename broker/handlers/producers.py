@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidProducerEpoch, InvalidRequest, ProducerFenced
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -87,13 +87,13 @@ def _partition(context: Context, topic: str, index: int) -> PartitionResponse:
         partition_index=index,
         active_producers=[
             ProducerState(
-                producer_id=one.producer_id,
-                producer_epoch=one.epoch,
-                last_sequence=one.last_sequence,
-                last_timestamp=one.last_timestamp,
-                coordinator_epoch=one.coordinator_epoch,
-                current_txn_start_offset=one.transaction_start,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_start,
             )
-            for one in log.producers.known()
+            for producer in log.producers.known()
         ],
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from broker.api.routes import Answer, Context, Routes
 from broker.errors import (
     BrokerError,
     BrokerIdNotRegistered,
@@ -15,7 +16,6 @@ from broker.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from broker.handlers.routes import Answer, Context, Routes
 from broker.metadata.feature_updates import FeatureUpdate, UpgradeType, checked
 from broker.metadata.image import METADATA_TOPIC
 from broker.metadata.records import FeatureLevelRecord
@@ -55,7 +55,7 @@ def describe_quorum(context: Context, request: DescribeQuorumRequest) -> Describ
     v1 times of fetches · v2 directories and addresses of voters
     """
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
-    asked = [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    asked = [(topic.topic_name, [item.partition_index for item in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         # Kafka's quorum answers for its one partition alone, or refuses every partition it was asked for.
         return DescribeQuorumResponse(
@@ -163,7 +163,7 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateF
     """
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     metadata = context.broker.metadata
-    updates = [_update(one, context.version) for one in request.feature_updates]
+    updates = [_update(feature_update, context.version) for feature_update in request.feature_updates]
     try:
         levels = checked(metadata.features, updates)
     except InvalidUpdateVersion as error:
@@ -178,11 +178,11 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateF
         )
     return UpdateFeaturesResponse(
         error_message=None,
-        results=[UpdatableFeatureResult(feature=one.name, error_message=None) for one in updates],
+        results=[UpdatableFeatureResult(feature=update.name, error_message=None) for update in updates],
     )
 
 
-def _update(one: FeatureUpdateKey, version: int) -> FeatureUpdate:
+def _update(feature_update_key: FeatureUpdateKey, version: int) -> FeatureUpdate:
     # Kafka's controller reads the kind alone, which version 0 cannot say: it can only upgrade.
-    kind = UpgradeType.of(one.upgrade_type) if version else UpgradeType.UPGRADE
-    return FeatureUpdate(one.feature, one.max_version_level, kind)
+    kind = UpgradeType.of(feature_update_key.upgrade_type) if version else UpgradeType.UPGRADE
+    return FeatureUpdate(feature_update_key.feature, feature_update_key.max_version_level, kind)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import alter_client_quotas as alter
 from broker.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
@@ -31,10 +31,12 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
 
     v1 flexible
     """
-    filters = [EntityFilter(one.entity_type, one.match_type, one.match) for one in request.components]
+    filters = [
+        EntityFilter(component.entity_type, component.match_type, component.match) for component in request.components
+    ]
     try:
         context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-        found = context.broker.metadata.quotas.find(filters, strict=request.strict)
+        result = context.broker.metadata.quotas.find(filters, strict=request.strict)
     except BrokerError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
     return DescribeClientQuotasResponse(
@@ -44,7 +46,7 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
                 values=[ValueData(key=key, value=value) for key, value in values.items()],
             )
-            for entity, values in found
+            for entity, values in result
         ],
     )
 

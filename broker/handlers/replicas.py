@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     ElectionNotNeeded,
@@ -13,7 +14,6 @@ from broker.errors import (
     NoReassignmentInProgress,
     UnknownTopicOrPartition,
 )
-from broker.handlers.routes import Context, Routes
 from broker.metadata.image import ClusterMetadata
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_partition_reassignments import (
@@ -60,10 +60,10 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> ElectLeader
             error_code=error.code,
             replica_election_results=[
                 ReplicaElectionResult(
-                    topic=one.topic,
-                    partition_result=[_election(partition, error) for partition in one.partitions],
+                    topic=topic_partition.topic,
+                    partition_result=[_election(partition, error) for partition in topic_partition.partitions],
                 )
-                for one in request.topic_partitions or ()
+                for topic_partition in request.topic_partitions or ()
             ],
         )
     metadata = context.broker.metadata
@@ -75,12 +75,13 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> ElectLeader
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
-                topic=one.topic,
+                topic=topic_partition.topic,
                 partition_result=[
-                    _election(partition, _no_election(metadata, one.topic, partition)) for partition in one.partitions
+                    _election(partition, _no_election(metadata, topic_partition.topic, partition))
+                    for partition in topic_partition.partitions
                 ],
             )
-            for one in request.topic_partitions
+            for topic_partition in request.topic_partitions
         ]
     )
 
@@ -123,9 +124,11 @@ def alter_partition_reassignments(
                     name=topic.name,
                     partitions=[
                         ReassignablePartitionResponse(
-                            partition_index=one.partition_index, error_code=error.code, error_message=error.message
+                            partition_index=partition.partition_index,
+                            error_code=error.code,
+                            error_message=error.message,
                         )
-                        for one in topic.partitions
+                        for partition in topic.partitions
                     ],
                 )
                 for topic in request.topics
@@ -137,7 +140,7 @@ def alter_partition_reassignments(
         error_message=None,
         responses=[
             ReassignableTopicResponse(
-                name=topic.name, partitions=[_reassigned(metadata, topic, one) for one in topic.partitions]
+                name=topic.name, partitions=[_reassigned(metadata, topic, partition) for partition in topic.partitions]
             )
             for topic in request.topics
         ],
@@ -145,14 +148,14 @@ def alter_partition_reassignments(
 
 
 def _reassigned(
-    metadata: ClusterMetadata, topic: ReassignableTopic, one: ReassignablePartition
+    metadata: ClusterMetadata, topic: ReassignableTopic, reassignable_partition: ReassignablePartition
 ) -> ReassignablePartitionResponse:
-    response = ReassignablePartitionResponse(partition_index=one.partition_index, error_message=None)
+    response = ReassignablePartitionResponse(partition_index=reassignable_partition.partition_index, error_message=None)
     try:
-        _check_partition(metadata, topic.name, one.partition_index)
-        if one.replicas is None:
-            raise NoReassignmentInProgress(f"{topic.name}-{one.partition_index} is not being moved.")
-        _check_replicas(one.replicas, metadata.node_id)
+        _check_partition(metadata, topic.name, reassignable_partition.partition_index)
+        if reassignable_partition.replicas is None:
+            raise NoReassignmentInProgress(f"{topic.name}-{reassignable_partition.partition_index} is not being moved.")
+        _check_replicas(reassignable_partition.replicas, metadata.node_id)
     except BrokerError as error:
         response.error_code, response.error_message = error.code, error.message
     return response
@@ -161,7 +164,7 @@ def _reassigned(
 def _check_replicas(replicas: Sequence[int], node_id: int) -> None:
     if not replicas:
         raise InvalidReplicaAssignment("The assignment has no replicas; at least one is needed.")
-    stranger = next((one for one in replicas if one != node_id), None)
+    stranger = next((replica for replica in replicas if replica != node_id), None)
     if stranger is not None:
         raise InvalidReplicaAssignment(f"The assignment has broker {stranger}, but the only one is {node_id}.")
     if len(replicas) > 1:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from broker.api.routes import Context, Routes
 from broker.errors import IllegalSaslState
-from broker.handlers.routes import Context, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

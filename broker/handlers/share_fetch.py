@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.futures import fail
 from broker.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -18,10 +20,8 @@ from broker.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from broker.groups.journal import fail
 from broker.handlers.consumer_groups import require_feature
-from broker.handlers.routes import Context, Pending, Routes
-from broker.network.connection import Connection
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.share_acknowledge import (
     PartitionData,
@@ -32,10 +32,11 @@ from broker.protocol.messages.share_acknowledge import (
 from broker.protocol.messages.share_fetch import ShareFetchRequest
 from broker.protocol.share_fetch import ShareFetchAnswer, SharePartitionFetched
 from broker.security.access import Operation, ResourceType
-from broker.share.fetching import ShareFetch, ShareFetched, Wanted
-from broker.share.sessions import FINAL, INITIAL, ShareSession
-from broker.share.share_groups import OpenShare
-from broker.share.values import RENEW, AcknowledgeBatch, ShareKey
+from broker.share_coordinator.values import ShareKey
+from broker.share_delivery.fetching import ShareFetch, ShareFetched, ShareFetchLimits
+from broker.share_delivery.sessions import FINAL, INITIAL, ShareSession
+from broker.share_delivery.share_groups import OpenShare
+from broker.share_delivery.values import RENEW, AcknowledgeBatch
 
 __all__ = ["routes"]
 
@@ -52,7 +53,7 @@ Outcomes = Mapping[Partition, BrokerError | None]
 """What became of acknowledgements."""
 
 
-@routes.handles(ApiKey.SHARE_FETCH, versions=range(1, 3))
+@routes.handles(ApiKey.SHARE_FETCH, versions=SERVED[ApiKey.SHARE_FETCH])
 def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswer | Pending:
     """Acknowledge records of a share group and get more of them, waiting up to the time given until there are `min_bytes`.
 
@@ -62,11 +63,11 @@ def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswe
     renews = context.version >= 2 and request.is_renew_ack
     if renews:
         _check_renewal(request)
-    named = [(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions]
+    named = [(topic.topic_id, partition.partition_index) for topic in request.topics for partition in topic.partitions]
     batches = {
-        (topic.topic_id, one.partition_index): _batches(one.acknowledgement_batches)
+        (topic.topic_id, partition.partition_index): _batches(partition.acknowledgement_batches)
         for topic in request.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
     acknowledges = any(batches.values())
     try:
@@ -120,13 +121,13 @@ def _session(
     acknowledges: bool,
 ) -> ShareSession:
     sessions, topics = context.broker.share.sessions, context.broker.topics
-    known = [one for one in named if topics.name_of(one[0]) is not None]
+    known = [topic_partition for topic_partition in named if topics.name_of(topic_partition[0]) is not None]
     if request.share_session_epoch == FINAL:
         return sessions.find(group_id, member_id)
     if request.share_session_epoch == INITIAL:
         connection = context.connection
         session = sessions.begin(group_id, member_id, known, connection, acknowledges=acknowledges)
-        if isinstance(connection, Connection):
+        if connection is not None:
             connection.when_closed = lambda: context.broker.share.disconnected(connection)
         return session
     session = sessions.go_on(group_id, member_id, request.share_session_epoch)
@@ -156,7 +157,7 @@ class _Fetching:
         most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
         if context.broker.quotas.active:
             most = min(most, context.broker.quotas.of(context.principal, context.client_id).most_fetched)
-        self.wanted = Wanted(
+        self.wanted = ShareFetchLimits(
             request.max_wait_ms,
             min(request.min_bytes, most),
             most,
@@ -169,11 +170,11 @@ class _Fetching:
 
     def start(self, partitions: list[Partition]) -> asyncio.Future[Any]:
         shares = []
-        for one in self._rotated(partitions):
+        for partition in self._rotated(partitions):
             try:
-                shares.append(self._open(one))
+                shares.append(self._open(partition))
             except BrokerError as error:
-                self.results.append(ShareFetched(*one, error=error))
+                self.results.append(ShareFetched(*partition, error=error))
         future = ShareFetch(self.context.broker.share, self.member_id, shares, self.wanted).start()
         if future.done():
             self.results += future.result()
@@ -190,8 +191,8 @@ class _Fetching:
         at = self.rotate_by % len(partitions) if partitions else 0
         return partitions[at:] + partitions[:at]
 
-    def _open(self, one: Partition) -> OpenShare:
-        context, (topic_id, partition) = self.context, one
+    def _open(self, topic_partition: Partition) -> OpenShare:
+        context, (topic_id, partition) = self.context, topic_partition
         name = context.broker.topics.name_of(topic_id)
         if name is None:
             raise UnknownTopicId(f"There is no topic with the id {topic_id}.")
@@ -211,27 +212,27 @@ class _Acknowledgements:
         self.outcomes: dict[Partition, BrokerError | None] = {}
         self.futures: list[asyncio.Future[None]] = []
 
-    def take(self, given: Mapping[Partition, Sequence[AcknowledgeBatch]]) -> None:
+    def take(self, provided: Mapping[Partition, Sequence[AcknowledgeBatch]]) -> None:
         right: dict[Partition, Sequence[AcknowledgeBatch]] = {}
-        for one, batches in given.items():
-            error = self._problem(one, batches)
+        for partition, batches in provided.items():
+            error = self._problem(partition, batches)
             if error is not None or not batches:
-                self.outcomes[one] = error
+                self.outcomes[partition] = error
             else:
-                right[one] = batches
-        for one, future in self.context.broker.share.acknowledge(self.group_id, self.member_id, right).items():
+                right[partition] = batches
+        for partition, future in self.context.broker.share.acknowledge(self.group_id, self.member_id, right).items():
             if future.done():
-                self._note(one, future)
+                self._note(partition, future)
             else:
                 self.futures.append(future)
-                future.add_done_callback(partial(self._note, one))
+                future.add_done_callback(partial(self._note, partition))
 
-    def _note(self, one: Partition, future: asyncio.Future[None]) -> None:
+    def _note(self, partition: Partition, future: asyncio.Future[None]) -> None:
         error = future.exception()
-        self.outcomes[one] = error if isinstance(error, BrokerError) else None
+        self.outcomes[partition] = error if isinstance(error, BrokerError) else None
 
-    def _problem(self, one: Partition, batches: Sequence[AcknowledgeBatch]) -> BrokerError | None:
-        topic_id, partition = one
+    def _problem(self, topic_partition: Partition, batches: Sequence[AcknowledgeBatch]) -> BrokerError | None:
+        topic_id, partition = topic_partition
         broker = self.context.broker
         name = broker.topics.name_of(topic_id)
         if name is None:
@@ -247,14 +248,14 @@ class _Acknowledgements:
 
 
 def _problem_of(batches: Sequence[AcknowledgeBatch], version: int, *, renews: bool) -> str | None:
-    """What is wrong with acknowledgements by themselves."""
+    """Checks that need no state: are the acknowledgements well-formed?"""
     end, most = -1, RENEW if version >= 2 else RENEW - 1
     for first, last, types in batches:
         if first > last or first < end:
             return f"Offsets {first} to {last} are not in order."
         if not types or len(types) not in (1, last - first + 1):
             return f"{len(types)} acknowledge types for the offsets {first} to {last}: give one, or one for each."
-        if any(not 0 <= one <= most for one in types):
+        if any(not 0 <= number <= most for number in types):
             return f"Acknowledge types go from 0 to {most}: {list(types)}."
         if RENEW in types and not renews:
             return "Locks are renewed in requests that say so (is renew ack)."
@@ -262,8 +263,8 @@ def _problem_of(batches: Sequence[AcknowledgeBatch], version: int, *, renews: bo
     return None
 
 
-def _batches(given: Iterable[Any]) -> list[AcknowledgeBatch]:
-    return [AcknowledgeBatch(one.first_offset, one.last_offset, one.acknowledge_types) for one in given]
+def _batches(provided: Iterable[Any]) -> list[AcknowledgeBatch]:
+    return [AcknowledgeBatch(item.first_offset, item.last_offset, item.acknowledge_types) for item in provided]
 
 
 def _all_done(
@@ -295,14 +296,14 @@ def _answered(
 ) -> ShareFetchAnswer:
     lock_ms = context.broker.share.settings(group_id).record_lock_ms
     topics: dict[uuid.UUID, list[SharePartitionFetched]] = {}
-    size = sum(one.records.size for one in results if one.records is not None)
+    size = sum(result.records.size for result in results if result.records is not None)
     throttle_ms = _throttle_ms(context, size)
     left = dict(outcomes)
-    for one in results:
-        where = (one.topic_id, one.partition)
-        named = session.told(where, has_records=one.records is not None, failed=one.error is not None)
+    for result in results:
+        where = (result.topic_id, result.partition)
+        named = session.told(where, has_records=result.records is not None, failed=result.error is not None)
         if named and not throttle_ms:
-            topics.setdefault(one.topic_id, []).append(_fetched(one, left.pop(where, None)))
+            topics.setdefault(result.topic_id, []).append(_fetched(result, left.pop(where, None)))
     for (topic_id, partition), error in left.items():
         topics.setdefault(topic_id, []).append(_fetched(ShareFetched(topic_id, partition), error))
     _count_bytes(context, results)
@@ -315,25 +316,25 @@ def _throttle_ms(context: Context, size: int) -> int:
 
 
 def _count_bytes(context: Context, results: Sequence[ShareFetched]) -> None:
-    for one in results:
-        name = context.broker.topics.name_of(one.topic_id) if one.records is not None else None
-        if name is not None and one.records is not None:
-            context.broker.topic_metrics.by_topic[name].bytes_out += one.records.size
+    for result in results:
+        name = context.broker.topics.name_of(result.topic_id) if result.records is not None else None
+        if name is not None and result.records is not None:
+            context.broker.topic_metrics.by_topic[name].bytes_out += result.records.size
 
 
-def _fetched(one: ShareFetched, failure: BrokerError | None) -> SharePartitionFetched:
+def _fetched(partition: ShareFetched, failure: BrokerError | None) -> SharePartitionFetched:
     return SharePartitionFetched(
-        one.partition,
-        0 if one.error is None else one.error.code,
-        None if one.error is None else one.error.message,
+        partition.partition,
+        0 if partition.error is None else partition.error.code,
+        None if partition.error is None else partition.error.message,
         0 if failure is None else failure.code,
         None if failure is None else failure.message,
-        one.records,
-        one.acquired,
+        partition.records,
+        partition.acquired,
     )
 
 
-@routes.handles(ApiKey.SHARE_ACKNOWLEDGE, versions=range(1, 3))
+@routes.handles(ApiKey.SHARE_ACKNOWLEDGE, versions=SERVED[ApiKey.SHARE_ACKNOWLEDGE])
 def share_acknowledge(context: Context, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse | Pending:
     """Acknowledge records of a share group without getting more, or end the session.
 
@@ -351,9 +352,9 @@ def share_acknowledge(context: Context, request: ShareAcknowledgeRequest) -> Sha
     acknowledged = _Acknowledgements(context, group_id, member_id, context.version >= 2 and request.is_renew_ack)
     acknowledged.take(
         {
-            (topic.topic_id, one.partition_index): _batches(one.acknowledgement_batches)
+            (topic.topic_id, partition.partition_index): _batches(partition.acknowledgement_batches)
             for topic in request.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
     )
 

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Mapping
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
     GroupAuthorizationFailed,
@@ -24,7 +25,7 @@ from broker.groups.share.values import (
     TopicState,
 )
 from broker.handlers.consumer_groups import require_feature, require_topics
-from broker.handlers.routes import Context, Pending, Routes
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -62,7 +63,7 @@ routes = Routes()
 _MEMBER_ID_LENGTH = 36
 
 
-@routes.handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=range(1, 2))
+@routes.handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=SERVED[ApiKey.SHARE_GROUP_HEARTBEAT])
 def share_group_heartbeat(
     context: Context, request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse | Pending:
@@ -111,7 +112,7 @@ def _failed(error: BrokerError) -> ShareGroupHeartbeatResponse:
     return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
 
-@routes.handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=range(1, 2))
+@routes.handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=SERVED[ApiKey.SHARE_GROUP_DESCRIBE])
 def share_group_describe(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
     """Show share groups with their members and what these are assigned."""
     described = []
@@ -169,7 +170,7 @@ def _assignment(partitions: Partitions, names: Mapping[uuid.UUID, str]) -> Descr
     )
 
 
-@routes.handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=range(1))
+@routes.handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.ALTER_SHARE_GROUP_OFFSETS])
 def alter_share_group_offsets(
     context: Context, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Pending:
@@ -183,7 +184,7 @@ def alter_share_group_offsets(
     group = membership.empty_group(request.group_id, create=True)
     results: list[AlterShareGroupOffsetsResponseTopic] = []
     offsets: dict[uuid.UUID, dict[int, int]] = {}
-    wanted: dict[uuid.UUID, TopicState] = {}
+    requested: dict[uuid.UUID, TopicState] = {}
     asked: dict[tuple[uuid.UUID, int], AlterShareGroupOffsetsResponsePartition] = {}
     for topic in request.topics:
         known = context.broker.metadata.topics.get(topic.topic_name)
@@ -191,19 +192,19 @@ def alter_share_group_offsets(
         if not context.allows(Operation.READ, ResourceType.TOPIC, topic.topic_name):
             error = TopicAuthorizationFailed(f"The client may not read topic {topic.topic_name!r}.")
         partitions = []
-        for one in topic.partitions:
-            result = AlterShareGroupOffsetsResponsePartition(partition_index=one.partition_index)
+        for partition in topic.partitions:
+            result = AlterShareGroupOffsetsResponsePartition(partition_index=partition.partition_index)
             partitions.append(result)
             problem = error
-            if problem is None and (known is None or not 0 <= one.partition_index < known.partitions):
+            if problem is None and (known is None or not 0 <= partition.partition_index < known.partitions):
                 problem = UnknownTopicOrPartition(
-                    f"There is no partition {one.partition_index} of topic {topic.topic_name!r}."
+                    f"There is no partition {partition.partition_index} of topic {topic.topic_name!r}."
                 )
             if problem is not None:
                 result.error_code, result.error_message = problem.code, problem.message
             elif known is not None:
-                offsets.setdefault(known.id, {})[one.partition_index] = one.start_offset
-                asked[known.id, one.partition_index] = result
+                offsets.setdefault(known.id, {})[partition.partition_index] = partition.start_offset
+                asked[known.id, partition.partition_index] = result
         results.append(
             AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,
@@ -212,8 +213,8 @@ def alter_share_group_offsets(
             )
         )
         if known is not None and known.id in offsets:
-            wanted[known.id] = TopicState(topic.topic_name, frozenset(offsets[known.id]), 0)
-    if not wanted:
+            requested[known.id] = TopicState(topic.topic_name, frozenset(offsets[known.id]), 0)
+    if not requested:
         return AlterShareGroupOffsetsResponse(responses=results)
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -223,11 +224,11 @@ def alter_share_group_offsets(
         if not done.done():
             done.set_result(None)
 
-    membership.states.alter(group, offsets, wanted, note)
+    membership.states.alter(group, offsets, requested, note)
     return Pending(done, lambda _: AlterShareGroupOffsetsResponse(responses=results))
 
 
-@routes.handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=range(1))
+@routes.handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_OFFSETS])
 def delete_share_group_offsets(
     context: Context, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse | Pending:
@@ -247,7 +248,7 @@ def delete_share_group_offsets(
             results.append(_not_deleted(topic.topic_name, error))
     membership = context.broker.groups.service(ShareMembership)
     group = membership.empty_group(request.group_id, create=False)
-    found: dict[uuid.UUID, DeleteShareGroupOffsetsResponseTopic] = {}
+    result: dict[uuid.UUID, DeleteShareGroupOffsetsResponseTopic] = {}
     for name in names:
         known = context.broker.metadata.topics.get(name)
         if known is None:
@@ -255,19 +256,19 @@ def delete_share_group_offsets(
         elif known.id not in group.initialized and known.id not in group.deleting:
             results.append(_not_deleted(name, UnknownTopicOrPartition("There is no offset information to delete.")))
         else:
-            found[known.id] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=known.id)
-    if not found:
+            result[known.id] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=known.id)
+    if not result:
         return DeleteShareGroupOffsetsResponse(responses=results)
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def note(failed: Mapping[tuple[uuid.UUID, int], BrokerError]) -> None:
         for (topic_id, _), failure in failed.items():
-            found[topic_id].error_code, found[topic_id].error_message = failure.code, failure.message
+            result[topic_id].error_code, result[topic_id].error_message = failure.code, failure.message
         if not done.done():
             done.set_result(None)
 
-    membership.states.delete(group, list(found), note)
-    return Pending(done, lambda _: DeleteShareGroupOffsetsResponse(responses=[*found.values(), *results]))
+    membership.states.delete(group, list(result), note)
+    return Pending(done, lambda _: DeleteShareGroupOffsetsResponse(responses=[*result.values(), *results]))
 
 
 def _not_deleted(name: str, error: BrokerError) -> DeleteShareGroupOffsetsResponseTopic:

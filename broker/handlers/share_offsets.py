@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
 from broker.handlers.consumer_groups import require_feature
-from broker.handlers.routes import Context, Routes
+from broker.handlers.rooms import SERVED
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.describe_share_group_offsets import (
@@ -19,7 +20,7 @@ from broker.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from broker.security.access import Operation, ResourceType
-from broker.share.values import ShareKey
+from broker.share_coordinator.values import ShareKey
 
 __all__ = ["routes"]
 
@@ -28,7 +29,7 @@ routes = Routes()
 _UNKNOWN = -1
 
 
-@routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2))
+@routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS])
 def describe_share_group_offsets(
     context: Context, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
@@ -37,56 +38,56 @@ def describe_share_group_offsets(
     v1 lag (KIP-1226)
     """
     groups = []
-    for one in request.groups:
+    for group in request.groups:
         try:
             require_feature(context, "share.version")
-            context.require(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
-            topics = _all(context, one.group_id) if one.topics is None else _named(context, one)
+            context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+            topics = _all(context, group.group_id) if group.topics is None else _named(context, group)
         except BrokerError as error:
             groups.append(
                 DescribeShareGroupOffsetsResponseGroup(
-                    group_id=one.group_id, error_code=error.code, error_message=error.message
+                    group_id=group.group_id, error_code=error.code, error_message=error.message
                 )
             )
             continue
-        groups.append(DescribeShareGroupOffsetsResponseGroup(group_id=one.group_id, topics=topics))
+        groups.append(DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, topics=topics))
     return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
 def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
     """Every partition of which the group has a state."""
     initialized = context.broker.groups.service(ShareMembership).initialized(group_id)
-    found = []
+    topics = []
     for topic_id, partitions in initialized.items():
         name = context.broker.topics.name_of(topic_id)
         if name is not None and context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            found.append(_topic(context, group_id, context.broker.metadata.topic(name), sorted(partitions)))
-    return found
+            topics.append(_topic(context, group_id, context.broker.metadata.topic(name), sorted(partitions)))
+    return topics
 
 
 def _named(
     context: Context, group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
-    found, missing, denied = [], [], []
-    for one in group.topics or ():
-        known = context.broker.metadata.topics.get(one.topic_name)
-        if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, one.topic_name):
-            error = TopicAuthorizationFailed(f"The client may not describe topic {one.topic_name!r}.")
+    topics, missing, denied = [], [], []
+    for topic in group.topics or ():
+        known = context.broker.metadata.topics.get(topic.topic_name)
+        if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic_name):
+            error = TopicAuthorizationFailed(f"The client may not describe topic {topic.topic_name!r}.")
             denied.append(
                 DescribeShareGroupOffsetsResponseTopic(
-                    topic_name=one.topic_name,
-                    partitions=[_nothing(index, error.code, error.message) for index in one.partitions],
+                    topic_name=topic.topic_name,
+                    partitions=[_nothing(index, error.code, error.message) for index in topic.partitions],
                 )
             )
         elif known is None:
             missing.append(
                 DescribeShareGroupOffsetsResponseTopic(
-                    topic_name=one.topic_name, partitions=[_nothing(index) for index in one.partitions]
+                    topic_name=topic.topic_name, partitions=[_nothing(index) for index in topic.partitions]
                 )
             )
         else:
-            found.append(_topic(context, group.group_id, known, one.partitions))
-    return [*found, *missing, *denied]
+            topics.append(_topic(context, group.group_id, known, topic.partitions))
+    return [*topics, *missing, *denied]
 
 
 def _nothing(partition: int, code: int = 0, message: str | None = None) -> DescribeShareGroupOffsetsResponsePartition:

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from broker.api.routes import Answer, Context, Pending, Routes
 from broker.errors import BrokerError, NotCoordinator
-from broker.handlers.routes import Answer, Context, Pending, Routes
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import (
     delete_share_group_state as deleting,
@@ -39,7 +40,7 @@ from broker.protocol.messages.read_share_group_state_summary import (
 )
 from broker.protocol.messages.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 from broker.security.access import CLUSTER_NAME, Operation, Resource, ResourceType, denied
-from broker.share.values import ShareKey, StateBatch, StoredState
+from broker.share_coordinator.values import ShareKey, StateBatch, StoredState
 
 __all__ = ["routes"]
 
@@ -48,14 +49,14 @@ routes = Routes()
 A = TypeVar("A", bound=Answer)
 
 
-@routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=range(1))
+@routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.INITIALIZE_SHARE_GROUP_STATE])
 def initialize_share_group_state(
     context: Context, request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse | Pending:
     """Begin the state of share-partitions anew."""
 
-    def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
-        return context.broker.share.coordinator.initialize(key, given.state_epoch, given.start_offset)
+    def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
+        return context.broker.share.coordinator.initialize(key, provided.state_epoch, provided.start_offset)
 
     return _written(
         context,
@@ -67,7 +68,7 @@ def initialize_share_group_state(
     )
 
 
-@routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=range(2))
+@routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.WRITE_SHARE_GROUP_STATE])
 def write_share_group_state(
     context: Context, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse | Pending:
@@ -76,13 +77,22 @@ def write_share_group_state(
     v1 how many are complete (KIP-1226)
     """
 
-    def write(key: ShareKey, given: Any) -> asyncio.Future[None]:
+    def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
         batches = [
-            StateBatch(one.first_offset, one.last_offset, one.delivery_count, one.delivery_state)
-            for one in given.state_batches
+            StateBatch(
+                state_batch.first_offset,
+                state_batch.last_offset,
+                state_batch.delivery_count,
+                state_batch.delivery_state,
+            )
+            for state_batch in provided.state_batches
         ]
         state = StoredState(
-            given.start_offset, given.state_epoch, given.leader_epoch, given.delivery_complete_count, batches
+            provided.start_offset,
+            provided.state_epoch,
+            provided.leader_epoch,
+            provided.delivery_complete_count,
+            batches,
         )
         return context.broker.share.coordinator.write(key, state)
 
@@ -91,7 +101,7 @@ def write_share_group_state(
     )
 
 
-@routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=range(1))
+@routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_STATE])
 def delete_share_group_state(
     context: Context, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse | Pending:
@@ -131,18 +141,18 @@ def _written(
 
     asked = []
     for topic in request.topics:
-        partitions = [partition_result(partition=given.partition) for given in topic.partitions]
+        partitions = [partition_result(partition=partition.partition) for partition in topic.partitions]
         results.append(topic_result(topic_id=topic.topic_id, partitions=partitions))
         asked += [
-            (ShareKey(request.group_id, topic.topic_id, given.partition), given, result)
-            for given, result in zip(topic.partitions, partitions, strict=True)
+            (ShareKey(request.group_id, topic.topic_id, partition.partition), partition, result)
+            for partition, result in zip(topic.partitions, partitions, strict=True)
         ]
     waiting = len(asked)
-    for key, given, result in asked:
+    for key, provided, result in asked:
         if refusal is not None:
             note(result, refusal)
             continue
-        _when_done(write(key, given), lambda error, result=result: note(result, error))  # type: ignore[misc]
+        _when_done(write(key, provided), lambda error, result=result: note(result, error))  # type: ignore[misc]
     return Pending(done, lambda _: response(results=results))
 
 
@@ -172,24 +182,24 @@ def _is_complete(request: Any) -> bool:
     return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
 
 
-@routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=range(1))
+@routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE])
 def read_share_group_state(context: Context, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
     """Read the state of share-partitions, for the leaders of the partitions."""
 
-    def read(key: ShareKey, given: reading.PartitionData) -> reading.PartitionResult:
-        state = context.broker.share.coordinator.read(key, given.leader_epoch)
+    def read(key: ShareKey, partition: reading.PartitionData) -> reading.PartitionResult:
+        state = context.broker.share.coordinator.read(key, partition.leader_epoch)
         return reading.PartitionResult(
             partition=key.partition,
             state_epoch=state.state_epoch,
             start_offset=state.start_offset,
             state_batches=[
                 reading.StateBatch(
-                    first_offset=one.first,
-                    last_offset=one.last,
-                    delivery_state=one.state,
-                    delivery_count=one.deliveries,
+                    first_offset=batch.first,
+                    last_offset=batch.last,
+                    delivery_state=batch.state,
+                    delivery_count=batch.deliveries,
                 )
-                for one in state.batches
+                for batch in state.batches
             ],
         )
 
@@ -197,7 +207,7 @@ def read_share_group_state(context: Context, request: ReadShareGroupStateRequest
     return ReadShareGroupStateResponse(results=results)
 
 
-@routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=range(2))
+@routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY])
 def read_share_group_state_summary(
     context: Context, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
@@ -233,14 +243,14 @@ def _read(
     results = []
     for topic in request.topics:
         partitions = []
-        for given in topic.partitions:
+        for partition in topic.partitions:
             try:
                 if refusal is not None:
                     raise refusal
-                partitions.append(read(ShareKey(request.group_id, topic.topic_id, given.partition), given))
+                partitions.append(read(ShareKey(request.group_id, topic.topic_id, partition.partition), partition))
             except BrokerError as error:
                 partitions.append(
-                    partition_result(partition=given.partition, error_code=error.code, error_message=error.message)
+                    partition_result(partition=partition.partition, error_code=error.code, error_message=error.message)
                 )
         results.append(topic_result(topic_id=topic.topic_id, partitions=partitions))
     return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidTopic, StreamsInvalidTopology, TopicAlreadyExists
 from broker.groups.streams import records as stored
 from broker.groups.streams.configured import ConfiguredSubtopology, InternalTopic, Status, StatusCode
@@ -14,7 +15,7 @@ from broker.groups.streams.tasks import Tasks, TasksByRole
 from broker.groups.streams.topology import required_topics, subtopologies
 from broker.groups.streams.values import DescribedStreamsGroup, EndpointPartitions, StreamsAnswer, StreamsHeartbeat
 from broker.handlers.consumer_groups import require_feature, require_topics
-from broker.handlers.routes import Context, Pending, Routes
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import streams_group_describe as described
 from broker.protocol.messages import streams_group_heartbeat as wire
@@ -29,7 +30,7 @@ routes = Routes()
 _FEATURE: Final = "streams.version"
 
 
-@routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=range(1))
+@routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=SERVED[ApiKey.STREAMS_GROUP_HEARTBEAT])
 def streams_group_heartbeat(
     context: Context, request: StreamsGroupHeartbeatRequest
 ) -> StreamsGroupHeartbeatResponse | Pending:
@@ -51,7 +52,7 @@ def streams_group_heartbeat(
 
 
 def _check_topics(context: Context, topology: stored.StreamsGroupTopologyValue) -> None:
-    sinks = [name for one in topology.subtopologies for name in one.repartition_sink_topics]
+    sinks = [name for subtopology in topology.subtopologies for name in subtopology.repartition_sink_topics]
     names = sorted({*required_topics(topology), *sinks})
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:
@@ -72,38 +73,38 @@ def _is_legal(context: Context, name: str) -> bool:
     return True
 
 
-def _topology(given: wire.Topology) -> stored.StreamsGroupTopologyValue:
+def _topology(topology: wire.Topology) -> stored.StreamsGroupTopologyValue:
     """As the group keeps it, which is as it came."""
     return stored.StreamsGroupTopologyValue(
-        epoch=given.epoch,
+        epoch=topology.epoch,
         subtopologies=[
             stored.Subtopology(
-                subtopology_id=one.subtopology_id,
-                source_topics=one.source_topics,
-                source_topic_regex=one.source_topic_regex,
-                state_changelog_topics=[_topic_info(info) for info in one.state_changelog_topics],
-                repartition_sink_topics=one.repartition_sink_topics,
-                repartition_source_topics=[_topic_info(info) for info in one.repartition_source_topics],
+                subtopology_id=subtopology.subtopology_id,
+                source_topics=subtopology.source_topics,
+                source_topic_regex=subtopology.source_topic_regex,
+                state_changelog_topics=[_topic_info(info) for info in subtopology.state_changelog_topics],
+                repartition_sink_topics=subtopology.repartition_sink_topics,
+                repartition_source_topics=[_topic_info(info) for info in subtopology.repartition_source_topics],
                 copartition_groups=[
                     stored.CopartitionGroup(
                         source_topics=group.source_topics,
                         source_topic_regex=group.source_topic_regex,
                         repartition_source_topics=group.repartition_source_topics,
                     )
-                    for group in one.copartition_groups
+                    for group in subtopology.copartition_groups
                 ],
             )
-            for one in given.subtopologies
+            for subtopology in topology.subtopologies
         ],
     )
 
 
-def _topic_info(given: wire.TopicInfo) -> stored.TopicInfo:
+def _topic_info(topic_info: wire.TopicInfo) -> stored.TopicInfo:
     return stored.TopicInfo(
-        name=given.name,
-        partitions=given.partitions,
-        replication_factor=given.replication_factor,
-        topic_configs=[stored.TopicConfig(key=config.key, value=config.value) for config in given.topic_configs],
+        name=topic_info.name,
+        partitions=topic_info.partitions,
+        replication_factor=topic_info.replication_factor,
+        topic_configs=[stored.TopicConfig(key=config.key, value=config.value) for config in topic_info.topic_configs],
     )
 
 
@@ -111,8 +112,8 @@ def _heartbeat(
     context: Context, request: StreamsGroupHeartbeatRequest, topology: stored.StreamsGroupTopologyValue | None
 ) -> StreamsHeartbeat:
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-    given = [None if tasks is None else _tasks(tasks) for tasks in roles]
-    active, standby, warmup = given
+    tasks_by_role = [None if tasks is None else _tasks(tasks) for tasks in roles]
+    active, standby, warmup = tasks_by_role
     owned = None
     if active is not None and standby is not None and warmup is not None:
         owned = TasksByRole(active, standby, warmup)
@@ -127,7 +128,7 @@ def _heartbeat(
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         topology=topology,
         owned=owned,
-        owned_is_partial=owned is None and any(tasks is not None for tasks in given),
+        owned_is_partial=owned is None and any(tasks is not None for tasks in tasks_by_role),
         process_id=request.process_id,
         endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
         tags=None if tags is None else {tag.key: tag.value for tag in tags},
@@ -144,17 +145,19 @@ def _unsupported(request: StreamsGroupHeartbeatRequest) -> str:
         return "TaskOffsets are not supported yet."
     if request.task_end_offsets is not None:
         return "TaskEndOffsets are not supported yet."
-    if request.topology is not None and any(one.source_topic_regex for one in request.topology.subtopologies):
+    if request.topology is not None and any(
+        subtopology.source_topic_regex for subtopology in request.topology.subtopologies
+    ):
         return "Regular expressions for source topics are not supported yet."
     return ""
 
 
-def _tasks(given: Sequence[wire.TaskIds]) -> Tasks:
-    return {one.subtopology_id: frozenset(one.partitions) for one in given if one.partitions}
+def _tasks(task_idses: Sequence[wire.TaskIds]) -> Tasks:
+    return {task_ids.subtopology_id: frozenset(task_ids.partitions) for task_ids in task_idses if task_ids.partitions}
 
 
 def _answer(context: Context, answer: StreamsAnswer) -> StreamsGroupHeartbeatResponse:
-    status = [_status(context, answer, one) for one in answer.status]
+    status = [_status(context, answer, item) for item in answer.status]
     tasks = answer.assigned
     return StreamsGroupHeartbeatResponse(
         member_id=answer.member_id,
@@ -166,7 +169,7 @@ def _answer(context: Context, answer: StreamsAnswer) -> StreamsGroupHeartbeatRes
         warmup_tasks=None if tasks is None else _task_ids(tasks.warmup),
         endpoint_information_epoch=answer.endpoint_epoch,
         partitions_by_user_endpoint=(
-            None if answer.endpoints is None else [_endpoint(one) for one in answer.endpoints]
+            None if answer.endpoints is None else [_endpoint(endpoint) for endpoint in answer.endpoints]
         ),
     )
 
@@ -181,22 +184,28 @@ def _status(context: Context, answer: StreamsAnswer, status: Status) -> wire.Sta
 def _create(context: Context, missing: Sequence[InternalTopic]) -> str:
     """Create internal topics; what went wrong, as it is added to the status. The next heartbeat finds them."""
     if not context.allows(Operation.CREATE, ResourceType.CLUSTER, "kafka-cluster"):
-        denied = [one.name for one in missing if not context.allows(Operation.CREATE, ResourceType.TOPIC, one.name)]
+        denied = [
+            internal_topic.name
+            for internal_topic in missing
+            if not context.allows(Operation.CREATE, ResourceType.TOPIC, internal_topic.name)
+        ]
         if denied:
             return f"; Unauthorized to CREATE on topics {', '.join(denied)}."
     problems = []
-    for one in missing:
+    for internal_topic in missing:
         try:
             context.broker.topics.create(
-                one.name,
-                partitions=one.partitions,
-                replication_factor=-1 if one.replication_factor is None else one.replication_factor,
-                configs=dict(one.configs),
+                internal_topic.name,
+                partitions=internal_topic.partitions,
+                replication_factor=-1
+                if internal_topic.replication_factor is None
+                else internal_topic.replication_factor,
+                configs=dict(internal_topic.configs),
             )
         except TopicAlreadyExists:
             continue
         except BrokerError as error:
-            problems.append(f"{one.name}: {error.message}")
+            problems.append(f"{internal_topic.name}: {error.message}")
     return f"; Creation failed: {'; '.join(problems)}." if problems else ""
 
 
@@ -206,12 +215,12 @@ def _task_ids(tasks: Tasks) -> list[wire.ResponseTaskIds]:
     ]
 
 
-def _endpoint(one: EndpointPartitions) -> wire.EndpointToPartitions:
-    host, port = one.endpoint
+def _endpoint(endpoint_partitions: EndpointPartitions) -> wire.EndpointToPartitions:
+    host, port = endpoint_partitions.endpoint
     return wire.EndpointToPartitions(
         user_endpoint=wire.ResponseEndpoint(host=host, port=port),
-        active_partitions=_topic_partitions(one.active),
-        standby_partitions=_topic_partitions(one.standby),
+        active_partitions=_topic_partitions(endpoint_partitions.active),
+        standby_partitions=_topic_partitions(endpoint_partitions.standby),
     )
 
 
@@ -231,7 +240,7 @@ def _failed(error: BrokerError) -> StreamsGroupHeartbeatResponse:
     )
 
 
-@routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=range(1))
+@routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=SERVED[ApiKey.STREAMS_GROUP_DESCRIBE])
 def streams_group_describe(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
     """Show streams groups with their topology, their members, what these have and what they are to have."""
     groups = []
@@ -267,7 +276,8 @@ def _described(group: DescribedStreamsGroup, operations: int) -> described.Descr
         else described.Topology(
             epoch=topology.epoch,
             subtopologies=[
-                _subtopology(one, (configured or {}).get(one.subtopology_id)) for one in subtopologies(topology)
+                _subtopology(subtopology, (configured or {}).get(subtopology.subtopology_id))
+                for subtopology in subtopologies(topology)
             ],
         ),
         members=[_member(member, target) for member, target in group.members],
@@ -275,16 +285,16 @@ def _described(group: DescribedStreamsGroup, operations: int) -> described.Descr
     )
 
 
-def _subtopology(one: stored.Subtopology, configured: ConfiguredSubtopology | None) -> described.Subtopology:
+def _subtopology(subtopology: stored.Subtopology, configured: ConfiguredSubtopology | None) -> described.Subtopology:
     return described.Subtopology(
-        subtopology_id=one.subtopology_id,
-        source_topics=sorted(one.source_topics),
-        repartition_sink_topics=sorted(one.repartition_sink_topics),
+        subtopology_id=subtopology.subtopology_id,
+        source_topics=sorted(subtopology.source_topics),
+        repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
         state_changelog_topics=_topic_infos(
-            one.state_changelog_topics, configured.changelogs if configured is not None else {}
+            subtopology.state_changelog_topics, configured.changelogs if configured is not None else {}
         ),
         repartition_source_topics=_topic_infos(
-            one.repartition_source_topics, configured.repartition_sources if configured is not None else {}
+            subtopology.repartition_source_topics, configured.repartition_sources if configured is not None else {}
         ),
     )
 
@@ -297,7 +307,10 @@ def _topic_infos(
             name=info.name,
             partitions=configured[info.name].partitions if info.name in configured else info.partitions,
             replication_factor=info.replication_factor,
-            topic_configs=[described.KeyValue(key=one.key, value=one.value) for one in info.topic_configs],
+            topic_configs=[
+                described.KeyValue(key=topic_config.key, value=topic_config.value)
+                for topic_config in info.topic_configs
+            ],
         )
         for info in sorted(infos, key=lambda info: info.name)
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError
-from broker.handlers.routes import Context, Pending, Routes
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.compression import Codec
 from broker.protocol.messages.get_telemetry_subscriptions import (
@@ -25,7 +26,7 @@ _AT_ONCE: Final = ON_THE_LOOP._replace(unpacked_bytes=64 * 1024)
 """A message of so many bytes is parsed within a few milliseconds, whatever it holds."""
 
 
-@routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=range(1))
+@routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=SERVED[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS])
 def get_telemetry_subscriptions(
     context: Context, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
@@ -43,7 +44,7 @@ def get_telemetry_subscriptions(
     )
 
 
-@routes.handles(ApiKey.PUSH_TELEMETRY, versions=range(1))
+@routes.handles(ApiKey.PUSH_TELEMETRY, versions=SERVED[ApiKey.PUSH_TELEMETRY])
 def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelemetryResponse | Pending:
     """Take the metrics of a client."""
     telemetry, metrics = context.broker.telemetry, bytes(request.metrics or b"")
@@ -66,12 +67,12 @@ def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelem
         telemetry.refuse(instance, error)
         return PushTelemetryResponse(error_code=error.code)
 
-    given = request.compression_type, metrics, telemetry.most_unpacked_bytes
+    push = request.compression_type, metrics, telemetry.most_unpacked_bytes
     try:
-        return taken(read_points(*given, _AT_ONCE))
+        return taken(read_points(*push, _AT_ONCE))
     except TooMuchWork:
         worker = context.broker.record_worker
-        task = worker.run(read_points, *given, OFF_THE_LOOP, size=len(metrics), records=0)
+        task = worker.run(read_points, *push, OFF_THE_LOOP, size=len(metrics), records=0)
         if context.connection is not None:
             context.connection.mute_until(task)
         return Pending(task, taken, failed)
@@ -80,7 +81,7 @@ def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelem
 
 
 def _attributes(context: Context) -> dict[str, str]:
-    """What subscriptions can choose clients by."""
+    """The attributes by which subscriptions choose clients."""
     connection = context.connection
     attributes = {"client_id": context.client_id, "client_source_address": context.client_host}
     if connection is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     DelegationTokenAuthorizationFailed,
     DelegationTokenRequestNotAllowed,
     InvalidPrincipalType,
 )
-from broker.handlers.routes import Context, Routes
+from broker.handlers.rooms import SERVED
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from broker.protocol.messages.describe_delegation_token import (
@@ -24,7 +25,7 @@ from broker.protocol.messages.renew_delegation_token import RenewDelegationToken
 from broker.security.access import Operation, ResourceType
 from broker.security.config import SecurityProtocol
 from broker.security.principal import ANONYMOUS, Principal
-from broker.security.tokens import DelegationToken
+from broker.security.token_image import DelegationToken
 
 __all__ = ["routes"]
 
@@ -44,7 +45,7 @@ def _check_allowed(context: Context) -> None:
         )
 
 
-@routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=range(1, 4))
+@routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=SERVED[ApiKey.CREATE_DELEGATION_TOKEN])
 def create_delegation_token(context: Context, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
     """Make a token for the client itself, or for another user.
 
@@ -67,8 +68,8 @@ def create_delegation_token(context: Context, request: CreateDelegationTokenRequ
         _check_allowed(context)
         if owner[:2] != requester[:2] and not context.allows(Operation.CREATE_TOKENS, ResourceType.USER, str(owner)):
             raise DelegationTokenAuthorizationFailed(f"{requester} may not create tokens for {owner}.")
-        renewers = [Principal(one.principal_type, one.principal_name) for one in request.renewers]
-        if any(one.type != ANONYMOUS.type for one in renewers):
+        renewers = [Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers]
+        if any(renewer.type != ANONYMOUS.type for renewer in renewers):
             raise InvalidPrincipalType("The principal type of a renewer has to be User.")
         tokens = context.broker.tokens
         token = tokens.create(owner, requester, renewers, request.max_lifetime_ms)
@@ -81,7 +82,7 @@ def create_delegation_token(context: Context, request: CreateDelegationTokenRequ
     return answer
 
 
-@routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=range(1, 3))
+@routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=SERVED[ApiKey.RENEW_DELEGATION_TOKEN])
 def renew_delegation_token(context: Context, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
     """Let a token hold for longer; its owner and its renewers may.
 
@@ -95,7 +96,7 @@ def renew_delegation_token(context: Context, request: RenewDelegationTokenReques
     return RenewDelegationTokenResponse(expiry_timestamp_ms=until)
 
 
-@routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=range(1, 3))
+@routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=SERVED[ApiKey.EXPIRE_DELEGATION_TOKEN])
 def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
     """Let a token end sooner, or at once; its owner and its renewers may.
 
@@ -109,7 +110,7 @@ def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequ
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=until)
 
 
-@routes.handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=range(1, 4))
+@routes.handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=SERVED[ApiKey.DESCRIBE_DELEGATION_TOKEN])
 def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
@@ -122,9 +123,9 @@ def describe_delegation_token(
     tokens.check_enabled()
     owners = None
     if request.owners is not None:
-        owners = [Principal(one.principal_type, one.principal_name) for one in request.owners]
+        owners = [Principal(owner.principal_type, owner.principal_name) for owner in request.owners]
     return DescribeDelegationTokenResponse(
-        tokens=[_described(one, tokens.hmac(one.token_id)) for one in _visible(context, tokens, owners)]
+        tokens=[_described(token, tokens.hmac(token.token_id)) for token in _visible(context, tokens, owners)]
     )
 
 
@@ -155,6 +156,7 @@ def _described(token: DelegationToken, secret: bytes) -> DescribedDelegationToke
         token_id=token.token_id,
         hmac=secret,
         renewers=[
-            DescribedDelegationTokenRenewer(principal_type=one.type, principal_name=one.name) for one in token.renewers
+            DescribedDelegationTokenRenewer(principal_type=renewer.type, principal_name=renewer.name)
+            for renewer in token.renewers
         ],
     )

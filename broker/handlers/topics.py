@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
     InvalidRequest,
@@ -15,8 +16,6 @@ from broker.errors import (
     PolicyViolation,
     TopicAuthorizationFailed,
 )
-from broker.groups.share.service import ShareMembership
-from broker.handlers.routes import Context, Routes
 from broker.metadata.image import Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_partitions import (
@@ -67,14 +66,14 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
     by_name = {topic.name: topic for topic in request.topics}
     results = []
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-    wanted = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
+    requested = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
     for name, topic in by_name.items():
         try:
             if times[name] > 1:
                 raise InvalidRequest(f"Topic {name!r} is named {times[name]} times in one request.")
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
-            _refuse_too_many(wanted)
+            _refuse_too_many(requested)
             made = _create(context, topic, mutations, validate_only=request.validate_only)
         except BrokerError as error:
             results.append(
@@ -118,9 +117,9 @@ def _partitions(context: Context, topic: CreatableTopic) -> int:
     return context.broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
-def _refuse_too_many(wanted: int) -> None:
-    if wanted > _MOST_PARTITIONS:
-        raise PolicyViolation(f"{wanted} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
+def _refuse_too_many(requested: int) -> None:
+    if requested > _MOST_PARTITIONS:
+        raise PolicyViolation(f"{requested} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
 
 
 def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
@@ -129,8 +128,8 @@ def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, va
             topic.name,
             partitions=topic.num_partitions,
             replication_factor=topic.replication_factor,
-            assignment={one.partition_index: one.broker_ids for one in topic.assignments},
-            configs={one.name: one.value for one in topic.configs},
+            assignment={assignment.partition_index: assignment.broker_ids for assignment in topic.assignments},
+            configs={config.name: config.value for config in topic.configs},
             validate_only=validate_only,
         )
 
@@ -157,59 +156,60 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopic
     v4 flexible · v5 error messages · v6 by id
     """
     by_name = [DeleteTopicState(name=name) for name in request.topic_names]
-    wanted = request.topics if context.version >= 6 else by_name
-    accepted, refused = _sorted_out(context, wanted)
+    topics = request.topics if context.version >= 6 else by_name
+    accepted, refused = _sorted_out(context, topics)
     mutations = context.mutations(strict_since=5)
-    responses = [*refused, *(_delete(context, one, mutations) for one in accepted)]
+    responses = [*refused, *(_delete(context, topic, mutations) for topic in accepted)]
     return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
 
 
 def _sorted_out(
-    context: Context, wanted: Sequence[DeleteTopicState]
+    context: Context, topics: Sequence[DeleteTopicState]
 ) -> tuple[list[DeleteTopicState], list[DeletableTopicResult]]:
     """What is named once and clearly; answers for the rest, one for all that name the same."""
-    names = Counter(one.name for one in wanted if one.name is not None and one.topic_id == ZERO_UUID)
-    ids = Counter(one.topic_id for one in wanted if one.name is None and one.topic_id != ZERO_UUID)
+    names = Counter(topic.name for topic in topics if topic.name is not None and topic.topic_id == ZERO_UUID)
+    ids = Counter(topic.topic_id for topic in topics if topic.name is None and topic.topic_id != ZERO_UUID)
     accepted: list[DeleteTopicState] = []
     refused: dict[tuple[str | None, uuid.UUID], str] = {}
-    for one in wanted:
-        topic_id = context.broker.topics.id_of(one.name) if one.name is not None else None
-        if one.name is None and one.topic_id == ZERO_UUID:
+    for topic in topics:
+        topic_id = context.broker.topics.id_of(topic.name) if topic.name is not None else None
+        if topic.name is None and topic.topic_id == ZERO_UUID:
             refused[None, ZERO_UUID] = "Neither the name nor the id of a topic is given."
-        elif one.name is not None and one.topic_id != ZERO_UUID:
-            refused[one.name, one.topic_id] = "Both the name and the id of a topic are given: one is enough."
-        elif one.name is not None and names[one.name] > 1:
-            refused[one.name, ZERO_UUID] = f"Topic {one.name!r} is named {names[one.name]} times in one request."
-        elif ids[one.topic_id] > 1:
-            refused[None, one.topic_id] = f"Topic {one.topic_id} is named {ids[one.topic_id]} times in one request."
+        elif topic.name is not None and topic.topic_id != ZERO_UUID:
+            refused[topic.name, topic.topic_id] = "Both the name and the id of a topic are given: one is enough."
+        elif topic.name is not None and names[topic.name] > 1:
+            refused[topic.name, ZERO_UUID] = f"Topic {topic.name!r} is named {names[topic.name]} times in one request."
+        elif ids[topic.topic_id] > 1:
+            refused[None, topic.topic_id] = (
+                f"Topic {topic.topic_id} is named {ids[topic.topic_id]} times in one request."
+            )
         elif topic_id is not None and topic_id in ids:
-            refused[one.name, topic_id] = f"Topic {one.name!r} is named by its id too."
-        elif (name := context.broker.topics.name_of(one.topic_id)) is None or name not in names:
-            accepted.append(one)
+            refused[topic.name, topic_id] = f"Topic {topic.name!r} is named by its id too."
+        elif (name := context.broker.topics.name_of(topic.topic_id)) is None or name not in names:
+            accepted.append(topic)
     return accepted, [
         DeletableTopicResult(name=name, topic_id=topic_id, error_code=InvalidRequest.code, error_message=text)
         for (name, topic_id), text in refused.items()
     ]
 
 
-def _delete(context: Context, wanted: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
+def _delete(context: Context, deletion: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
     broker = context.broker
     try:
-        topic = wanted.topic_id if wanted.name is None else wanted.name
+        topic = deletion.topic_id if deletion.name is None else deletion.name
         _require_deletion(context, topic)
         mutations.take(broker.topics.find(topic).partitions)
         gone = broker.topics.delete(topic, broker.partitions, broker.groups)
     except BrokerError as error:
-        name = wanted.name
+        name = deletion.name
         if name is None and isinstance(error, TopicAuthorizationFailed):
-            known = broker.topics.name_of(wanted.topic_id) or ""
+            known = broker.topics.name_of(deletion.topic_id) or ""
             name = known if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, known) else None
         return DeletableTopicResult(
-            name=name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
+            name=name, topic_id=deletion.topic_id, error_code=error.code, error_message=error.message
         )
     broker.topic_metrics.forget(gone.name)
-    broker.share.forget_topic(gone.id)
-    broker.groups.service(ShareMembership).forget_topics([gone.id])
+    broker.forget_shares(gone.id)
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 
@@ -231,9 +231,9 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Cre
     once = {topic.name: topic for topic in request.topics}
     mutations = context.mutations(strict_since=3)
     sizes = ((topic.count, context.broker.metadata.topics.get(name)) for name, topic in once.items())
-    wanted = sum(max(count - there.partitions, 0) for count, there in sizes if there is not None)
+    requested = sum(max(count - there.partitions, 0) for count, there in sizes if there is not None)
     results = [
-        _grow(context, topic, wanted, mutations, validate_only=request.validate_only)
+        _grow(context, topic, requested, mutations, validate_only=request.validate_only)
         if times[name] == 1
         else _twice(name)
         for name, topic in once.items()
@@ -248,12 +248,16 @@ def _twice(name: str) -> CreatePartitionsTopicResult:
 
 
 def _grow(
-    context: Context, topic: CreatePartitionsTopic, wanted: int, mutations: Mutations, *, validate_only: bool
+    context: Context, topic: CreatePartitionsTopic, requested: int, mutations: Mutations, *, validate_only: bool
 ) -> CreatePartitionsTopicResult:
-    assignment = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
+    assignment = (
+        None
+        if topic.assignments is None
+        else [partitions_assignment.broker_ids for partitions_assignment in topic.assignments]
+    )
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
-        _refuse_too_many(wanted)
+        _refuse_too_many(requested)
         topics = context.broker.topics
         if context.broker.quotas.active:
             topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)
@@ -273,7 +277,10 @@ def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRec
     results = [
         DeleteRecordsTopicResult(
             name=topic.name,
-            partitions=[_drop(context, topic.name, one.partition_index, one.offset) for one in topic.partitions],
+            partitions=[
+                _drop(context, topic.name, partition.partition_index, partition.offset)
+                for partition in topic.partitions
+            ],
         )
         for topic in request.topics
     ]
@@ -281,8 +288,8 @@ def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRec
         context.broker.logs.checkpoint_start_offsets()
     except KafkaStorageError as error:
         # Records would be there again after a crash.
-        for one in itertools.chain.from_iterable(topic.partitions for topic in results):
-            one.error_code = one.error_code or error.code
+        for result in itertools.chain.from_iterable(topic.partitions for topic in results):
+            result.error_code = result.error_code or error.code
     return DeleteRecordsResponse(topics=results)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError, InvalidRegularExpression
-from broker.handlers.routes import Context, Pending, Routes
 from broker.log.partition import PartitionLog
 from broker.protocol.api import ApiKey
 from broker.protocol.messages import describe_transactions as described
@@ -21,7 +22,7 @@ from broker.protocol.messages.write_txn_markers import (
 )
 from broker.security.access import Operation, ResourceType
 from broker.storage.durability import Flushed
-from broker.transactions import Marker, Producer, TopicPartition, TransactionState
+from broker.transactions import Marker, Producer, TransactionState
 from tidegate.kit.linear_regex import PatternError, compiled
 
 __all__ = ["routes"]
@@ -33,27 +34,27 @@ routes = Routes()
 def describe_transactions(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
     """Show transactional ids with their producers, and the partitions of their transactions."""
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(context, one) for one in request.transactional_ids]
+        transaction_states=[_describe(context, transactional_id) for transactional_id in request.transactional_ids]
     )
 
 
 def _describe(context: Context, transactional_id: str) -> described.TransactionState:
     try:
         context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-        found = context.broker.transactions.describe(transactional_id).transaction
+        transaction = context.broker.transactions.describe(transactional_id).transaction
     except BrokerError as error:
         return described.TransactionState(error_code=error.code, transactional_id=transactional_id)
     topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(found.partitions):
+    for topic, partition in sorted(transaction.partitions):
         if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic):
             topics.setdefault(topic, []).append(partition)
     return described.TransactionState(
         transactional_id=transactional_id,
-        transaction_state=found.state.title,
-        transaction_timeout_ms=found.timeout_ms,
-        transaction_start_time_ms=found.started_ms,
-        producer_id=found.producer_id,
-        producer_epoch=found.epoch,
+        transaction_state=transaction.state.title,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.started_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
         topics=[described.TopicData(topic=name, partitions=partitions) for name, partitions in topics.items()],
     )
 
@@ -67,7 +68,7 @@ def list_transactions(context: Context, request: ListTransactionsRequest) -> Lis
     matches = _matcher(request.transactional_id_pattern)
     known = {state.title: state for state in TransactionState}
     states = [known[name] for name in request.state_filters if name in known]
-    found = context.broker.transactions.list_transactions(
+    listed_transactions = context.broker.transactions.list_transactions(
         states=states if request.state_filters else None,
         producer_ids=request.producer_id_filters,
         longer_than_ms=request.duration_filter,
@@ -77,12 +78,12 @@ def list_transactions(context: Context, request: ListTransactionsRequest) -> Lis
         unknown_state_filters=[name for name in request.state_filters if name not in known],
         transaction_states=[
             listed.TransactionState(
-                transactional_id=one.transactional_id,
-                producer_id=one.producer_id,
-                transaction_state=one.state.title,
+                transactional_id=listed_transaction.transactional_id,
+                producer_id=listed_transaction.producer_id,
+                transaction_state=listed_transaction.state.title,
             )
-            for one in found
-            if context.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one.transactional_id)
+            for listed_transaction in listed_transactions
+            if context.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, listed_transaction.transactional_id)
         ],
     )
 
@@ -110,24 +111,24 @@ def write_txn_markers(context: Context, request: WriteTxnMarkersRequest) -> Writ
         except BrokerError as error:
             refusal = error
     results: list[tuple[int, TopicPartition, PartitionLog | BrokerError]] = []
-    for wanted in request.markers:
+    for txn_marker in request.markers:
         marker = Marker(
-            Producer(wanted.producer_id, wanted.producer_epoch),
-            commit=wanted.transaction_result,
-            version=wanted.transaction_version,
-            coordinator_epoch=wanted.coordinator_epoch,
+            Producer(txn_marker.producer_id, txn_marker.producer_epoch),
+            commit=txn_marker.transaction_result,
+            version=txn_marker.transaction_version,
+            coordinator_epoch=txn_marker.coordinator_epoch,
         )
-        for topic in wanted.topics:
+        for topic in txn_marker.topics:
             for index in topic.partition_indexes:
                 where = topic.name, index
                 if refusal is not None:
-                    results.append((wanted.producer_id, where, refusal))
+                    results.append((txn_marker.producer_id, where, refusal))
                     continue
                 try:
-                    results.append((wanted.producer_id, where, context.broker.markers.append(marker, *where)))
+                    results.append((txn_marker.producer_id, where, context.broker.markers.append(marker, *where)))
                 except BrokerError as error:
-                    results.append((wanted.producer_id, where, error))
-    durable = context.broker.markers.durable(one for _, _, one in results if isinstance(one, PartitionLog))
+                    results.append((txn_marker.producer_id, where, error))
+    durable = context.broker.markers.durable(item for _, _, item in results if isinstance(item, PartitionLog))
     if durable is None:
         return _written(request, results, {})
     return Pending(durable, lambda flushed: _written(request, results, flushed))
@@ -139,7 +140,7 @@ def _written(
     flushed: Flushed,
 ) -> WriteTxnMarkersResponse:
     """By producer, as Kafka answers: markers of one producer share a result."""
-    producers: dict[int, dict[str, dict[int, int]]] = {wanted.producer_id: {} for wanted in request.markers}
+    producers: dict[int, dict[str, dict[int, int]]] = {marker.producer_id: {} for marker in request.markers}
     for producer_id, (topic, index), outcome in results:
         error = outcome if isinstance(outcome, BrokerError) else flushed.get(outcome)
         producers[producer_id].setdefault(topic, {})[index] = 0 if error is None else error.code

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
+from broker.coordinator.journal import OFFSETS_TOPIC
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -17,8 +20,6 @@ from broker.errors import (
     TransactionAbortable,
     UnknownTopicOrPartition,
 )
-from broker.groups import OFFSETS_TOPIC, CommittedOffset
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -27,7 +28,7 @@ from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from broker.security.access import Operation, ResourceType
-from broker.transactions import EPOCH_BUMP, Producer, Then, TopicPartition
+from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["routes"]
 
@@ -59,8 +60,8 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
     refused: dict[TopicPartition, BrokerError | None] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for topic in request.topics:
-        for one in topic.partitions:
-            where = (topic.name, one.partition_index)
+        for partition in topic.partitions:
+            where = (topic.name, partition.partition_index)
             try:
                 context.require(Operation.READ, ResourceType.TOPIC, topic.name)
             except BrokerError as error:
@@ -70,64 +71,84 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
                 refused[where] = UnknownTopicOrPartition()
             else:
                 offsets[where] = CommittedOffset(
-                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or ""
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
                 )
     if not offsets:
         return _response(context, request, refused)
-    producer = Producer(request.producer_id, request.producer_epoch)
-    done: asyncio.Future[_Results] = asyncio.get_running_loop().create_future()
+    return _Commit(context, request, offsets, refused).outcome()
 
-    def finish(results: _Results) -> None:
-        if not done.done():
-            done.set_result({**results, **refused})
 
-    def admitted(error: BrokerError | None) -> None:
+class _Commit:
+    """Offsets on their way into a transaction: the group's partition has to be part of it before they are written."""
+
+    __slots__ = ("_context", "_done", "_offsets", "_producer", "_refused", "_request")
+
+    def __init__(
+        self,
+        context: Context,
+        request: TxnOffsetCommitRequest,
+        offsets: dict[TopicPartition, CommittedOffset],
+        refused: _Results,
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._offsets = offsets
+        self._refused = refused
+        self._producer = Producer(request.producer_id, request.producer_epoch)
+        self._done: asyncio.Future[_Results] = asyncio.get_running_loop().create_future()
+
+    def outcome(self) -> Pending:
+        self._admit()
+        return Pending(self._done, lambda results: _response(self._context, self._request, results))
+
+    def _admit(self) -> None:
+        """Whether the group's partition is part of the transaction, or make it so."""
+        broker, request, producer = self._context.broker, self._request, self._producer
+        partition = (OFFSETS_TOPIC, broker.groups.partition(request.group_id))
+        log = broker.logs.get(*partition)
+        if log is not None and log.producers.in_transaction(*producer):
+            self._admitted(None)
+        elif self._context.version >= _ADDS_SINCE:
+            broker.transactions.add_partitions(
+                request.transactional_id, producer, [partition], self._admitted, version=EPOCH_BUMP
+            )
+        elif not broker.settings.transaction_partition_verification:
+            self._admitted(None)
+        else:
+            try:
+                verified = broker.transactions.verify_partitions(request.transactional_id, producer, [partition])
+                self._admitted(verified[partition])
+            except BrokerError as error:
+                self._admitted(error)
+
+    def _admitted(self, error: BrokerError | None) -> None:
         if error is not None:
-            finish(dict.fromkeys(offsets, _answer(context, error)))
+            self._finish(dict.fromkeys(self._offsets, _answer(self._context, error)))
             return
-        committed = context.broker.groups.commit_transaction_offsets(
-            request.group_id,
-            offsets,
-            producer=producer,
-            generation=request.generation_id,
-            member_id=request.member_id,
-            instance_id=request.group_instance_id,
-        )
+        self._context.broker.groups.commit_transaction_offsets(
+            self._request.group_id,
+            self._offsets,
+            producer=self._producer,
+            generation=self._request.generation_id,
+            member_id=self._request.member_id,
+            instance_id=self._request.group_instance_id,
+        ).add_done_callback(self._written)
 
-        def written(future: asyncio.Future[dict[TopicPartition, BrokerError | None]]) -> None:
-            if future.cancelled():
-                done.cancel()
-                return
-            failure = future.exception()
-            if isinstance(failure, BrokerError):
-                finish(dict.fromkeys(offsets, failure))
-            elif failure is None:
-                finish(future.result())
-            elif not done.done():
-                done.set_exception(failure)
+    def _written(self, written: asyncio.Future[dict[TopicPartition, BrokerError | None]]) -> None:
+        if written.cancelled():
+            self._done.cancel()
+            return
+        failure = written.exception()
+        if isinstance(failure, BrokerError):
+            self._finish(dict.fromkeys(self._offsets, failure))
+        elif failure is None:
+            self._finish(written.result())
+        elif not self._done.done():
+            self._done.set_exception(failure)
 
-        committed.add_done_callback(written)
-
-    _admit(context, request, producer, admitted)
-    return Pending(done, lambda results: _response(context, request, results))
-
-
-def _admit(context: Context, request: TxnOffsetCommitRequest, producer: Producer, then: Then) -> None:
-    """Whether the group's partition is part of the transaction, or make it so."""
-    broker = context.broker
-    where = (OFFSETS_TOPIC, broker.groups.partition(request.group_id))
-    log = broker.logs.get(*where)
-    if log is not None and log.producers.in_transaction(*producer):
-        then(None)
-    elif context.version >= _ADDS_SINCE:
-        broker.transactions.add_partitions(request.transactional_id, producer, [where], then, version=EPOCH_BUMP)
-    elif not broker.settings.transaction_partition_verification:
-        then(None)
-    else:
-        try:
-            then(broker.transactions.verify_partitions(request.transactional_id, producer, [where])[where])
-        except BrokerError as error:
-            then(error)
+    def _finish(self, results: _Results) -> None:
+        if not self._done.done():
+            self._done.set_result({**results, **self._refused})
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:
@@ -140,7 +161,7 @@ def _answer(context: Context, error: BrokerError) -> BrokerError:
 
 
 def _named(request: TxnOffsetCommitRequest) -> list[TopicPartition]:
-    return [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    return [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
 
 
 def _response(context: Context, request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
@@ -156,9 +177,10 @@ def _response(context: Context, request: TxnOffsetCommitRequest, results: _Resul
                 name=topic.name,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
-                        partition_index=one.partition_index, error_code=code((topic.name, one.partition_index))
+                        partition_index=partition.partition_index,
+                        error_code=code((topic.name, partition.partition_index)),
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

@@ -1,4 +1,4 @@
-"""What a Produce of a transaction needs before its records are appended: that their partitions are part of it (KIP-890).
+"""Produce in a transaction: its partitions have to be part of the transaction before records are appended (KIP-890).
 
 Clients that take part in ``transaction.version`` 2 leave it to Produce to add partitions, which takes a write by the
 coordinator at each partition's first batch. For the others it is only looked up, so that nothing of a producer that
@@ -11,6 +11,9 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from broker.api.later import Later
+from broker.api.routes import Context, Pending
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import (
     BrokerError,
     ConcurrentTransactions,
@@ -25,13 +28,11 @@ from broker.errors import (
     ProducerFenced,
     TransactionAbortable,
 )
-from broker.handlers.later import Later
-from broker.handlers.routes import Context, Pending
 from broker.protocol.produce import ProduceRequest, ProduceResponse
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader
 from broker.security.access import Operation, ResourceType
 from broker.storage.partitions import INTERNAL_TOPICS
-from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
+from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["Admission", "admitted"]
 
@@ -39,7 +40,7 @@ _ADDS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
 _RETRIABLE: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 
-_Place = tuple[str | uuid.UUID, int]
+_NamedPartition = tuple[str | uuid.UUID, int]
 """A partition as the request names it."""
 _Outcome = ProduceResponse | Pending | None
 
@@ -51,10 +52,10 @@ class Admission:
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._refused: dict[_Place, BrokerError] = {}
+        self._refused: dict[_NamedPartition, BrokerError] = {}
 
-    def refuse(self, places: Iterable[_Place], error: BrokerError) -> None:
-        self._refused.update(dict.fromkeys(places, error))
+    def refuse(self, partitions: Iterable[_NamedPartition], error: BrokerError) -> None:
+        self._refused.update(dict.fromkeys(partitions, error))
 
     def version_for(self, topic: str | uuid.UUID, partition: int) -> int:
         """Raises what keeps the partition from being appended to."""
@@ -64,7 +65,7 @@ class Admission:
         return self._version
 
 
-_Produce = Callable[[Context, ProduceRequest, Admission], _Outcome]
+_Produce = Callable[[ProduceRequest, Admission], _Outcome]
 
 
 def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _Outcome:
@@ -74,32 +75,32 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
     try:
         if transactional:
             context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id or "")
-        producer, wanted = _unknown(context, request, transactional)
+        producer, missing = _unknown(context, request, transactional)
     except BrokerError as error:
-        admission.refuse((place for place, _ in transactional), error)
-        return produce(context, request, admission)
-    if wanted and context.version >= _ADDS_SINCE:
-        return _added(context, request, producer, wanted, admission, produce)
-    if wanted and context.broker.settings.transaction_partition_verification:
-        _verify(context, request, producer, wanted, admission)
-    return produce(context, request, admission)
+        admission.refuse((named for named, _ in transactional), error)
+        return produce(request, admission)
+    if missing and context.version >= _ADDS_SINCE:
+        return _Addition(context, request, missing, admission, produce).outcome(producer)
+    if missing and context.broker.settings.transaction_partition_verification:
+        _verify(context, request, producer, missing, admission)
+    return produce(request, admission)
 
 
-def _transactional(request: ProduceRequest) -> Iterable[tuple[_Place, Producer]]:
-    """The partitions that get transactional records, with who they are from. What is malformed the log will refuse."""
+def _transactional(request: ProduceRequest) -> Iterable[tuple[_NamedPartition, Producer]]:
+    """The partitions that get transactional records, with who they are from. Malformed batches are left out: the log refuses them."""
     for topic, partitions in request.topics:
-        for one in partitions:
+        for partition in partitions:
             try:
-                header = BatchHeader.parse(one.records)
+                header = BatchHeader.parse(partition.records)
             except CorruptMessage:
                 continue
             if header.is_transactional and header.producer_id != NO_PRODUCER_ID:
-                yield (topic, one.partition), Producer(header.producer_id, header.producer_epoch)
+                yield (topic, partition.partition), Producer(header.producer_id, header.producer_epoch)
 
 
 def _unknown(
-    context: Context, request: ProduceRequest, transactional: list[tuple[_Place, Producer]]
-) -> tuple[Producer, dict[TopicPartition, _Place]]:
+    context: Context, request: ProduceRequest, transactional: list[tuple[_NamedPartition, Producer]]
+) -> tuple[Producer, dict[TopicPartition, _NamedPartition]]:
     """The producer, and the partitions in which it has no open transaction yet.
 
     Or all of them, while a step of its transaction is being written: there may be requests that wait for it, and what
@@ -107,11 +108,11 @@ def _unknown(
     """
     broker = context.broker
     busy = context.version >= _ADDS_SINCE and broker.transactions.is_busy(request.transactional_id or "")
-    wanted: dict[TopicPartition, _Place] = {}
-    for place, producer in transactional:
+    missing: dict[TopicPartition, _NamedPartition] = {}
+    for named, producer in transactional:
         if producer != transactional[0][1]:
             raise InvalidPidMapping("The records of a transaction are from more than one producer.")
-        topic, partition = place
+        topic, partition = named
         name = broker.topics.name_of(topic) if isinstance(topic, uuid.UUID) else topic
         log = None if name is None else broker.logs.get(name, partition)
         if log is None or name is None or name in INTERNAL_TOPICS:
@@ -119,56 +120,71 @@ def _unknown(
         if log.producers.in_transaction(*producer) and not busy:
             continue
         if broker.authorizer is None or context.allows(Operation.WRITE, ResourceType.TOPIC, name):
-            wanted[name, partition] = place
-    return transactional[0][1] if transactional else Producer(-1, -1), wanted
+            missing[name, partition] = named
+    return transactional[0][1] if transactional else Producer(-1, -1), missing
 
 
 def _verify(
     context: Context,
     request: ProduceRequest,
     producer: Producer,
-    wanted: dict[TopicPartition, _Place],
+    missing: dict[TopicPartition, _NamedPartition],
     admission: Admission,
 ) -> None:
     try:
-        found = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, wanted)
+        result = context.broker.transactions.verify_partitions(request.transactional_id or "", producer, missing)
     except BrokerError as error:
-        admission.refuse(wanted.values(), _answer(context, error))
+        admission.refuse(missing.values(), _answer(context, error))
         return
-    for where, refusal in found.items():
+    for where, refusal in result.items():
         if refusal is not None:
-            admission.refuse([wanted[where]], _answer(context, refusal))
+            admission.refuse([missing[where]], _answer(context, refusal))
 
 
-def _added(
-    context: Context,
-    request: ProduceRequest,
-    producer: Producer,
-    wanted: dict[TopicPartition, _Place],
-    admission: Admission,
-    produce: _Produce,
-) -> _Outcome:
-    """Produce when the coordinator has the partitions on disk."""
-    outcome: list[_Outcome] = []
-    later: Later | None = None
-    held = request
+class _Addition:
+    """Partitions become part of a transaction, which may take a write by the coordinator; then the request is carried out."""
 
-    def then(error: BrokerError | None) -> None:
+    __slots__ = ("_admission", "_context", "_later", "_missing", "_produce", "_request", "_result")
+
+    def __init__(
+        self,
+        context: Context,
+        request: ProduceRequest,
+        missing: dict[TopicPartition, _NamedPartition],
+        admission: Admission,
+        produce: _Produce,
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._missing = missing
+        self._admission = admission
+        self._produce = produce
+        self._later: Later | None = None
+        """Where the coordinator has to wait for the disk."""
+        self._result: Callable[[], _Outcome] | None = None
+        """Where it had not."""
+
+    def outcome(self, producer: Producer) -> _Outcome:
+        """Ask the coordinator, and produce at once or when it has the partitions on disk."""
+        self._context.broker.transactions.add_partitions(
+            self._request.transactional_id or "", producer, self._missing.keys(), self._added, version=EPOCH_BUMP
+        )
+        if self._result is not None:
+            return self._result()
+        self._request = self._request.copied()
+        self._later = Later(self._context, answers=self._request.acks != 0)
+        return self._later.outcome
+
+    def _added(self, error: BrokerError | None) -> None:
         if error is not None:
-            admission.refuse(wanted.values(), _answer(context, error))
-        if later is None:
-            outcome.append(produce(context, held, admission))
+            self._admission.refuse(self._missing.values(), _answer(self._context, error))
+        if self._later is None:
+            self._result = self._carry_out
         else:
-            later.decide(lambda: produce(context, held, admission))
+            self._later.decide(self._carry_out)
 
-    context.broker.transactions.add_partitions(
-        request.transactional_id or "", producer, wanted.keys(), then, version=EPOCH_BUMP
-    )
-    if outcome:
-        return outcome[0]
-    held = request.copied()
-    later = Later(context, answers=request.acks != 0)
-    return later.outcome
+    def _carry_out(self) -> _Outcome:
+        return self._produce(self._request, self._admission)
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:

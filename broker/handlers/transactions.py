@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from broker.api.routes import Context, Pending, Routes
+from broker.coordinator.committed_offset import TopicPartition
+from broker.coordinator.journal import OFFSETS_TOPIC
 from broker.errors import (
     BrokerError,
     InvalidProducerEpoch,
@@ -14,8 +17,6 @@ from broker.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from broker.groups import OFFSETS_TOPIC
-from broker.handlers.routes import Context, Pending, Routes
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from broker.protocol.messages.add_partitions_to_txn import (
@@ -29,7 +30,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
 from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from broker.security.access import Operation, ResourceType
 from broker.storage.partitions import INTERNAL_TOPICS
-from broker.transactions import EPOCH_BUMP, Producer, TopicPartition
+from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["routes"]
 
@@ -74,8 +75,8 @@ def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) 
         if len(results) == len(transactions) and not done.done():
             done.set_result(None)
 
-    for index, one in enumerate(transactions):
-        _add_partitions(context, one, index, answered)
+    for index, transaction in enumerate(transactions):
+        _add_partitions(context, transaction, index, answered)
     if not transactions:
         done.set_result(None)
 
@@ -85,17 +86,19 @@ def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) 
             return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics[0])
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
-                AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=found)
-                for one, found in zip(transactions, topics, strict=True)
+                AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topic)
+                for transaction, topic in zip(transactions, topics, strict=True)
             ]
         )
 
     return Pending(done, response)
 
 
-def _add_partitions(context: Context, wanted: AddPartitionsToTxnTransaction, index: int, answered: _Answered) -> None:
-    partitions = [(topic.name, partition) for topic in wanted.topics for partition in topic.partitions]
-    producer = Producer(wanted.producer_id, wanted.producer_epoch)
+def _add_partitions(
+    context: Context, transaction: AddPartitionsToTxnTransaction, index: int, answered: _Answered
+) -> None:
+    partitions = [(topic.name, partition) for topic in transaction.topics for partition in topic.partitions]
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
     coordinator = context.broker.transactions
 
     def all_alike(error: BrokerError | None) -> None:
@@ -103,20 +106,20 @@ def _add_partitions(context: Context, wanted: AddPartitionsToTxnTransaction, ind
 
     try:
         if context.version < _BATCHED_SINCE:
-            context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
+            context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
         refused = {where: error for where in partitions if (error := _refusal(context, where)) is not None}
         if refused:
             answered(index, {where: refused.get(where) or OperationNotAttempted() for where in partitions})
-        elif wanted.verify_only:
-            answered(index, coordinator.verify_partitions(wanted.transactional_id, producer, partitions))
+        elif transaction.verify_only:
+            answered(index, coordinator.verify_partitions(transaction.transactional_id, producer, partitions))
         else:
-            coordinator.add_partitions(wanted.transactional_id, producer, partitions, all_alike)
+            coordinator.add_partitions(transaction.transactional_id, producer, partitions, all_alike)
     except BrokerError as error:
         all_alike(error)
 
 
 def _refusal(context: Context, where: TopicPartition) -> BrokerError | None:
-    """What keeps a partition from being part of a client's transaction."""
+    """The error that keeps a partition out of a client's transaction, if any."""
     topic, partition = where
     if context.version < _BATCHED_SINCE and (
         topic in INTERNAL_TOPICS or not context.allows(Operation.WRITE, ResourceType.TOPIC, topic)
@@ -133,7 +136,10 @@ def _topic_results(
         topics.setdefault(topic, []).append(
             AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=_code(context, error))
         )
-    return [AddPartitionsToTxnTopicResult(name=name, results_by_partition=found) for name, found in topics.items()]
+    return [
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=partition_results)
+        for name, partition_results in topics.items()
+    ]
 
 
 def _code(context: Context, error: BrokerError | None) -> int:

@@ -1,4 +1,4 @@
-"""What a record batch must be to enter a log, and what is done to it on the way in. Headers only; see ``inspection``."""
+"""Checks on record batches that are to be appended, and the fields that the log sets in them. Headers only; see ``inspection``."""
 
 from __future__ import annotations
 

@@ -49,12 +49,12 @@ class CheckpointFiles:
     def take(self, logs: Iterable[PartitionLog]) -> None:
         """Have these logs in the file from the next time on."""
         with self._of_lines:
-            self._lines.update((one, _line(one)) for one in logs)
+            self._lines.update((log, _line(log)) for log in logs)
 
-    def drop(self, one: PartitionLog) -> None:
+    def drop(self, log: PartitionLog) -> None:
         """Have this log in the file no more."""
         with self._of_lines:
-            self._lines.pop(one, None)
+            self._lines.pop(log, None)
 
     def write(self, upkeep: Upkeep[PartitionLog]) -> None:
         """Write the recovery points; those that ``moved`` are the ones to look at. Raises OSError."""
@@ -63,34 +63,34 @@ class CheckpointFiles:
             while upkeep.moved:
                 moved.append(upkeep.moved.pop())
             with self._of_lines:
-                written = {one: one.flushed_offset for one in moved if one in self._lines}
-                self._lines.update((one, _line(one, offset)) for one, offset in written.items())
+                written = {log: log.flushed_offset for log in moved if log in self._lines}
+                self._lines.update((log, _line(log, offset)) for log, offset in written.items())
                 lines = list(self._lines.values())
             try:
                 write_lines(self._directory / _RECOVERY_POINTS, lines)
             except OSError:
                 upkeep.moved.update(moved)
                 raise
-            for one, offset in written.items():
-                one.checkpointed_offset = offset
+            for log, offset in written.items():
+                log.checkpointed_offset = offset
 
     def write_starts(self, logs: Iterable[PartitionLog]) -> None:
         """Raises OSError."""
-        starts = {(one.topic, one.partition): one.log_start_offset for one in logs if one.log_start_offset > 0}
+        starts = {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
         with self._lock:
             write_offsets(self._directory / _START_OFFSETS, starts)
 
     def write_rest(self, logs: Iterable[PartitionLog]) -> None:
         """Raises OSError."""
         ends, compacted = [], {}
-        for one in logs:
-            ends.append(f"{one.topic} {one.partition} {one.log_end_offset}")
-            if one.first_dirty_offset > 0:
-                compacted[one.topic, one.partition] = one.first_dirty_offset
+        for log in logs:
+            ends.append(f"{log.topic} {log.partition} {log.log_end_offset}")
+            if log.first_dirty_offset > 0:
+                compacted[log.topic, log.partition] = log.first_dirty_offset
         with self._lock:
             write_lines(self._directory / _HIGH_WATERMARKS, ends)
             write_offsets(self._directory / _FIRST_DIRTY, compacted)
 
 
-def _line(one: PartitionLog, offset: int | None = None) -> str:
-    return f"{one.topic} {one.partition} {one.flushed_offset if offset is None else offset}"
+def _line(log: PartitionLog, offset: int | None = None) -> str:
+    return f"{log.topic} {log.partition} {log.flushed_offset if offset is None else offset}"

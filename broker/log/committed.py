@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from broker.errors import CorruptMessage
 from broker.protocol.records import BatchHeader, Record, decode_batch, decode_marker
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["committed_records"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 def committed_records(
@@ -32,7 +32,7 @@ def committed_records(
                     yield from ended
                 continue
         except CorruptMessage as error:
-            _log.error("batch cannot be read", offsets=f"{header.base_offset}-{header.last_offset}", error=str(error))
+            logger.error("batch cannot be read", offsets=f"{header.base_offset}-{header.last_offset}", error=str(error))
             continue
         if header.is_transactional:
             pending.setdefault(header.producer_id, []).extend(records)

@@ -1,8 +1,8 @@
 """Compaction: of each key only the last record stays (``cleanup.policy=compact``), offsets as they were.
 
-In three steps, so that the long one may run elsewhere: ``plan`` looks at a log and says what to do, ``run`` reads the closed
-segments and writes ``.cleaned`` files (any thread or process: a plan is plain data), ``broker.log.swap`` puts
-them in place. A crash in between loses nothing: recovery removes ``.cleaned`` files and completes ``.swap`` files.
+In three steps, so that the long one may run elsewhere: ``plan_compaction`` looks at a log and says what to do, ``run`` reads the
+closed segments and writes ``.cleaned`` files (any thread or process: a plan is plain data), ``finish_compaction`` puts
+them in place (``broker.log.swap``). A crash in between loses nothing: recovery removes ``.cleaned`` files and completes ``.swap`` files.
 
 Tombstones, and the markers of transactions of which nothing is left, stay for ``delete.retention.ms`` after the
 round that met them first (KIP-534); records of aborted transactions go at once.
@@ -10,98 +10,63 @@ round that met them first (KIP-534); records of aborted transactions go at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, NamedTuple
+import itertools
 
-from broker.log.config import LogConfig
-from broker.log.transaction_index import AbortedTransaction
+from broker.log.compaction_plan import MAX_KEYS, CleanedGroup, Compaction, CompactionPlan, SourceSegment, plan
+from broker.log.config import NO_COMPACTION_LAG
+from broker.log.files import storage_errors
+from broker.log.partition import PartitionLog
+from broker.log.segment import Segment
+from broker.log.swap import Swap
 
-__all__ = ["MAX_KEYS", "CleanedGroup", "Compaction", "CompactionPlan", "SourceSegment", "plan", "run"]
-
-MAX_KEYS: Final = 500_000
-"""Keys remembered in one round, unless the plan says otherwise; a log with more is done in several rounds."""
-
-
-class SourceSegment(NamedTuple):
-    """A closed segment as compaction sees it. ``size`` is what counts of the file."""
-
-    base_offset: int
-    next_offset: int
-    size: int
-    max_timestamp: int
-    modified_ms: int
-    first_timestamp: int | None = None
-    """Of its first batch; None where that does not matter."""
+__all__ = [
+    "MAX_KEYS",
+    "CleanedGroup",
+    "Compaction",
+    "CompactionPlan",
+    "SourceSegment",
+    "compact",
+    "finish_compaction",
+    "plan_compaction",
+    "run",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
-    """What to compact: ``clean`` segments that were done before, then ``dirty`` ones that were not. Plain data."""
-
-    directory: Path
-    clean: tuple[SourceSegment, ...]
-    dirty: tuple[SourceSegment, ...]
-    aborted: tuple[AbortedTransaction, ...]
-    config: LogConfig
-    now_ms: int
-    max_keys: int = MAX_KEYS
-    bytes_per_s: float | None = None
-    """How much may be read and written in a second; None is no limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class CleanedGroup:
-    """One ``.cleaned`` file takes the place of the segments with these base offsets; without a file nothing is left of them."""
-
-    replaced: tuple[int, ...]
-    next_offset: int
-    has_file: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """What a run made. Up to ``clean_until`` the log holds each key once, but for records that came later."""
-
-    groups: tuple[CleanedGroup, ...]
-    clean_until: int
-    records_before: int
-    records_after: int
-
-
-def plan(
-    segments: Sequence[SourceSegment],
-    aborted: Sequence[AbortedTransaction],
-    config: LogConfig,
-    *,
-    directory: Path,
-    first_dirty_offset: int,
-    stable_until: int,
-    now_ms: int,
-) -> CompactionPlan | None:
-    """What to do with the closed ``segments``, oldest first; None if too little is dirty.
-
-    Left alone: records younger than ``min.compaction.lag.ms`` and everything from ``stable_until`` on, where a transaction is open.
-    """
-    clean: list[SourceSegment] = []
-    dirty: list[SourceSegment] = []
-    for segment in segments:
-        newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
-        if segment.next_offset > stable_until or now_ms - newest < config.min_compaction_lag_ms:
-            break
-        (clean if segment.next_offset <= first_dirty_offset else dirty).append(segment)
-    if not dirty:
+def plan_compaction(log: PartitionLog, now_ms: int) -> CompactionPlan | None:
+    """The work that ``run`` should do on a log now; None if there is none. Ends nothing, changes nothing. Raises KafkaStorageError."""
+    if not log.config.compacted:
         return None
-    dirty_bytes = sum(segment.size for segment in dirty)
-    total = dirty_bytes + sum(segment.size for segment in clean)
-    began = min(
-        (one.first_timestamp for one in dirty if one.first_timestamp and one.first_timestamp > 0), default=now_ms
+    with storage_errors(f"look at {log.topic}-{log.partition} for its compaction"):
+        sources = [
+            SourceSegment(
+                segment.base_offset,
+                following.base_offset,
+                segment.size,
+                segment.max_timestamp,
+                segment.modified_ms,
+                _first_timestamp(log, segment) if following.base_offset > log.first_dirty_offset else None,
+            )
+            for segment, following in itertools.pairwise(log.segments)
+            if following.base_offset > log.log_start_offset
+        ]
+    return plan(
+        sources,
+        log.aborted,
+        log.config,
+        directory=log.directory,
+        first_dirty_offset=log.first_dirty_offset,
+        stable_until=log.last_stable_offset,
+        now_ms=now_ms,
     )
-    overdue = now_ms - began > config.max_compaction_lag_ms
-    if dirty_bytes < config.min_cleanable_dirty_ratio * total and not overdue:
+
+
+def _first_timestamp(log: PartitionLog, segment: Segment) -> int | None:
+    """When a closed segment's first batch is from; None where ``max.compaction.lag.ms`` does not ask. Raises OSError."""
+    if log.config.max_compaction_lag_ms >= NO_COMPACTION_LAG:
         return None
-    return CompactionPlan(directory, tuple(clean), tuple(dirty), tuple(aborted), config, now_ms)
+    first = segment.first_timestamp
+    segment.release()
+    return first
 
 
 def run(work: CompactionPlan) -> Compaction:
@@ -109,3 +74,24 @@ def run(work: CompactionPlan) -> Compaction:
     from broker.log import compaction_run  # here: the broker, which only plans, does without numpy
 
     return compaction_run.run(work)
+
+
+def finish_compaction(log: PartitionLog, done: Compaction) -> bool:
+    """Put what a run made in the place of the segments it read; False if one of those has been deleted since.
+
+    All at once, waiting for the disk; ``Swap`` lets others go on meanwhile. Raises KafkaStorageError.
+    """
+    swap = Swap(log, done)
+    for sync in swap:
+        sync()
+    return swap.is_done
+
+
+def compact(log: PartitionLog, now_ms: int) -> bool:
+    """Compact now, in this thread, if enough is dirty; whether anything was done."""
+    work = plan_compaction(log, now_ms)
+    if work is None:
+        return False
+    with storage_errors(f"compact {log.topic}-{log.partition}"):
+        done = run(work)
+    return finish_compaction(log, done)

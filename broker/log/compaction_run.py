@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from broker.errors import CorruptMessage
-from broker.log.compaction import CleanedGroup, Compaction, CompactionPlan, SourceSegment
+from broker.log.compaction_plan import CleanedGroup, Compaction, CompactionPlan, SourceSegment
 from broker.log.files import sync_data, sync_file
 from broker.log.keyed_records import Batch, KeyedRecords, is_dense, keyed_records, refuse_damaged
 from broker.log.segment import MAX_RELATIVE_OFFSET, Segment, file_name
@@ -95,7 +95,7 @@ class _Pick(NamedTuple):
         return self._replace(staying=kept, tombstones=self.tombstones[:0])
 
 
-_Place = tuple[KeyedRecords, int]
+_RecordAt = tuple[KeyedRecords, int]
 """Where the records of a batch were read to, and the number of the first of them there."""
 
 
@@ -104,23 +104,23 @@ def _picks(
     tombstones: NDArray[np.int64],
     firsts: NDArray[np.int64],
     counts: NDArray[np.int64],
-    places: Callable[[NDArray[np.bool_]], Iterator[_Place]],
+    records_at: Callable[[NDArray[np.bool_]], Iterator[_RecordAt]],
 ) -> Iterator[_Pick | bool]:
     """What stays of batches that have each ``counts`` records from their ``firsts`` on: all, nothing, or some.
 
-    ``staying`` and ``tombstones`` count as ``firsts`` do, and ascend. ``places`` is told which batches have to be read.
+    ``staying`` and ``tombstones`` count as ``firsts`` do, and ascend. ``records_at`` is told which batches have to be read.
     """
     behind = firsts + counts
     starts, stops = staying.searchsorted(firsts), staying.searchsorted(behind)
     begins, ends = tombstones.searchsorted(firsts), tombstones.searchsorted(behind)
     is_partial = (stops > starts) & ((stops - starts < counts) | (ends > begins))
-    found = places(is_partial)
+    result = records_at(is_partial)
     columns = (is_partial, firsts, starts, stops, begins, ends)
     for partial, base, start, stop, begin, end in zip(*(column.tolist() for column in columns), strict=True):
         if not partial:
             yield stop > start
             continue
-        records, first = next(found)
+        records, first = next(result)
         yield _Pick(records, first, staying[start:stop] + (first - base), tombstones[begin:end] + (first - base))
 
 
@@ -151,7 +151,7 @@ class _Latest:
         self._marks[None] = sys.maxsize  # what has no key has no place here: no client can write it
 
     def picks(self, batches: Sequence[Batch]) -> Iterator[_Pick | bool]:
-        """What stays of each batch."""
+        """The records of each batch that stay."""
         headers = [header for header, _ in batches]
         if not headers:
             return
@@ -163,11 +163,11 @@ class _Latest:
         bases = np.array([header.base_offset for header in headers], np.int64)
         counts = np.array([header.record_count for header in headers], np.int64)
 
-        def places(is_partial: NDArray[np.bool_]) -> Iterator[_Place]:
+        def records_at(is_partial: NDArray[np.bool_]) -> Iterator[_RecordAt]:
             for records in keyed_records(compress(batches, is_partial.tolist())):
                 yield from zip(repeat(records), records.firsts[:-1].tolist())
 
-        yield from _picks(self._staying, self._tombstones, bases, counts, places)
+        yield from _picks(self._staying, self._tombstones, bases, counts, records_at)
 
     def _looked_up(self, records: KeyedRecords) -> Iterator[_Pick | bool]:
         last = map(self._marks.get, records.keys, repeat(-1))
@@ -175,34 +175,34 @@ class _Latest:
         staying, tombstones = np.flatnonzero(stays), np.flatnonzero(stays & records.tombstones)
         firsts = records.firsts[:-1]
 
-        def places(is_partial: NDArray[np.bool_]) -> Iterator[_Place]:
+        def records_at(is_partial: NDArray[np.bool_]) -> Iterator[_RecordAt]:
             return zip(repeat(records), firsts[is_partial].tolist())
 
-        return _picks(staying, tombstones, firsts, np.diff(records.firsts), places)
+        return _picks(staying, tombstones, firsts, np.diff(records.firsts), records_at)
 
 
 def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
     """What the dirty segments say, as far as there is memory for their keys."""
-    found = _Latest(work.dirty[0].base_offset)
+    latest = _Latest(work.dirty[0].base_offset)
     aborted = _Aborted(work.aborted)
     for segment in work.dirty:
         with _named(segment):
             for chunk in _chunks_of(work.directory, segment):
                 pace.spend(_size_of(chunk))
                 present = (
-                    one
-                    for one in chunk
-                    if not one[0].is_control and not aborted.covers(one[0]) and not _is_too_large(one[0])
+                    item
+                    for item in chunk
+                    if not item[0].is_control and not aborted.covers(item[0]) and not _is_too_large(item[0])
                 )
                 for records in keyed_records(present):
-                    if len(found) >= work.max_keys:
-                        found.seal()
-                        return found
-                    found.add(records)
-                found.until = chunk[-1][0].last_offset + 1
-        found.until = segment.next_offset
-    found.seal()
-    return found
+                    if len(latest) >= work.max_keys:
+                        latest.seal()
+                        return latest
+                    latest.add(records)
+                latest.until = chunk[-1][0].last_offset + 1
+        latest.until = segment.next_offset
+    latest.seal()
+    return latest
 
 
 def _is_too_large(header: BatchHeader) -> bool:
@@ -243,8 +243,8 @@ class _Cleaner:
 
     def cleaned(self, chunk: Sequence[Batch]) -> Iterator[Batch]:
         """The batches as they stay: themselves, or smaller ones; some not at all."""
-        present = [one for one in chunk if not self._aborted.covers(one[0])]
-        picks = self.latest.picks([one for one in present if not one[0].is_control and not _is_too_large(one[0])])
+        present = [item for item in chunk if not self._aborted.covers(item[0])]
+        picks = self.latest.picks([item for item in present if not item[0].is_control and not _is_too_large(item[0])])
         self.records_before += sum(header.record_count for header, _ in chunk)
         for header, batch in present:
             if header.is_control:
@@ -323,7 +323,7 @@ def _groups(sources: Sequence[SourceSegment], segment_bytes: int) -> Iterator[li
     group: list[SourceSegment] = []
     for source in sources:
         fits = group and (
-            sum(one.size for one in group) + source.size <= segment_bytes
+            sum(segment.size for segment in group) + source.size <= segment_bytes
             and source.next_offset - group[0].base_offset <= MAX_RELATIVE_OFFSET
         )
         if group and not fits:
@@ -376,24 +376,24 @@ def _chunks_of(directory: Path, segment: SourceSegment) -> Iterator[list[Batch]]
         return
     path = directory / file_name(segment.base_offset, ".log")
     with path.open("rb", buffering=0) as file:
-        position, wanted = 0, _CHUNK
+        position, read_bytes = 0, _CHUNK
         while (left := segment.size - position) > 0:
-            asked = min(wanted, left)
+            asked = min(read_bytes, left)
             data = memoryview(os.pread(file.fileno(), asked, position))
             chunk: list[Batch] = []
-            at, wanted = 0, _CHUNK
+            at, read_bytes = 0, _CHUNK
             while at + HEADER_SIZE <= len(data):
                 header = BatchHeader.parse(data, at)
                 size = header.length + LOG_OVERHEAD
                 if header.magic != MAGIC or size < HEADER_SIZE:
                     break
                 if at + size > len(data):
-                    wanted = max(size, _CHUNK)
+                    read_bytes = max(size, _CHUNK)
                     break
                 chunk.append((header, data[at : at + size]))
                 at += size
             if chunk:
                 yield chunk
-            elif min(wanted, left) <= asked:
+            elif min(read_bytes, left) <= asked:
                 raise CorruptMessage(f"no whole batch at position {position}")
             position += at

@@ -21,7 +21,7 @@ NO_COMPACTION_LAG: Final = _LONG_MAX
 
 @config
 class LogConfig:
-    """What a topic's logs go by. Keys that speak of replicas are kept and shown; with one node they change nothing."""
+    """The configuration of a topic's logs. Keys that speak of replicas are kept and shown; with one node they change nothing."""
 
     cleanup_policy: list[str] = key(
         "cleanup.policy",
@@ -283,9 +283,9 @@ def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:
     """The topic keys that a broker's own settings (text by key) give defaults for."""
     defaults = {}
     for name, synonyms in BROKER_SYNONYMS.items():
-        given = next(((key_, factor) for key_, factor in synonyms if key_ in broker_settings), None)
-        if given is None:
+        partition = next(((key_, factor) for key_, factor in synonyms if key_ in broker_settings), None)
+        if partition is None:
             continue
-        value, factor = broker_settings[given[0]], given[1]
+        value, factor = broker_settings[partition[0]], partition[1]
         defaults[name] = value if factor == 1 else str(max(int(value) * factor, -1))
     return defaults

@@ -12,11 +12,11 @@ from broker.log.config import LogConfig
 from broker.log.disk import NO_TOPIC_ID, Disk, failures, no_collection
 from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["NO_TOPIC_ID", "LogDirectory"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class LogDirectory:
@@ -35,8 +35,8 @@ class LogDirectory:
     ) -> None:
         self.defaults = defaults or LogConfig()
         self.graves = Graves()
-        given = [paths] if isinstance(paths, Path | str) else paths
-        self.disks = [Disk(Path(path), self.defaults, self.graves) for path in given]
+        provided = [paths] if isinstance(paths, Path | str) else paths
+        self.disks = [Disk(Path(path), self.defaults, self.graves) for path in provided]
         """Those that partitions are in."""
         self._first = self.disks[0] if metadata is None else self._home_of_metadata(Path(metadata))
         self._every = self.disks if self._first in self.disks else [self._first, *self.disks]
@@ -46,8 +46,8 @@ class LogDirectory:
         self._own: dict[str, PartitionLog] = {}
 
     def _home_of_metadata(self, path: Path) -> Disk:
-        found = next((disk for disk in self.disks if disk.path.absolute() == path.absolute()), None)
-        return Disk(path, self.defaults, self.graves) if found is None else found
+        log_disk = next((disk for disk in self.disks if disk.path.absolute() == path.absolute()), None)
+        return Disk(path, self.defaults, self.graves) if log_disk is None else log_disk
 
     @property
     def path(self) -> Path:
@@ -73,34 +73,34 @@ class LogDirectory:
                         raise
                     disk.failure = error.message
                     disk.unlock()
-                    log.warning("a data directory is offline", directory=str(disk.path), reason=error.message)
+                    logger.warning("a data directory is offline", directory=str(disk.path), reason=error.message)
                     continue
-                for one in disk.all():
-                    self._take(disk, one)
+                for log in disk.all():
+                    self._take(disk, log)
 
-    def _take(self, disk: Disk, one: PartitionLog) -> None:
+    def _take(self, disk: Disk, log: PartitionLog) -> None:
         """A partition that is there twice was moved when the broker ended, and is the same in both places up to that."""
-        which = one.topic, one.partition
+        which = log.topic, log.partition
         other = self._logs.get(which)
-        if other is not None and other.log_end_offset > one.log_end_offset:
+        if other is not None and other.log_end_offset > log.log_end_offset:
             disk.set_aside(*which)
             return
         if other is not None:
             self.disk_of(other).set_aside(*which)
-        self._logs[which] = one
+        self._logs[which] = log
 
-    def disk_of(self, one: PartitionLog) -> Disk:
+    def disk_of(self, log: PartitionLog) -> Disk:
         """Where a log is."""
-        return next(disk for disk in self._every if disk.get(one.topic, one.partition) is one)
+        return next(disk for disk in self._every if disk.get(log.topic, log.partition) is log)
 
     def disk(self, path: str) -> Disk:
         """Raises LogDirNotFound where ``log.dirs`` does not have it, KafkaStorageError where it failed."""
-        found = next((disk for disk in self.disks if str(disk.path.absolute()) == str(Path(path).absolute())), None)
-        if found is None:
+        log_disk = next((disk for disk in self.disks if str(disk.path.absolute()) == str(Path(path).absolute())), None)
+        if log_disk is None:
             raise LogDirNotFound(f"{path} is not among the directories of log.dirs")
-        if found.failure is not None:
-            raise KafkaStorageError(f"{path} is offline: {found.failure}")
-        return found
+        if log_disk.failure is not None:
+            raise KafkaStorageError(f"{path} is offline: {log_disk.failure}")
+        return log_disk
 
     def cordon(self, paths: Collection[str]) -> None:
         """Put no new partitions into these directories, ``*`` into none at all; what is there stays (KIP-1066)."""
@@ -117,11 +117,11 @@ class LogDirectory:
         return _emptiest(taking, count)
 
     def own(self, topic: str, topic_id: uuid.UUID) -> PartitionLog:
-        """A log of the broker's own, made if need be: looked after as all are, but not to be had by ``get``, which is for what clients name."""
+        """A log of the broker's own, created if it does not exist: kept like all others. ``get`` does not return it: ``get`` serves names that clients send."""
         if topic not in self._own:
-            found = self.get(topic, 0) or self._first.create(topic, 0, topic_id)
+            log = self.get(topic, 0) or self._first.create(topic, 0, topic_id)
             self._logs.pop((topic, 0), None)
-            self._own[topic] = found
+            self._own[topic] = log
         return self._own[topic]
 
     def create(
@@ -159,7 +159,7 @@ class LogDirectory:
         return len(self._logs)
 
     def delete(self, topic: str, *partitions: int) -> None:
-        """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
+        """Take logs away at once and permanently; what does not exist is passed over. Readers of their files finish undisturbed.
 
         Their space is given back after ``file.delete.delay.ms``.
         """

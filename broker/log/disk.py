@@ -28,11 +28,11 @@ from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
 from broker.log.upkeep import Upkeep
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "failures", "no_collection"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 """Of a log whose files do not tell: a power cut took the file that did, or an old Kafka never wrote it."""
@@ -86,7 +86,7 @@ class Disk:
                         names.append(entry.name)
         points = self._checkpoints.read()
         if not clean and names:
-            log.info("recovering after an unclean stop", partitions=len(names), directory=str(self.path))
+            logger.info("recovering after an unclean stop", partitions=len(names), directory=str(self.path))
         self._open_logs(sorted(names), points, clean=clean, memory_is_lost=not same_boot)
         self._checkpoints.take(self._logs.values())
 
@@ -180,16 +180,16 @@ class Disk:
         return len(self._logs)
 
     def delete(self, topic: str, *partitions: int) -> None:
-        """Take logs away at once and for good; what does not exist is passed over. Readers of their files finish undisturbed.
+        """Take logs away at once and permanently; what does not exist is passed over. Readers of their files finish undisturbed.
 
         Their space is given back after ``file.delete.delay.ms``, or later where the disk fails now.
         """
-        gone = [one for partition in partitions if (one := self._logs.pop((topic, partition), None)) is not None]
-        for one in gone:
-            one.retire()
-            self.upkeep.failed.discard(one)
-            self._checkpoints.drop(one)
-            self._take_away(one.directory, one.config.file_delete_delay_ms)
+        gone = [log for partition in partitions if (log := self._logs.pop((topic, partition), None)) is not None]
+        for log in gone:
+            log.retire()
+            self.upkeep.failed.discard(log)
+            self._checkpoints.drop(log)
+            self._take_away(log.directory, log.config.file_delete_delay_ms)
         if gone:
             with contextlib.suppress(OSError):  # after a power cut the next start finds that no topic claims them
                 sync_directory(self.path)
@@ -208,7 +208,7 @@ class Disk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            log.warning(
+            logger.warning(
                 "cannot take away a log that was deleted; trying on", directory=str(directory), error=str(error)
             )
             return
@@ -221,12 +221,12 @@ class Disk:
         for directory, delay_ms in list(self._leftover.items()):
             self._take_away(directory, delay_ms)
 
-    def bury(self, path: Path, one: PartitionLog) -> None:
+    def bury(self, path: Path, log: PartitionLog) -> None:
         """Take a directory away that the log has left."""
-        grave = Path(self._grave(one.topic, one.partition))
+        grave = Path(self._grave(log.topic, log.partition))
         path.rename(grave)
         sync_directory(self.path)
-        self.graves.bury(grave, one.config.file_delete_delay_ms)
+        self.graves.bury(grave, log.config.file_delete_delay_ms)
 
     def set_aside(self, topic: str, partition: int) -> None:
         """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
@@ -236,42 +236,44 @@ class Disk:
         with storage_errors(f"set aside the log of {topic}-{partition}"):
             aside = self.path / f"{topic[:200]}-{partition}.{uuid.uuid4().hex}{_STRAY}"
             stray.directory.rename(aside)
-        log.warning("set aside a log that belongs to no topic", topic=topic, partition=partition, directory=str(aside))
+        logger.warning(
+            "set aside a log that belongs to no topic", topic=topic, partition=partition, directory=str(aside)
+        )
 
     def repair(self) -> None:
         """Have the logs take records again that could not be flushed, as far as the disk lets them."""
-        for one in list(self.upkeep.failed):
-            if one.repair():
-                self.upkeep.failed.discard(one)
-                log.info("takes records again", topic=one.topic, partition=one.partition)
+        for log in list(self.upkeep.failed):
+            if log.flusher.repair():
+                self.upkeep.failed.discard(log)
+                logger.info("takes records again", topic=log.topic, partition=log.partition)
 
     def reopen_damaged(self) -> None:
         """Cut off what ``repair`` could not read any more, as a restart would."""
-        for one in [one for one in list(self.upkeep.failed) if one.is_damaged and not one.is_retired]:
-            point, start = one.flushed_offset, one.log_start_offset
-            one.reset()
+        for log in [log for log in list(self.upkeep.failed) if log.is_damaged and not log.is_retired]:
+            point, start = log.flushed_offset, log.log_start_offset
+            log.reset()
             try:
-                open_partition(one, clean=False, recovery_point=point, log_start_offset=start)
+                open_partition(log, clean=False, recovery_point=point, log_start_offset=start)
             except KafkaStorageError as error:
-                one.flushed_offset = point
-                one.damaged(error.message)
-                log.warning(
-                    "cannot recover a log; trying on", topic=one.topic, partition=one.partition, error=error.message
+                log.flushed_offset = point
+                log.flusher.damaged(error.message)
+                logger.warning(
+                    "cannot recover a log; trying on", topic=log.topic, partition=log.partition, error=error.message
                 )
                 continue
-            self.upkeep.failed.discard(one)
-            log.info("takes records again", topic=one.topic, partition=one.partition)
+            self.upkeep.failed.discard(log)
+            logger.info("takes records again", topic=log.topic, partition=log.partition)
 
     # Checkpoints
 
     @property
     def unmarked_bytes(self) -> int:
         """Bytes that were flushed, but whose recovery point has not been written down."""
-        return sum(one.unmarked_bytes for one in list(self.upkeep.moved))
+        return sum(log.recovery_files.unmarked_bytes for log in list(self.upkeep.moved))
 
     def marks(self) -> list[Mark]:
         """What ``checkpoint`` should write of logs that have got much since the last time; cheap."""
-        marks = (one.mark(at_least_bytes=_MARK_BYTES) for one in list(self.upkeep.moved))
+        marks = (log.recovery_files.mark(at_least_bytes=_MARK_BYTES) for log in list(self.upkeep.moved))
         return [mark for mark in marks if mark is not None]
 
     def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:
@@ -292,30 +294,30 @@ class Disk:
         with storage_errors(f"write the start offsets of {self.path}"):
             self._checkpoints.write_starts(self.all())
 
-    def adopt(self, one: PartitionLog) -> None:
+    def adopt(self, log: PartitionLog) -> None:
         """Take over a log that was moved here."""
-        self._logs[one.topic, one.partition] = one
-        one.upkeep = self.upkeep
-        self._checkpoints.take([one])
-        self.upkeep.moved.add(one)
+        self._logs[log.topic, log.partition] = log
+        log.upkeep = self.upkeep
+        self._checkpoints.take([log])
+        self.upkeep.moved.add(log)
 
-    def let_go(self, one: PartitionLog) -> None:
+    def let_go(self, log: PartitionLog) -> None:
         """Have nothing more to do with a log that was moved away."""
-        self._logs.pop((one.topic, one.partition), None)
-        self.upkeep.moved.discard(one)
-        self.upkeep.failed.discard(one)
-        self._checkpoints.drop(one)
+        self._logs.pop((log.topic, log.partition), None)
+        self.upkeep.moved.discard(log)
+        self.upkeep.failed.discard(log)
+        self._checkpoints.drop(log)
 
     def close(self) -> None:
         """Flush, checkpoint, mark the stop as clean and let go of the lock.
 
         What fails does not keep the rest from it; the stop is not marked as clean then. Raises the first KafkaStorageError.
         """
-        unflushed = [one for one in self.all() if one.flushed_offset < one.log_end_offset]
+        unflushed = [log for log in self.all() if log.flushed_offset < log.log_end_offset]
         if len(unflushed) > 1:
             with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system makes one commit of several
                 list(pool.map(_flush_quietly, unflushed))
-        failed = failures(one.close for one in self.all())
+        failed = failures(log.close for log in self.all())
         failed += failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
         if not failed:
             failed += failures((self._mark_clean,))
@@ -346,9 +348,9 @@ def failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
     return failed
 
 
-def _flush_quietly(one: PartitionLog) -> None:
+def _flush_quietly(log: PartitionLog) -> None:
     with contextlib.suppress(KafkaStorageError):  # it is told when the log closes
-        one.flush()
+        log.flush()
 
 
 @contextlib.contextmanager

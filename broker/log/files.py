@@ -75,7 +75,7 @@ def _write_rest(fd: int, data: bytes, position: int, written: int) -> None:
 
 
 def write_at(path: str, data: bytes, position: int) -> None:
-    """Write into a file, created if need be; at position 0 it becomes the file. May be done again after a failure."""
+    """Write into a file, created if it does not exist; at position 0 it becomes the file. May be done again after a failure."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (0 if position else os.O_TRUNC), 0o644)
     try:
         written = 0

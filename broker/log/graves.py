@@ -8,15 +8,15 @@ import threading
 import time
 from pathlib import Path
 
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Graves"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Graves:
-    """For any thread. What is not removed by the end of the process, the next start finds by its name."""
+    """For any thread. Files that are left when the process ends have a name by which the next start finds them."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, Path]] = []
@@ -51,7 +51,7 @@ class Graves:
                 else:
                     path.unlink(missing_ok=True)
             except OSError as error:
-                log.warning("cannot remove what was deleted", path=str(path), error=str(error))
+                logger.warning("cannot remove what was deleted", path=str(path), error=str(error))
             removed += 1
         return removed
 

@@ -1,4 +1,4 @@
-"""What compaction looks at of records, for many batches at once: their keys, their offsets, and which are tombstones."""
+"""The parts of records that compaction reads, for many batches at once: their keys, their offsets, and which are tombstones."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ def _offsets(
     if all(map(is_dense, headers)):
         return np.arange(len(deltas)) + np.repeat(bases - firsts[:-1], counts)
     dense = np.repeat(np.array([is_dense(header) for header in headers]), counts)
-    places = np.arange(len(deltas)) - np.repeat(firsts[:-1], counts)
-    found = np.where(dense, places, deltas) + np.repeat(bases, counts)
+    indices = np.arange(len(deltas)) - np.repeat(firsts[:-1], counts)
+    result = np.where(dense, indices, deltas) + np.repeat(bases, counts)
     lasts = np.repeat(np.array([header.last_offset for header in headers], np.int64), counts)
-    ascend = np.diff(found, prepend=headers[0].base_offset - 1) > 0
-    fits = ascend & (found <= lasts)
+    ascend = np.diff(result, prepend=headers[0].base_offset - 1) > 0
+    fits = ascend & (result <= lasts)
     if not fits.all():
         raise _malformed(headers, firsts, int(fits.argmin()), "has an offset out of order")
-    return found
+    return result
 
 
 def _malformed(headers: Sequence[BatchHeader], firsts: NDArray[np.int64], index: int, how: str) -> CorruptMessage:

@@ -46,18 +46,18 @@ class Move:
         return sum(size for _, size in self._copied.values())
 
     def sources(self) -> tuple[list[Source], int]:
-        """What there is to copy, and the end of the log with it."""
+        """The segments to copy, and the end of the log with them."""
         segments = self.log.segments
-        found = [Source(one.base_offset, one.size, one is not segments.active) for one in segments]
-        return found, self.log.log_end_offset
+        result = [Source(segment.base_offset, segment.size, segment is not segments.active) for segment in segments]
+        return result, self.log.log_end_offset
 
     def copy(self, sources: list[Source], end_offset: int) -> int:
         """Bring the copy up to date with ``sources``, on the disk; how many bytes that took. Raises KafkaStorageError."""
         with storage_errors(f"copy {self.log.directory} to {self.directory}"):
             self.directory.mkdir(exist_ok=True)
-            for gone in self._copied.keys() - {one.base_offset for one in sources}:
+            for gone in self._copied.keys() - {source.base_offset for source in sources}:
                 self._remove(gone)
-            copied = sum(self._copy_segment(one) for one in sources)
+            copied = sum(self._copy_segment(source) for source in sources)
         self.end_offset = end_offset
         return copied
 
@@ -96,27 +96,27 @@ class Move:
 
         The new name is given before the old one is taken away: a start that meets both takes one and sets the other aside.
         """
-        one, before = self.log, self.log.directory
+        log, before = self.log, self.log.directory
         self.copy(*self.sources())
-        home = directory.disk_of(one)
-        with storage_errors(f"move {before} to {self.directory}"), one.quiet():
-            one.save_indexes()
-            self._copy_beside(one.active.base_offset)
+        home = directory.disk_of(log)
+        with storage_errors(f"move {before} to {self.directory}"), log.flusher.quiet():
+            log.recovery_files.save_indexes()
+            self._copy_beside(log.active.base_offset)
             for name in _OF_ALL:
                 if (before / name).exists():
                     shutil.copyfile(before / name, self.directory / name)
-            snapshot = self.directory / file_name(one.log_end_offset, ".snapshot")
-            snapshot.write_bytes(one.producers.snapshot())
+            snapshot = self.directory / file_name(log.log_end_offset, ".snapshot")
+            snapshot.write_bytes(log.producers.snapshot())
             sync_directory(self.directory)
-            after = self.target.path / f"{one.topic}-{one.partition}"
+            after = self.target.path / f"{log.topic}-{log.partition}"
             self.directory.rename(after)
             sync_directory(self.target.path)
-            one.directory = after
-            one.reset()
-            open_partition(one, clean=True, recovery_point=one.log_end_offset, log_start_offset=one.log_start_offset)
-            home.let_go(one)
-            self.target.adopt(one)
-            home.bury(before, one)
+            log.directory = after
+            log.reset()
+            open_partition(log, clean=True, recovery_point=log.log_end_offset, log_start_offset=log.log_start_offset)
+            home.let_go(log)
+            self.target.adopt(log)
+            home.bury(before, log)
 
     def discard(self) -> None:
         """Remove the copy."""

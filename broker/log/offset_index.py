@@ -58,18 +58,18 @@ class OffsetIndex:
 
     def position_for(self, offset: int) -> int:
         """Where to start looking for ``offset``: at a batch that ends at it or before, or at the start of the file."""
-        found = bisect_right(self._offsets, offset - self._base) - 1
-        return self._positions[found] if found >= 0 else 0
+        result = bisect_right(self._offsets, offset - self._base) - 1
+        return self._positions[result] if result >= 0 else 0
 
     def entry_at(self, position: int) -> tuple[int, int] | None:
         """The last entry, as (offset, position), of a batch that lies at ``position`` or before; None without one."""
-        found = bisect_right(self._positions, position) - 1
-        return (self._base + self._offsets[found], self._positions[found]) if found >= 0 else None
+        result = bisect_right(self._positions, position) - 1
+        return (self._base + self._offsets[result], self._positions[result]) if result >= 0 else None
 
     def offset_behind(self, position: int) -> int | None:
         """The offset of the first entry of a batch that lies at ``position`` or behind it; None without one."""
-        found = bisect_left(self._positions, position)
-        return self._base + self._offsets[found] if found < len(self._positions) else None
+        result = bisect_left(self._positions, position)
+        return self._base + self._offsets[result] if result < len(self._positions) else None
 
     @property
     def last(self) -> tuple[int, int] | None:
@@ -79,7 +79,7 @@ class OffsetIndex:
     def load(self, file_size: int) -> bool:
         """Read the file; False where it is absent or can't belong to a log of ``file_size`` bytes: then rebuild it.
 
-        What a killed Apache Kafka preallocated, zeros at the end, does not count.
+        Zeros at the end, preallocated by an Apache Kafka that was killed, do not count.
         """
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read

@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent and transactional producers (KIP-98), and the ``.snapshot`` files it is kept in.
+"""The state of a partition's idempotent and transactional producers (KIP-98), and the ``.snapshot`` files that keep it.
 
 Of each producer: its epoch, the last five batches (so that a repeated one is answered with the offsets it already
 has), and the transaction it is in.
@@ -131,7 +131,7 @@ class ProducerState:
         """
         if header.producer_id == NO_PRODUCER_ID or header.producer_id in self._producers:
             return
-        if (held := self._refused_of(header)) is not None and _is_behind(header.base_sequence, held.sequence):
+        if (refusal := self._refused_of(header)) is not None and _is_behind(header.base_sequence, refusal.sequence):
             return
         self._refused.pop(header.producer_id, None)
         self._refused[header.producer_id] = _Refused(header.producer_epoch, header.base_sequence, self._clock())
@@ -140,16 +140,16 @@ class ProducerState:
 
     def _refused_of(self, header: BatchHeader) -> _Refused | None:
         """What was refused of the same instance of the producer, unless that will have given it up."""
-        held = self._refused.get(header.producer_id)
-        if held is None or held.epoch != header.producer_epoch or self._clock() - held.at > _REFUSED_S:
+        refusal = self._refused.get(header.producer_id)
+        if refusal is None or refusal.epoch != header.producer_epoch or self._clock() - refusal.at > _REFUSED_S:
             return None
-        return held
+        return refusal
 
     def _check_refused(self, header: BatchHeader) -> None:
-        held = self._refused_of(header)
-        if held is not None and _is_behind(header.base_sequence, held.sequence):
+        refusal = self._refused_of(header)
+        if refusal is not None and _is_behind(header.base_sequence, refusal.sequence):
             raise OutOfOrderSequence(
-                f"producer {header.producer_id} in {self._where} sent sequence {header.base_sequence} where {held.sequence}, "
+                f"producer {header.producer_id} in {self._where} sent sequence {header.base_sequence} where {refusal.sequence}, "
                 "which was refused, is next"
             )
 
@@ -167,13 +167,13 @@ class ProducerState:
         return [
             KnownProducer(
                 producer_id,
-                one.epoch,
-                one.batches[-1].last_sequence if one.batches else -1,
-                one.last_timestamp,
-                one.coordinator_epoch,
-                -1 if one.transaction_start is None else one.transaction_start,
+                producer.epoch,
+                producer.batches[-1].last_sequence if producer.batches else -1,
+                producer.last_timestamp,
+                producer.coordinator_epoch,
+                -1 if producer.transaction_start is None else producer.transaction_start,
             )
-            for producer_id, one in self._producers.items()
+            for producer_id, producer in self._producers.items()
         ]
 
     def check(self, header: BatchHeader, transaction_version: int = 0) -> ProducerBatch | None:
@@ -319,10 +319,10 @@ class ProducerState:
                     header.max_timestamp,
                 )
             )
-        for producer_id, found in seen.items():
+        for producer_id, producer_batches in seen.items():
             known = self._producers[producer_id]
-            if known.batches and found[-1].last_offset == known.batches[-1].last_offset:
-                known.batches = found
+            if known.batches and producer_batches[-1].last_offset == known.batches[-1].last_offset:
+                known.batches = producer_batches
 
     def expire(self, older_than_ms: int) -> None:
         """Forget producers whose last batch is older, unless they are in a transaction."""

@@ -21,11 +21,11 @@ from broker.log.segment import Segment
 from broker.log.swap import finish_swap
 from broker.log.transaction_index import TransactionIndex
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader, decode_batch, decode_marker
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["open_partition"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot|txnindex)")
 _UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")
@@ -73,7 +73,7 @@ def open_partition(
         for segment in segments:
             segment.release()
         if len(partition.producers):
-            partition.fill_history = lambda: _fill_history(partition)
+            partition.appender.fill_history = lambda: _fill_history(partition)
     partition.log_start_offset = min(partition.log_start_offset, partition.log_end_offset)
     partition.first_dirty_offset = min(partition.first_dirty_offset, partition.log_end_offset)
     partition.flushed_offset = partition.log_end_offset if clean else min(recovery_point, partition.log_end_offset)
@@ -101,8 +101,8 @@ def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[in
             name = entry.name
             if name.endswith(_UNFINISHED):
                 unfinished = True
-            elif (found := _NAME.fullmatch(name)) is not None:
-                kind, offset = found[2], int(found[1])
+            elif (match := _NAME.fullmatch(name)) is not None:
+                kind, offset = match[2], int(match[1])
                 if kind == "log":
                     logs[offset] = entry.stat()
                 elif kind == "snapshot":
@@ -200,23 +200,23 @@ class _Opening:
             segments = segments[: number + 1]
             break
         partition.opened(segments, segments[-1].next_offset)
-        partition.recovered()
+        partition.recovery_files.recovered()
         self._keep_snapshots()
         return segments
 
     def _write_aborted(self, segment: Segment) -> None:
         """In one step, on the disk: a recovery point may be beyond what the file tells of."""
-        found = [entry for entry in self._partition.aborted if entry.last_offset >= segment.base_offset]
-        if found or segment.base_offset in self._aborts:
-            TransactionIndex(segment.transaction_index_path).replace(found)
+        aborted_transactions = [entry for entry in self._partition.aborted if entry.last_offset >= segment.base_offset]
+        if aborted_transactions or segment.base_offset in self._aborts:
+            TransactionIndex(segment.transaction_index_path).replace(aborted_transactions)
 
     def _report_cut(self, number: int, before: int) -> None:
         where, segment = f"{self._partition.topic}-{self._partition.partition}", self._segments[number]
-        log.warning(
+        logger.warning(
             "cut off what was not written whole", partition=where, file=segment.path.name, size=segment.size, was=before
         )
         for later in self._segments[number + 1 :]:
-            log.warning(
+            logger.warning(
                 "removed a segment behind a damaged one", partition=where, file=later.path.name, size=later.size
             )
             later.delete()
@@ -242,13 +242,13 @@ class _Opening:
                 start = max(offset, start)
                 break
             except CorruptMessage as error:
-                log.warning(
+                logger.warning(
                     "ignored a producer snapshot",
                     partition=f"{partition.topic}-{partition.partition}",
                     reason=str(error),
                 )
                 Path(path).unlink()
-                self._snapshots = [one for one in self._snapshots if one != offset]
+                self._snapshots = [snapshot for snapshot in self._snapshots if snapshot != offset]
         for segment, position, header in self._headers(start, upto):
             if header.producer_id != NO_PRODUCER_ID:
                 _replay(partition, segment, position, header)
@@ -258,8 +258,8 @@ class _Opening:
         for segment in self._partition.segments:
             if start >= end or segment.next_offset <= start or segment.base_offset >= end:
                 continue
-            found = segment.find(start)
-            for position, header in segment.headers(found[0]) if found else ():
+            result = segment.find(start)
+            for position, header in segment.headers(result[0]) if result else ():
                 yield segment, position, header
                 if header.last_offset + 1 >= end:
                     return
@@ -268,7 +268,7 @@ class _Opening:
 def _take(partition: PartitionLog, segment: Segment, position: int, header: BatchHeader) -> None:
     if header.is_control:
         for record in decode_batch(segment.read(position, header.size)):
-            partition.take_marker(header, record, None)
+            partition.appender.take_marker(header, record, None)
     else:
         partition.producers.update(header)
 
@@ -284,13 +284,13 @@ def _replay(partition: PartitionLog, segment: Segment, position: int, header: Ba
 
 def _fill_history(partition: PartitionLog) -> None:
     starts: list[tuple[Segment, int]] = []
-    wanted = _HISTORY_BYTES
+    remaining = _HISTORY_BYTES
     for segment in reversed(partition.segments):
         segment.ensure_loaded()
-        entry = segment.index.entry_at(max(segment.size - wanted, 0))
+        entry = segment.index.entry_at(max(segment.size - remaining, 0))
         starts.append((segment, entry[1] if entry else 0))
-        wanted -= segment.size
-        if wanted <= 0:
+        remaining -= segment.size
+        if remaining <= 0:
             break
     partition.producers.fill_history(
         header for segment, start in reversed(starts) for _, header in segment.headers(start)
@@ -309,7 +309,7 @@ def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None
         base = int(path.name.split(".")[0])
         result = Segment(directory, base, index_interval_bytes, suffix=".swap")
         result.recover()
-        bases = (int(one.name[:20]) for one in directory.glob("*.log") if _NAME.fullmatch(one.name))
+        bases = (int(item.name[:20]) for item in directory.glob("*.log") if _NAME.fullmatch(item.name))
         finish_swap(directory, base, sorted(other for other in bases if base <= other < result.next_offset))
     for path in directory.glob("*.swap"):
         path.unlink()

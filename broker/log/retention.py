@@ -11,7 +11,7 @@ __all__ = ["SegmentFacts", "expired_segments"]
 
 
 class SegmentFacts(NamedTuple):
-    """What retention looks at. ``newest_ms`` is the segment's largest timestamp, or its file's where records have none."""
+    """The facts about a segment that retention depends on. ``newest_ms`` is the segment's largest timestamp, or its file's where records have none."""
 
     end_offset: int
     size: int

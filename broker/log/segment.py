@@ -110,7 +110,7 @@ class Segment:
 
     @property
     def handle(self) -> FileHandle:
-        """The open file. Who uses the descriptor keeps the handle until that is done. Raises OSError."""
+        """The open file. Users of the descriptor keep the handle until they are done. Raises OSError."""
         handle = self._handle
         if handle is None:
             handle = self._handle = FileHandle(self._name(".log"), create=False)
@@ -367,8 +367,8 @@ class Segment:
 
     def stretch_from(self, offset: int) -> Stretch:
         """The batches from the one on that holds the offset. Raises CorruptMessage where a batch on the way is not whole."""
-        found = self.find(offset)
-        return self.stretch(self.size if found is None else found[0])
+        result = self.find(offset)
+        return self.stretch(self.size if result is None else result[0])
 
     def stretch(self, position: int = 0) -> Stretch:
         """The batches from a position on."""

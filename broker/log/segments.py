@@ -87,7 +87,7 @@ class Segments(Sequence[Segment]):
             self.replace(self._all[deleted:])
 
     def exchange(self, old: Sequence[Segment], new: list[Segment]) -> None:
-        """Have ``new`` where the ``old`` are, one behind the other. What becomes of files is the caller's."""
+        """Have ``new`` where the ``old`` are, one behind the other. The caller takes care of the files."""
         at = self._all.index(old[0])
         self.replace([*self._all[:at], *new, *self._all[at + len(old) :]])
 
@@ -97,21 +97,21 @@ class Segments(Sequence[Segment]):
             segment = self._with_indexes(index)
             if segment.base_offset >= limit:
                 break
-            found = segment.find(offset)
-            if found is None:
+            result = segment.find(offset)
+            if result is None:
                 continue
-            position, base_offset, whole = found
+            position, base_offset, whole = result
             size = _stop(segment, base_offset, limit) - position
             if size > max_bytes:
                 size = max_bytes if whole <= max_bytes else (min(whole, size) if minimum_one else 0)
             return LogSlice(segment.handle, position, max(size, 0))
         return LogSlice(self.active.handle, 0, 0)
 
-    def end_of(self, found: LogSlice) -> int | None:
+    def end_of(self, log_slice: LogSlice) -> int | None:
         """An offset not far behind the last in a slice that was just read; None where it reaches about to the end."""
         for index in range(len(self._all) - 1, -1, -1):
-            if self._all[index].handle is found.handle:
-                behind = self._with_indexes(index).index.offset_behind(found.position + found.size)
+            if self._all[index].handle is log_slice.handle:
+                behind = self._with_indexes(index).index.offset_behind(log_slice.position + log_slice.size)
                 if behind is None and index + 1 < len(self._all):
                     behind = self._all[index + 1].base_offset
                 return behind

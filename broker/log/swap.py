@@ -12,15 +12,13 @@ import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.errors import KafkaStorageError
-from broker.log.compaction import CleanedGroup, Compaction
+from broker.log.compaction_plan import CleanedGroup, Compaction
 from broker.log.files import storage_errors, sync_directory
+from broker.log.partition import PartitionLog
 from broker.log.segment import Segment, file_name, set_aside
-
-if TYPE_CHECKING:
-    from broker.log.partition import PartitionLog
 
 __all__ = ["Swap", "finish_swap"]
 
@@ -63,7 +61,7 @@ class Swap:
                         self._exchange(group, old)
                 except KafkaStorageError as error:
                     # Some of it may be done, and the rest has to be, as after a crash.
-                    raise log.damaged(error.message) from error
+                    raise log.flusher.damaged(error.message) from error
                 yield self._sync
             log.first_dirty_offset = max(log.first_dirty_offset, done.clean_until)
             self.is_done = True
@@ -76,10 +74,10 @@ class Swap:
         if self._log.is_retired or self._log.directory != self._directory:
             return ()
         segments = self._log.segments.snapshot()
-        first = bisect_left(segments, group.replaced[0], key=lambda one: one.base_offset)
+        first = bisect_left(segments, group.replaced[0], key=lambda segment: segment.base_offset)
         behind = first + len(group.replaced)
         old = segments[first:behind]
-        is_same = tuple(one.base_offset for one in old) == group.replaced and behind < len(segments)
+        is_same = tuple(segment.base_offset for segment in old) == group.replaced and behind < len(segments)
         return old if is_same and segments[behind].base_offset == group.next_offset else ()
 
     def _mark(self, base_offset: int) -> bool:
@@ -114,7 +112,9 @@ class Swap:
             kept[0].release()
         log.segments.exchange(old, kept)
         # Nothing of transactions whose markers were between these offsets is left.
-        log.aborted = [one for one in log.aborted if not base_offset <= one.last_offset < group.next_offset]
+        log.aborted = [
+            transaction for transaction in log.aborted if not base_offset <= transaction.last_offset < group.next_offset
+        ]
 
     def _discard(self) -> None:
         """Remove the files that are in no place yet."""

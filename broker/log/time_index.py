@@ -61,13 +61,13 @@ class TimeIndex:
 
     def offset_before(self, timestamp_ms: int) -> int:
         """An offset up to which every record is older than ``timestamp_ms``; the segment's base where none is known."""
-        found = bisect_left(self._timestamps, timestamp_ms) - 1
-        return self._base + (self._offsets[found] if found >= 0 else 0)
+        result = bisect_left(self._timestamps, timestamp_ms) - 1
+        return self._base + (self._offsets[result] if result >= 0 else 0)
 
     def load(self) -> bool:
         """Read the file; False where it is absent or damaged: then rebuild it.
 
-        What a killed Apache Kafka preallocated, zeros at the end, does not count.
+        Zeros at the end, preallocated by an Apache Kafka that was killed, do not count.
         """
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read

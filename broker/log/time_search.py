@@ -58,21 +58,21 @@ class TimeSearch(NamedTuple):
         for batch, header in self._batches(stretches, allowance):
             if header.max_timestamp >= timestamp_ms:
                 data = opened(header, batch(), allowance)
-                found = first_since(header, data, allowance, timestamp_ms=timestamp_ms, from_offset=self.from_offset)
-                if found is not None:
-                    return found
+                result = first_since(header, data, allowance, timestamp_ms=timestamp_ms, from_offset=self.from_offset)
+                if result is not None:
+                    return result
         return None
 
     def _newest(self, stretch: Stretch, allowance: Allowance) -> int | None:
-        found: int | None = None
+        result: int | None = None
         for batch, header in self._batches([stretch], allowance):
             newest: int | None = header.max_timestamp
             if header.base_offset < self.from_offset:
                 data = opened(header, batch(), allowance)
                 newest = newest_from(header, data, allowance, from_offset=self.from_offset)
-            if newest is not None and (found is None or newest > found):
-                found = newest
-        return found
+            if newest is not None and (result is None or newest > result):
+                result = newest
+        return result
 
     def _batches(self, stretches: Iterable[Stretch], allowance: Allowance) -> Iterator[tuple[_Read, BatchHeader]]:
         """Those with records from ``from_offset`` on."""
@@ -98,7 +98,7 @@ class _Read(NamedTuple):
 def search_all(searches: Iterable[TimeSearch]) -> list[tuple[int, int] | BrokerError | None]:
     """Carry out the searches of one request, within one allowance. For the process that does such work."""
     allowance = Allowance(OFF_THE_LOOP)
-    return [_found(one, allowance) for one in searches]
+    return [_found(search, allowance) for search in searches]
 
 
 def _found(search: TimeSearch, allowance: Allowance) -> tuple[int, int] | BrokerError | None:

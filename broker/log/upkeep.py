@@ -1,4 +1,4 @@
-"""What the logs of a directory leave for its housekeeping to do."""
+"""Work that the logs of a directory leave to its housekeeping."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Upkeep(Generic[L]):
 
     def sync_names(self, directory: Path) -> None:
         """Make the names in ``directory`` durable that were given so far, once for all of them. Raises OSError."""
-        wanted = self._named
+        named = self._named
         with self._lock:
-            if self._synced < wanted:
+            if self._synced < named:
                 covered = self._named
                 sync_directory(directory)
                 self._synced = covered

@@ -40,13 +40,15 @@ _NEEDS: Final = {("eligible.leader.replicas.version", 1): 23}
 
 def checked(present: Mapping[str, int], updates: Sequence[FeatureUpdate]) -> dict[str, int]:
     """The levels that the updates give. Raises InvalidUpdateVersion for the first that is not allowed."""
-    wanted = {one.name: one for one in updates}
-    metadata_level = wanted[_METADATA].level if _METADATA in wanted else present.get(_METADATA, 0)
-    for one in wanted.values():
-        reason = _why_not(present.get(one.name, 0), one) or _missing(one, metadata_level)
+    requested = {update.name: update for update in updates}
+    metadata_level = requested[_METADATA].level if _METADATA in requested else present.get(_METADATA, 0)
+    for feature_update in requested.values():
+        reason = _why_not(present.get(feature_update.name, 0), feature_update) or _missing(
+            feature_update, metadata_level
+        )
         if reason:
-            raise InvalidUpdateVersion(f"{one.name} cannot be set to {one.level}: {reason}.")
-    return {name: one.level for name, one in wanted.items()}
+            raise InvalidUpdateVersion(f"{feature_update.name} cannot be set to {feature_update.level}: {reason}.")
+    return {name: feature_update.level for name, feature_update in requested.items()}
 
 
 def _why_not(present: int, update: FeatureUpdate) -> str | None:

@@ -1,4 +1,4 @@
-"""What is left of many metadata records: the newest of each thing, which is what a snapshot holds.
+"""The records that remain of many metadata records: the newest of each thing, which is what a snapshot holds.
 
 It works on the records themselves and not on the image, so that it keeps what Tidegate makes no use of: registrations, and
 types of later releases, which go along as they are.
@@ -44,30 +44,30 @@ NO_LEADER_CHANGE: Final = -2
 """What a PartitionChangeRecord says of a leader that stays."""
 
 _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
-    RegisterBrokerRecord: lambda one: ("broker", one.broker_id),
-    RegisterControllerRecord: lambda one: ("controller", one.controller_id),
-    BrokerRegistrationChangeRecord: lambda one: ("broker change", one.broker_id),
-    TopicRecord: lambda one: ("topic", one.topic_id),
-    PartitionRecord: lambda one: ("partition", one.topic_id, one.partition_id),
-    ConfigRecord: lambda one: ("config", one.resource_type, one.resource_name, one.name),
-    FeatureLevelRecord: lambda one: ("feature", one.name),
-    AccessControlEntryRecord: lambda one: ("acl", one.acl_id),
-    RemoveAccessControlEntryRecord: lambda one: ("acl", one.acl_id),
-    ClientQuotaRecord: lambda one: (
+    RegisterBrokerRecord: lambda item: ("broker", item.broker_id),
+    RegisterControllerRecord: lambda item: ("controller", item.controller_id),
+    BrokerRegistrationChangeRecord: lambda item: ("broker change", item.broker_id),
+    TopicRecord: lambda item: ("topic", item.topic_id),
+    PartitionRecord: lambda item: ("partition", item.topic_id, item.partition_id),
+    ConfigRecord: lambda item: ("config", item.resource_type, item.resource_name, item.name),
+    FeatureLevelRecord: lambda item: ("feature", item.name),
+    AccessControlEntryRecord: lambda item: ("acl", item.acl_id),
+    RemoveAccessControlEntryRecord: lambda item: ("acl", item.acl_id),
+    ClientQuotaRecord: lambda item: (
         "quota",
-        frozenset((part.entity_type, part.entity_name) for part in one.entity),
-        one.key,
+        frozenset((part.entity_type, part.entity_name) for part in item.entity),
+        item.key,
     ),
-    UserScramCredentialRecord: lambda one: ("scram", one.name, one.mechanism),
-    RemoveUserScramCredentialRecord: lambda one: ("scram", one.name, one.mechanism),
-    DelegationTokenRecord: lambda one: ("token", one.token_id),
-    RemoveDelegationTokenRecord: lambda one: ("token", one.token_id),
+    UserScramCredentialRecord: lambda item: ("scram", item.name, item.mechanism),
+    RemoveUserScramCredentialRecord: lambda item: ("scram", item.name, item.mechanism),
+    DelegationTokenRecord: lambda item: ("token", item.token_id),
+    RemoveDelegationTokenRecord: lambda item: ("token", item.token_id),
 }
 """What a record is about; a later one about the same takes its place. Types that are not here have one for all."""
 
 _REMOVED: Final[dict[type[MetadataRecord], Callable[..., bool]]] = {
-    ConfigRecord: lambda one: one.value is None,
-    ClientQuotaRecord: lambda one: one.remove,
+    ConfigRecord: lambda item: item.value is None,
+    ClientQuotaRecord: lambda item: item.remove,
     RemoveAccessControlEntryRecord: lambda _: True,
     RemoveUserScramCredentialRecord: lambda _: True,
     RemoveDelegationTokenRecord: lambda _: True,

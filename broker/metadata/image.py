@@ -57,7 +57,7 @@ from broker.security.credential_records import (
     UserScramCredentialRecord,
 )
 from broker.security.scram import ScramCredentials
-from broker.security.tokens import TokenImage
+from broker.security.token_image import TokenImage
 from tidegate.kit.config import keys_of, nearest_key, parse
 from tidegate.kit.errors import ConfigError
 
@@ -98,7 +98,7 @@ class ClusterMetadata:
         self._names: dict[int, str] = {}
         """Of topics by their id as a number, which is found without running code of ``uuid``."""
         self._alike: dict[str, str] = {}
-        """The topics by the name they have in metrics, where a dot is a line."""
+        """Topics by their metric name, in which `.` is written as `_`."""
         self._removed: set[uuid.UUID] = set()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._defaults: Mapping[str, str] = {}
@@ -168,10 +168,10 @@ class ClusterMetadata:
 
     def topic(self, name: str) -> Topic:
         """Raises UnknownTopicOrPartition."""
-        found = self._topics.get(name)
-        if found is None:
+        topic_image = self._topics.get(name)
+        if topic_image is None:
             raise UnknownTopicOrPartition(f"there is no topic {name!r}")
-        return found
+        return topic_image
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
         return self._names.get(topic_id.int)
@@ -194,8 +194,8 @@ class ClusterMetadata:
 
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of a topic, by partition. Raises UnknownTopicOrPartition."""
-        found = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))
-        return [one for one in found if one is not None]
+        result = (self._directory.get(name, partition) for partition in range(self.topic(name).partitions))
+        return [log for log in result if log is not None]
 
     # Changes
 
@@ -234,7 +234,7 @@ class ClusterMetadata:
             )
 
     def check_topic_configs(self, configs: Mapping[str, str]) -> LogConfig:
-        """What the keys make together with the defaults. Raises InvalidConfiguration, every problem in it."""
+        """The keys with the defaults for those that are not set. Raises InvalidConfiguration, every problem in it."""
         known = keys_of(LogConfig)
         names = {key.name for key in known}
         for name in configs:
@@ -308,8 +308,8 @@ class ClusterMetadata:
         after = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}
         settled = self.check_topic_configs(after)
         self._commit(self._config_records(name, changes))
-        for one in self.logs(name):
-            one.config = settled
+        for log in self.logs(name):
+            log.config = settled
         return self._topics[name]
 
     def set_configs(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> None:
@@ -343,9 +343,9 @@ class ClusterMetadata:
     def _read(self) -> None:
         """The newest snapshot, then the log from there on."""
         records, transactions = self._log, MetadataTransactions()
-        found = latest_snapshot(records.directory)
-        if found is not None:
-            self.snapshot, content = found
+        result = latest_snapshot(records.directory)
+        if result is not None:
+            self.snapshot, content = result
             for value in transactions.committed(content.values):
                 self._replay(decode_record(value))
             if self.snapshot.offset > records.log_end_offset:
@@ -373,7 +373,7 @@ class ClusterMetadata:
         self._commit(records)
 
     def _begin(self) -> None:
-        """What a new cluster begins with. One that there is keeps the levels it has until somebody raises them, as Kafka's does:
+        """The first records of a new cluster. One that there is keeps the levels it has until somebody raises them, as Kafka's does:
         no record of a feature means that it is at its lowest."""
         begun: list[MetadataRecord] = [
             FeatureLevelRecord(name=name, feature_level=feature.highest)
@@ -411,10 +411,12 @@ class ClusterMetadata:
     def moved(self, partitions: Iterable[PartitionLog]) -> None:
         """Write down in which directories these partitions are now. Raises KafkaStorageError."""
         changes = []
-        for one in partitions:
-            home = self._directory.disk_of(one).id
+        for partition in partitions:
+            home = self._directory.disk_of(partition).id
             changes.append(
-                PartitionChangeRecord(topic_id=one.topic_id, partition_id=one.partition, directories=(home,))
+                PartitionChangeRecord(
+                    topic_id=partition.topic_id, partition_id=partition.partition, directories=(home,)
+                )
             )
         self._commit(changes)
 
@@ -422,13 +424,13 @@ class ClusterMetadata:
         if not records:
             return
         values = [encode_record(record) for record in records]
-        before = self._log.savepoint
+        before = self._log.flusher.savepoint
         try:
             self._log.append_records([Record(None, value) for value in values])
             self._log.flush()
         except KafkaStorageError:
             # Later, when the disk works again, nobody must find what was answered as not done.
-            self._log.take_back(before)
+            self._log.flusher.take_back(before)
             raise
         self.tail_bytes += sum(map(len, values))
         for record in records:
@@ -518,7 +520,7 @@ class ClusterMetadata:
             else:
                 present.config = settled
             if self.leader_epochs:
-                present.lead(self.leader_epochs.get((topic.name, partition), 0))
+                present.appender.lead(self.leader_epochs.get((topic.name, partition), 0))
 
     def _align_logs(self) -> None:
         for stray in self._strays():
@@ -530,28 +532,33 @@ class ClusterMetadata:
             self._make_logs(topic)
         if self._homes:
             self.moved(
-                one
-                for one in self._directory.all()
-                if self._homes.get((one.topic, one.partition), one.topic_id) not in (one.topic_id, self._home_of(one))
+                log
+                for log in self._directory.all()
+                if self._homes.get((log.topic, log.partition), log.topic_id) not in (log.topic_id, self._home_of(log))
             )
 
-    def _home_of(self, one: PartitionLog) -> uuid.UUID:
-        return self._directory.disk_of(one).id
+    def _home_of(self, log: PartitionLog) -> uuid.UUID:
+        return self._directory.disk_of(log).id
 
     def _is_offline(self, home: uuid.UUID | None) -> bool:
         """Whether what should be in that directory is on a disk that failed; its number was not to be read."""
         disks = self._directory
         failed = any(disk.failure is not None for disk in disks.disks)
-        return failed and home is not None and home.int >= _RESERVED_IDS and all(home != one.id for one in disks.online)
+        return (
+            failed
+            and home is not None
+            and home.int >= _RESERVED_IDS
+            and all(home != log_disk.id for log_disk in disks.online)
+        )
 
     def _strays(self) -> Iterator[PartitionLog]:
-        for one in self._directory.all():
-            topic = self._topics.get(one.topic)
-            if topic is not None and one.topic_id == NO_TOPIC_ID and one.partition < topic.partitions:
-                self._directory.identify(one, topic.id)
-            known = topic is not None and topic.id == one.topic_id and one.partition < topic.partitions
-            if not known and one.topic != METADATA_TOPIC:
-                yield one
+        for log in self._directory.all():
+            topic = self._topics.get(log.topic)
+            if topic is not None and log.topic_id == NO_TOPIC_ID and log.partition < topic.partitions:
+                self._directory.identify(log, topic.id)
+            known = topic is not None and topic.id == log.topic_id and log.partition < topic.partitions
+            if not known and log.topic != METADATA_TOPIC:
+                yield log
 
 
 def _new_topic_id() -> uuid.UUID:

@@ -15,15 +15,15 @@ from broker.metadata.fold import MetadataFold, MetadataTransactions
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.snapshot import Content, Snapshot, is_kraft, latest_snapshot, snapshots, write_snapshot
 from broker.protocol.records import Record, batches, decode_batch
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["MetadataKeeper"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class _Source(NamedTuple):
-    """What a snapshot is made of, as plain data for another thread: the files of the log and how much of each counts."""
+    """The content of a snapshot, as plain data for another thread: the files of the log and how much of each counts."""
 
     directory: Path
     files: list[tuple[Path, int]]
@@ -68,7 +68,7 @@ class MetadataKeeper:
         metadata.snapshot = made
         metadata.tail_bytes -= covered
         self._waiting_since_ms = None
-        log.info("wrote a snapshot of the metadata", offset=made.offset, bytes=made.path.stat().st_size)
+        logger.info("wrote a snapshot of the metadata", offset=made.offset, bytes=made.path.stat().st_size)
         self._delete_old(now)
         return made
 
@@ -83,8 +83,8 @@ class MetadataKeeper:
         records, config = self._metadata.log, self._config
         kept = snapshots(records.directory)
         while len(kept) > 1:
-            status = [one.path.stat() for one in kept]
-            size = records.size + sum(one.st_size for one in status)
+            status = [snapshot.path.stat() for snapshot in kept]
+            size = records.size + sum(stat.st_size for stat in status)
             is_old = 0 <= config.metadata_retention_ms < now_ms - status[0].st_mtime_ns // 1_000_000
             if not is_old and not 0 <= config.metadata_retention_bytes < size:
                 break
@@ -96,11 +96,11 @@ class MetadataKeeper:
 def _summed_up(source: _Source, now_ms: int) -> Snapshot:
     """For any thread. Raises CorruptMessage, OSError."""
     fold, transactions, tail = MetadataFold(), MetadataTransactions(), _Tail(source)
-    found = latest_snapshot(source.directory)
-    if found is not None:
-        tail.start, tail.kraft = found[0].offset, list(found[1].kraft)
-        tail.epoch = found[0].epoch
-        for value in transactions.committed(found[1].values):
+    result = latest_snapshot(source.directory)
+    if result is not None:
+        tail.start, tail.kraft = result[0].offset, list(result[1].kraft)
+        tail.epoch = result[0].epoch
+        for value in transactions.committed(result[1].values):
             fold.add(value)
     for value in transactions.committed(tail.values()):
         fold.add(value)
@@ -141,4 +141,4 @@ class _Tail:
 
     def _take_control(self, records: list[Record]) -> None:
         for record in filter(is_kraft, records):
-            self.kraft = [one for one in self.kraft if one.key != record.key] + [record._replace(offset=0)]
+            self.kraft = [item for item in self.kraft if item.key != record.key] + [record._replace(offset=0)]

@@ -37,10 +37,10 @@ def load_or_create(directory: Path, node_id: int, cluster_id: str | None = None)
     path = directory / _FILE
     with storage_errors(f"read or write {path}"):
         if path.exists():
-            found = _checked(path, node_id)
-            if cluster_id not in (None, found.cluster_id):
-                raise KafkaStorageError(f"{directory} belongs to cluster {found.cluster_id}, not to {cluster_id}")
-            return found
+            properties = _checked(path, node_id)
+            if cluster_id not in (None, properties.cluster_id):
+                raise KafkaStorageError(f"{directory} belongs to cluster {properties.cluster_id}, not to {cluster_id}")
+            return properties
         made = MetaProperties(cluster_id or uuid_text(_random_uuid()), node_id, _random_uuid())
         lines = [
             "#",
@@ -59,7 +59,9 @@ def _checked(path: Path, node_id: int) -> MetaProperties:
     fields = dict(line.partition("=")[::2] for line in lines if line and not line.startswith("#"))
     try:
         found_format = int(fields.get(_FORMAT_KEY, "1"))
-        found = MetaProperties(fields["cluster.id"], int(fields["node.id"]), uuid_from_text(fields["directory.id"]))
+        properties = MetaProperties(
+            fields["cluster.id"], int(fields["node.id"]), uuid_from_text(fields["directory.id"])
+        )
         version = fields["version"]
     except (KeyError, ValueError) as error:
         raise KafkaStorageError(f"{path} is damaged: {error}") from error
@@ -69,9 +71,9 @@ def _checked(path: Path, node_id: int) -> MetaProperties:
         raise KafkaStorageError(
             f"{path.parent} has format {found_format}, written by a later release of Tidegate; this one reads up to {FORMAT}"
         )
-    if found.node_id != node_id:
-        raise KafkaStorageError(f"{path.parent} belongs to node {found.node_id}, but node.id is {node_id}")
-    return found
+    if properties.node_id != node_id:
+        raise KafkaStorageError(f"{path.parent} belongs to node {properties.node_id}, but node.id is {node_id}")
+    return properties
 
 
 def _random_uuid() -> uuid.UUID:

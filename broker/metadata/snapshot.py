@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from broker.errors import CorruptMessage
 from broker.log.files import sync_data, sync_directory
 from broker.protocol.records import Record, batches, crc_is_right, decode_batch, encode_batch
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Snapshot", "latest_snapshot", "read_snapshot", "snapshots", "write_snapshot"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _KEY: Final = struct.Struct(">hh")
@@ -52,11 +52,11 @@ def snapshots(directory: Path) -> list[Snapshot]:
 
 def latest_snapshot(directory: Path) -> tuple[Snapshot, Content] | None:
     """The newest that is whole. Raises OSError."""
-    for one in reversed(snapshots(directory)):
+    for snapshot in reversed(snapshots(directory)):
         try:
-            return one, read_snapshot(one.path)
+            return snapshot, read_snapshot(snapshot.path)
         except CorruptMessage as error:
-            log.warning("ignored a snapshot of the metadata", file=one.path.name, reason=error.message)
+            logger.warning("ignored a snapshot of the metadata", file=snapshot.path.name, reason=error.message)
     return None
 
 

@@ -1,1 +1,1 @@
-"""What the broker counts, and how Prometheus sees it: under the names that Kafka's own metrics have there."""
+"""The broker's counters, and their form as Prometheus text. ``broker.metric_families`` names the metrics."""

@@ -1,4 +1,4 @@
-"""What became of requests: how many, with which errors, and where their time went.
+"""Counts and times of requests: how many, with which errors, and where their time went.
 
 Counting is on the way of every request, so it is a few additions and one tuple; everything else is worked out when asked for.
 """
@@ -94,12 +94,12 @@ _Finder = Callable[[Any], Sequence[int]]
 
 
 def _of_produce(answer: ProduceResponse) -> Sequence[int]:
-    return [one.error_code for _, results in answer.topics for one in results if one.error_code]
+    return [result.error_code for _, results in answer.topics for result in results if result.error_code]
 
 
 def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Sequence[int]:
-    found = [one.error_code for _, results in answer.topics for one in results if one.error_code]
-    return [answer.error_code, *found] if answer.error_code else found
+    numbers = [result.error_code for _, results in answer.topics for result in results if result.error_code]
+    return [answer.error_code, *numbers] if answer.error_code else numbers
 
 
 def _finder(kind: type[Message]) -> _Finder:
@@ -112,11 +112,11 @@ def _finder(kind: type[Message]) -> _Finder:
     ]
 
     def find(message: Any) -> Sequence[int]:
-        found = [message.error_code] if own and message.error_code else []
+        result = [message.error_code] if own and message.error_code else []
         for name, inner in lists:
-            for one in getattr(message, name) or ():
-                found += inner(one)
-        return found
+            for item in getattr(message, name) or ():
+                result += inner(item)
+        return result
 
     return find
 

@@ -1,4 +1,4 @@
-"""What went in and out, by topic."""
+"""Bytes and messages in and out, by topic."""
 
 from __future__ import annotations
 

@@ -13,15 +13,16 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from broker.api.connection import ConnectionRefusal, Promise
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
-__all__ = ["Connection", "ConnectionRefusal", "FrameHandler", "Promise", "Slot", "Wire"]
+__all__ = ["Connection", "FrameHandler", "Slot", "Wire"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
@@ -43,24 +44,8 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 Part = bytes | bytearray | FileSlice
 
 
-class Promise(Protocol):
-    """What an answer waits for: an ``asyncio.Future``, or something like one that needs no turn of the event loop."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> Any: ...
-
-    def cancel(self) -> bool: ...
-
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
-
-
 Sent = Callable[[float], None]
 """Told how many seconds an answer that went out had to wait for those before it."""
-
-
-class ConnectionRefusal(Exception):
-    """This connection cannot go on; the text is the reason, for one line in the log."""
 
 
 class Slot:
@@ -86,7 +71,7 @@ class FrameHandler(Protocol):
 
 
 class Wire(Protocol):
-    """What a connection needs of its socket; it does not block, and raises BlockingIOError instead."""
+    """The socket's methods that a connection uses; it does not block, and raises BlockingIOError instead."""
 
     def recv_into(self, buffer: memoryview, /) -> int: ...
 
@@ -120,7 +105,7 @@ class Connection:
         self.listener = listener
         self.principal = ANONYMOUS
         self.authenticated = authenticated
-        """Whether it is known who the client is, be it that nobody asks; who handles frames says so by ``serve``."""
+        """True once the client is authenticated, or when authentication is off; the frame handler sets it by ``serve``."""
         self.peer, self.peer_port = _peer_of(sock)
         self.software = ("unknown", "unknown")
         """The client's program and its version, where it told (ApiVersions)."""
@@ -241,11 +226,11 @@ class Connection:
 
     def _pace(self) -> None:
         """Stop reading from a client that does not read its answers or asks faster than it is answered."""
-        wanted = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
-        wanted = wanted and len(self._out) < _MOST_QUEUED_PARTS and not self._mutes and not self._stopped
-        if wanted != self._reading and self.is_open:
-            self._set_reading(wanted)
-            if wanted and not self._handling:
+        reads = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
+        reads = reads and len(self._out) < _MOST_QUEUED_PARTS and not self._mutes and not self._stopped
+        if reads != self._reading and self.is_open:
+            self._set_reading(reads)
+            if reads and not self._handling:
                 self._loop.call_soon(self._take_buffered)
 
     def _take_buffered(self) -> None:
@@ -274,9 +259,9 @@ class Connection:
         self._mutes -= 1
         self._pace()
 
-    def _set_reading(self, wanted: bool) -> None:
-        self._reading = wanted
-        if wanted:
+    def _set_reading(self, reads: bool) -> None:
+        self._reading = reads
+        if reads:
             self._loop.add_reader(self._fd, self._on_readable)
         else:
             self._loop.remove_reader(self._fd)
@@ -320,7 +305,7 @@ class Connection:
                 self.close(str(refusal))
                 return
             except Exception as error:  # whoever waits is told by the end of the connection
-                log.exception("an answer could not be made", client=self.peer)
+                logger.exception("an answer could not be made", client=self.peer)
                 self.close(f"an answer could not be made: {error!r}")
                 return
             if self._slots[0] is not slot:

@@ -8,20 +8,21 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final
 
+from broker.api.connection import ConnectionRefusal, Promise
+from broker.api.routes import Answer, AnyRoute, Context, Pending
 from broker.broker import Broker
 from broker.errors import BrokerError, UnknownServerError
-from broker.handlers.routes import Answer, Context, Pending, Route
 from broker.metrics.requests import RequestMetrics, Times, error_codes
-from broker.metrics.slow import SlowRequests
-from broker.network.connection import Connection, ConnectionRefusal, Promise
+from broker.network.connection import Connection
+from broker.network.slow_requests import SlowRequests
 from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Dispatcher"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BEFORE_THE_PRODUCER: Final = 4
@@ -40,7 +41,7 @@ class Exchange:
     def __init__(
         self,
         connection: Connection,
-        route: Route,
+        route: AnyRoute,
         header: RequestHeader,
         context: Context,
         metrics: RequestMetrics,
@@ -63,7 +64,7 @@ class Exchange:
 class Dispatcher:
     """Handles the frames of all connections of a broker."""
 
-    def __init__(self, broker: Broker, routes: Mapping[int, Route]) -> None:
+    def __init__(self, broker: Broker, routes: Mapping[int, AnyRoute]) -> None:
         self._broker = broker
         self._arrivals = broker.arrivals
         self._routes = routes
@@ -96,7 +97,7 @@ class Dispatcher:
         except ConnectionRefusal:
             raise
         except Exception as error:
-            log.exception("a request could not be read", client=connection.peer)
+            logger.exception("a request could not be read", client=connection.peer)
             raise ConnectionRefusal(f"a request could not be read: {error!r}") from error
         context = Context(
             self._broker,
@@ -214,7 +215,7 @@ class Dispatcher:
             sizes = (exchange.size, exchange.answered_bytes)
             self._slow.look(exchange.route.key, exchange.context, Times(*times), sizes, now)
 
-    def _finish(self, route: Route, pending: Pending, future: Promise) -> Answer:
+    def _finish(self, route: AnyRoute, pending: Pending, future: Promise) -> Answer:
         try:
             return pending.make(future.result())
         except BrokerError as error:
@@ -224,7 +225,7 @@ class Dispatcher:
         except Exception as error:
             raise self._unforeseen(route, error) from error
 
-    def _failed(self, route: Route, error: BrokerError) -> Answer:
+    def _failed(self, route: AnyRoute, error: BrokerError) -> Answer:
         if route.failed is None:
             self.metrics[route.key].failed(error.code)
             raise ConnectionRefusal(f"{route.key.title} failed: {error.message}") from error
@@ -233,12 +234,12 @@ class Dispatcher:
             answer.error_message = error.message
         return answer
 
-    def _unforeseen(self, route: Route, error: Exception) -> ConnectionRefusal:
+    def _unforeseen(self, route: AnyRoute, error: Exception) -> ConnectionRefusal:
         self.metrics[route.key].failed(UnknownServerError.code)
-        log.error("a handler failed", api=route.key.title, exc_info=error)
+        logger.error("a handler failed", api=route.key.title, exc_info=error)
         return ConnectionRefusal(f"{route.key.title} met an error that was not foreseen: {error!r}")
 
-    def _encoded(self, route: Route, header: RequestHeader, answer: Answer) -> tuple[list[Any], int]:
+    def _encoded(self, route: AnyRoute, header: RequestHeader, answer: Answer) -> tuple[list[Any], int]:
         """The parts of an answer, and how many bytes they are."""
         # ApiVersions keeps the old header for ever, for clients that do not know yet whom they talk to (KIP-511).
         flexible = header.version >= route.request.FLEXIBLE_SINCE and route.key is not ApiKey.API_VERSIONS
@@ -253,12 +254,12 @@ class Dispatcher:
         _SIZE.pack_into(parts[0], 0, size)
         return parts, size
 
-    def _refuse_version(self, connection: Connection, route: Route, version: int, correlation_id: int) -> None:
+    def _refuse_version(self, connection: Connection, route: AnyRoute, version: int, correlation_id: int) -> None:
         """Kafka closes the connection, except that ApiVersions is answered in version 0 with what there is."""
         if route.key is not ApiKey.API_VERSIONS:
             served = f"{route.versions.start} to {route.versions.stop - 1}"
             raise ConnectionRefusal(f"{route.key.title} v{version} is not served here, {served} are")
         answer: ApiVersionsResponse = route.failed(error_code=35)  # type: ignore[misc, assignment]
-        answer.api_keys = [one for one in self._broker.api_versions if one.api_key == route.key]
+        answer.api_keys = [api_version for api_version in self._broker.api_versions if api_version.api_key == route.key]
         header = RequestHeader(route.key, 0, correlation_id, None, 0)
         connection.send(self._encoded(route, header, answer)[0])

@@ -11,16 +11,16 @@ from typing import Final
 from broker.config import BrokerConfig, Listener
 from broker.errors import InvalidRequest, KafkaStorageError
 from broker.network.connection import Connection
+from broker.network.connection_limits import ConnectionLimits
+from broker.network.front_door import FrontDoor
 from broker.security.config import SecurityProtocol
-from broker.security.connection_limits import ConnectionLimits
-from broker.security.front_door import FrontDoor
+from tidegate.kit import logs
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
-from tidegate.kit.logs import logger
 
 __all__ = ["Listening"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _ACCEPTS_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 0.2
@@ -62,16 +62,20 @@ class Listening:
 
     @property
     def bytes_in(self) -> int:
-        return self._bytes_in + sum(one.bytes_in for one in self.connections)
+        return self._bytes_in + sum(connection.bytes_in for connection in self.connections)
 
     @property
     def bytes_out(self) -> int:
-        return self._bytes_out + sum(one.bytes_out for one in self.connections)
+        return self._bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def authenticated(self) -> Counter[str]:
         """Clients that proved who they are, by listener; those that are still there too."""
         made = self._authenticated.copy()
-        made.update(one.listener for one in self.connections if one.authenticated and one.listener in made)
+        made.update(
+            connection.listener
+            for connection in self.connections
+            if connection.authenticated and connection.listener in made
+        )
         return made
 
     def bind(self, listener: Listener) -> Listener:
@@ -170,7 +174,7 @@ class Listening:
                 return
             except OSError as error:
                 # Most likely there are no descriptors left: wait, instead of being told at once of the same client.
-                log.warning("cannot accept a connection", error=str(error))
+                logger.warning("cannot accept a connection", error=str(error))
                 self._pause_for(name, _ACCEPT_AGAIN_S)
                 return
             client.setblocking(False)
@@ -190,7 +194,7 @@ class Listening:
         if unwanted_ms or reason is not None:
             self.refused += 1
             if reason is not None:
-                log.warning("connection refused", reason=reason)
+                logger.warning("connection refused", reason=reason)
             asyncio.get_running_loop().call_later(unwanted_ms / 1000, client.close)
             return
         self.accepted += 1
@@ -205,9 +209,11 @@ class Listening:
 
     def _make_room(self, for_listener: str) -> None:
         """Close the connection that was quiet for longest, of another listener."""
-        others = [one for one in self.connections if one.listener != for_listener]
+        others = [connection for connection in self.connections if connection.listener != for_listener]
         if others:
-            min(others, key=lambda one: one.active_at).close("it made room for one of inter.broker.listener.name")
+            min(others, key=lambda connection: connection.active_at).close(
+                "it made room for one of inter.broker.listener.name"
+            )
 
     def _closed(self, connection: Connection, reason: str | None) -> None:
         self.connections.discard(connection)
@@ -220,7 +226,7 @@ class Listening:
             elif reason is not None:
                 self.failed[connection.listener] += 1
         if reason is not None:
-            log.warning("connection closed", client=connection.peer, listener=connection.listener, reason=reason)
+            logger.warning("connection closed", client=connection.peer, listener=connection.listener, reason=reason)
         self._let_in()
 
     def _let_in(self) -> None:
@@ -241,9 +247,9 @@ def _limits(config: BrokerConfig) -> ConnectionLimits:
     settings = {listener.name: config.listener(listener.name) for listener in config.opened_listeners}
     return ConnectionLimits(
         most=config.max_connections,
-        most_by_listener={name: one.max_connections for name, one in settings.items()},
+        most_by_listener={name: setting.max_connections for name, setting in settings.items()},
         rate=config.max_connection_creation_rate,
-        rate_by_listener={name: one.max_connection_creation_rate for name, one in settings.items()},
+        rate_by_listener={name: setting.max_connection_creation_rate for name, setting in settings.items()},
         most_per_address=config.max_connections_per_ip,
         most_by_address=config.per_ip_overrides(),
         protected=_protected(config),
@@ -257,4 +263,4 @@ def _protected(config: BrokerConfig) -> str | None:
     if config.inter_broker_listener is not None:
         return config.inter_broker_listener.upper()
     protocol = (config.inter_broker_protocol or "PLAINTEXT").upper()
-    return next((one.name for one in config.opened_listeners if one.name == protocol), None)
+    return next((listener.name for listener in config.opened_listeners if listener.name == protocol), None)

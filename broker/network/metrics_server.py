@@ -64,8 +64,10 @@ class MetricsServer:
                 await writer.wait_closed()
 
     async def _may(self, head: bytes, users: UsersFile) -> bool:
-        given = next((line for line in head.split(b"\r\n")[1:] if line.lower().startswith(b"authorization:")), b"")
-        credentials = basic_credentials(given.partition(b":")[2].decode("latin-1").strip())
+        authorization = next(
+            (line for line in head.split(b"\r\n")[1:] if line.lower().startswith(b"authorization:")), b""
+        )
+        credentials = basic_credentials(authorization.partition(b":")[2].decode("latin-1").strip())
         user = await users.verified(*credentials) if credentials is not None else None
         return user is not None and user.may("read", "platform", "*")
 

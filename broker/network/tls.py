@@ -13,7 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from broker.network.connection import Connection, ConnectionRefusal
+from broker.api.connection import ConnectionRefusal
+from broker.network.connection import Connection
 from broker.protocol.fetch import FileSlice
 
 __all__ = ["TlsConnection"]

@@ -195,18 +195,18 @@ def _check(api: str, classes: dict[str, _Class], public: dict[str, str]) -> None
 def _collect(cls: Any, version: int, classes: dict[str, _Class], base: str, prefix: str) -> str:
     """Add what one version's class says; nested classes come first. Returns the class's name."""
     before: list[str] = []
-    found: list[tuple[str, dataclasses.Field[Any]]] = []
+    result: list[tuple[str, dataclasses.Field[Any]]] = []
     for declared in dataclasses.fields(cls):
         inner, _, _ = _shape(declared.type)
         kind = _collect(inner, version, classes, "Message", prefix) if dataclasses.is_dataclass(inner) else ""
-        found.append((kind, declared))
+        result.append((kind, declared))
     name: str = cls.__name__
     # The same name in request and response (Cursor) is two structures: the response's gets a prefix.
     owner = classes.get(name)
     if base == "Message" and owner is not None and owner.base.partition(" ")[2] not in ("", prefix):
         name = f"{prefix.capitalize()}{name}"
     made = classes.setdefault(name, _Class(name, base if base != "Message" else f"Message {prefix}"))
-    for kind, declared in found:
+    for kind, declared in result:
         _add_field(made, kind, declared, version, before)
     return name
 

@@ -279,7 +279,7 @@ def _write_partition(out: bytearray, fetched: PartitionFetched, version: int, fl
 
 def _write_aborted(out: bytearray, aborted: Sequence[Aborted], flexible: bool) -> None:
     write_array_length(out, len(aborted), flexible)
-    for one in aborted:
-        out += _ABORTED.pack(one.producer_id, one.first_offset)
+    for item in aborted:
+        out += _ABORTED.pack(item.producer_id, item.first_offset)
         if flexible:
             out.append(0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-__all__ = ["Field", "Message", "SharedArray", "plain"]
+__all__ = ["NEVER", "Field", "Message", "SharedArray", "plain"]
 
-_NEVER = 1 << 15
+NEVER: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Field:
     kind: str | type[Message]
     array: bool = False
     since: int = 0
-    until: int = _NEVER
-    null_since: int = _NEVER
+    until: int = NEVER
+    null_since: int = NEVER
     tag: int | None = None
 
     def exists_in(self, version: int) -> bool:

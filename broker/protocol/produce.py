@@ -37,7 +37,7 @@ _NOTHING: Final = (1, 0, 0)
 
 
 class PartitionRecords(NamedTuple):
-    """What one partition is to append; ``records`` is a view into the request."""
+    """The records for one partition; ``records`` is a view into the request."""
 
     partition: int
     records: memoryview
@@ -65,7 +65,13 @@ class ProduceRequest:
     def copied(self) -> ProduceRequest:
         """The request with records of its own: those of the frame are gone once the handler returns."""
         topics = [
-            (topic, [PartitionRecords(one.partition, memoryview(bytes(one.records))) for one in partitions])
+            (
+                topic,
+                [
+                    PartitionRecords(partition.partition, memoryview(bytes(partition.records)))
+                    for partition in partitions
+                ],
+            )
             for topic, partitions in self.topics
         ]
         return ProduceRequest(self.acks, self.timeout_ms, topics, self.transactional_id)
@@ -129,7 +135,7 @@ def skip_tags(data: memoryview, at: int) -> int:
 
 
 class PartitionProduced(NamedTuple):
-    """What became of one partition's records; ``append_time_ms`` is -1 unless the log sets the time.
+    """The result of one partition's records; ``append_time_ms`` is -1 unless the log sets the time.
 
     ``wrong_records`` are places of records in the batch, with what is wrong with each.
     """

@@ -28,17 +28,17 @@ class Record(NamedTuple):
 
 def write_record(body: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
     """Add a record to the body of a batch; both numbers are relative to the batch's first."""
-    one = bytearray(b"\x00")
-    write_varint(one, timestamp_delta)
-    write_varint(one, offset_delta)
-    _write_bytes(one, record.key)
-    _write_bytes(one, record.value)
-    write_varint(one, len(record.headers))
+    part = bytearray(b"\x00")
+    write_varint(part, timestamp_delta)
+    write_varint(part, offset_delta)
+    _write_bytes(part, record.key)
+    _write_bytes(part, record.value)
+    write_varint(part, len(record.headers))
     for name, value in record.headers:
-        _write_bytes(one, name.encode())
-        _write_bytes(one, value)
-    write_varint(body, len(one))
-    body += one
+        _write_bytes(part, name.encode())
+        _write_bytes(part, value)
+    write_varint(body, len(part))
+    body += part
 
 
 def _write_bytes(out: bytearray, value: bytes | None) -> None:

@@ -13,7 +13,7 @@ __all__ = ["Field", "Message", "Request", "Response", "decode", "encode"]
 
 
 class Request(Message):
-    """What a client asks; ``FLEXIBLE_SINCE`` is the first version with compact types and tagged fields."""
+    """A request; ``FLEXIBLE_SINCE`` is the first version with compact types and tagged fields."""
 
     __slots__ = ()
     API_KEY: ClassVar[int]
@@ -26,7 +26,7 @@ class Request(Message):
 
 
 class Response(Message):
-    """What the broker answers to the request of the same key and version."""
+    """The response to the request of the same key and version."""
 
     __slots__ = ()
     API_KEY: ClassVar[int]

@@ -34,7 +34,7 @@ def keyless(
     Half as long as ``_heads`` would take: each batch of a compacted topic comes by here.
     """
     position, index, count, size = 0, 0, header.record_count, len(data)
-    found, named = 0, list[int]()
+    result, named = 0, list[int]()
     try:
         while index < count:
             first, index = index, min(index + AT_ONCE, count)
@@ -59,15 +59,15 @@ def keyless(
                     position += 1
                 byte = data[position + 1]
                 if byte == NULL:
-                    found += 1
-                    if found <= most_named:
+                    result += 1
+                    if result <= most_named:
                         named.append(number)
                     position += 2
                 elif byte < 0x80:
                     position += 2 + (byte >> 1)
                 else:
                     length, position = read_varint(data, position + 1)
-                    found += length < 0
+                    result += length < 0
                     position += max(length, 0)
                 if position >= after or after > size:
                     raise IndexError
@@ -76,7 +76,7 @@ def keyless(
         raise malformed(header, None) from None
     if position != size:
         raise malformed(header, count)
-    return found, named
+    return result, named
 
 
 def timestamps(header: BatchHeader, data: bytes | memoryview, allowance: Allowance) -> Iterator[int]:
@@ -138,11 +138,11 @@ def renumbered(header: BatchHeader, data: bytes | memoryview, allowance: Allowan
     for number, (_, _, (key_at, after)) in enumerate(_heads(header, data, allowance)):
         _, begin = read_varint(data, position)
         _, behind_time = read_varint(data, begin + 1)
-        one = bytearray(data[begin:behind_time])
-        write_varint(one, number)
-        one += data[key_at:after]
-        write_varint(made, len(one))
-        made += one
+        part = bytearray(data[begin:behind_time])
+        write_varint(part, number)
+        part += data[key_at:after]
+        write_varint(made, len(part))
+        made += part
         position = after
     return bytes(made)
 

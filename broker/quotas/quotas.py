@@ -39,7 +39,7 @@ _LEVELS: Final = (
 
 
 class ClientQuota:
-    """What one client may use; the meters may be shared with others. None: there is no limit."""
+    """The limits of one client; the meters may be shared with others. None: there is no limit."""
 
     __slots__ = ("consumer", "mutations", "producer", "request", "used_at")
 
@@ -116,11 +116,11 @@ class Quotas:
         if self._seen != self._settings.changes:
             self._clients.clear()
             self._seen = self._settings.changes
-        found = self._clients.get((principal.name, client_id))
-        if found is None:
-            found = self._clients[principal.name, client_id] = self._make(principal.name, client_id)
-        found.used_at = self._clock()
-        return found
+        client_quota = self._clients.get((principal.name, client_id))
+        if client_quota is None:
+            client_quota = self._clients[principal.name, client_id] = self._make(principal.name, client_id)
+        client_quota.used_at = self._clock()
+        return client_quota
 
     def produced(self, quota: ClientQuota, size: int) -> int:
         """Count the bytes of a Produce request; how many milliseconds to wait."""
@@ -224,7 +224,7 @@ class Quotas:
 
     def _forget(self) -> None:
         oldest = self._clock() - _FORGET_AFTER_S
-        self._clients = {who: one for who, one in self._clients.items() if one.used_at > oldest}
+        self._clients = {who: client for who, client in self._clients.items() if client.used_at > oldest}
         self._rates = {who: rate for who, rate in self._rates.items() if rate.used_at > oldest}
         self._buckets = {who: bucket for who, bucket in self._buckets.items() if bucket.used_at > oldest}
 

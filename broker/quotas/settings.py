@@ -57,7 +57,7 @@ class QuotaSettings:
         return self._values
 
     def replay(self, record: ClientQuotaRecord) -> None:
-        entity = entity_of([(one.entity_type, one.entity_name) for one in record.entity])
+        entity = entity_of([(quota_entity.entity_type, quota_entity.entity_name) for quota_entity in record.entity])
         values = dict(self._values.get(entity, {}))
         if record.remove:
             values.pop(record.key, None)
@@ -76,14 +76,17 @@ class QuotaSettings:
         Raises InvalidRequest, UnsupportedVersion.
         """
         _check_filters(filters)
-        found: list[tuple[Entity, Mapping[str, float]]] = []
+        result: list[tuple[Entity, Mapping[str, float]]] = []
         for entity, values in self._values.items():
             names = dict(entity)
             if strict and len(names) != len(filters):
                 continue
-            if all(one.entity_type in names and one.match_type in (2, _kind(one, names)) for one in filters):
-                found.append((entity, values))
-        return found
+            if all(
+                entity_filter.entity_type in names and entity_filter.match_type in (2, _kind(entity_filter, names))
+                for entity_filter in filters
+            ):
+                result.append((entity, values))
+        return result
 
     def changed(
         self, entity: Sequence[tuple[str, str | None]], ops: Mapping[str, float | None]
@@ -114,28 +117,32 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
     return tuple(sorted(parts, key=lambda part: part[0]))
 
 
-def _kind(wanted: EntityFilter, names: Mapping[str, str | None]) -> int:
+def _kind(entity_filter: EntityFilter, names: Mapping[str, str | None]) -> int:
     """The match type by which this filter finds an entity of these names; -1 for none."""
-    name = names[wanted.entity_type]
-    if name != wanted.match:
+    name = names[entity_filter.entity_type]
+    if name != entity_filter.match:
         return -1
     return 1 if name is None else 0
 
 
 def _check_filters(filters: Sequence[EntityFilter]) -> None:
     seen: set[str] = set()
-    for one in filters:
-        if not one.entity_type:
+    for entity_filter in filters:
+        if not entity_filter.entity_type:
             raise InvalidRequest("An entity type is empty.")
-        if one.entity_type in seen:
-            raise InvalidRequest(f"Entity type {one.entity_type} is asked for twice.")
-        if one.entity_type not in _TYPES:
-            raise UnsupportedVersion(f"Entity type {one.entity_type!r} is not known: {', '.join(_TYPES)} are.")
-        if one.match_type not in (0, 1, 2):
-            raise InvalidRequest(f"Match type {one.match_type} is not known: 0, 1 and 2 are.")
-        if (one.match is None) == (one.match_type == 0):
-            raise InvalidRequest(f"Match type {one.match_type} of {one.entity_type} does not go with {one.match!r}.")
-        seen.add(one.entity_type)
+        if entity_filter.entity_type in seen:
+            raise InvalidRequest(f"Entity type {entity_filter.entity_type} is asked for twice.")
+        if entity_filter.entity_type not in _TYPES:
+            raise UnsupportedVersion(
+                f"Entity type {entity_filter.entity_type!r} is not known: {', '.join(_TYPES)} are."
+            )
+        if entity_filter.match_type not in (0, 1, 2):
+            raise InvalidRequest(f"Match type {entity_filter.match_type} is not known: 0, 1 and 2 are.")
+        if (entity_filter.match is None) == (entity_filter.match_type == 0):
+            raise InvalidRequest(
+                f"Match type {entity_filter.match_type} of {entity_filter.entity_type} does not go with {entity_filter.match!r}."
+            )
+        seen.add(entity_filter.entity_type)
     if IP in seen and len(seen) > 1:
         raise InvalidRequest("Quotas of addresses are not for users or client ids as well.")
 

@@ -12,16 +12,16 @@ from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import BROKER_RESOURCE
 from broker.resources.entries import ConfigEntry, Source, Synonym, as_text
 from broker.unused_keys import refusal, why_unused
+from tidegate.kit import logs
 from tidegate.kit.config import Key, KeyType, keys_of, parse, validate
 from tidegate.kit.errors import ConfigError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.resources.kafka_keys import BrokerKey
 
 __all__ = ["BrokerResources"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 Layer = tuple[Mapping[str, str], Source]
 
@@ -37,7 +37,7 @@ _WHERE_TO_LISTEN: Final = ("listeners", "listener.security.protocol.map")
 
 
 class BrokerResources:
-    """What the broker was started with, what was set for it or for all brokers while it ran, and what is default."""
+    """The broker's configuration: start-up properties, dynamic settings of it and of all brokers, and defaults."""
 
     def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
         self._config = config
@@ -70,8 +70,8 @@ class BrokerResources:
         """All settings as one, as they are; or as they would be if ``after`` were what is set under ``name``."""
         settled = dict(self._config.properties)
         for layer in ("", str(self._metadata.node_id)):
-            given = after if after is not None and layer == name else self.present(layer)
-            settled |= {key: value for key, value in given.items() if key not in _WHERE_TO_LISTEN}
+            configs = after if after is not None and layer == name else self.present(layer)
+            settled |= {key: value for key, value in configs.items() if key not in _WHERE_TO_LISTEN}
         return settled
 
     def settled(self) -> BrokerConfig:
@@ -82,7 +82,7 @@ class BrokerResources:
         try:
             return parse(type(self._config), properties)
         except ConfigError as error:
-            log.warning("settings that were made at run time do not fit any more", error=error.message)
+            logger.warning("settings that were made at run time do not fit any more", error=error.message)
             return self._config
 
     # Describing
@@ -92,7 +92,7 @@ class BrokerResources:
         if not name:
             return [
                 ConfigEntry(key, [Synonym(key.name, value, Source.BROKER_DEFAULT)])
-                for key, value in ((self._key(one), value) for one, value in self.present("").items())
+                for key, value in ((self._key(text), value) for text, value in self.present("").items())
             ]
         return [self._entry(key) for key in self._keys()]
 
@@ -131,19 +131,21 @@ class BrokerResources:
 
     def synonyms(self, name: str) -> list[Synonym]:
         """All values of a key, what holds first in front."""
-        found = [
-            Synonym(name, one, source) for settings, source in self.layers() if (one := settings.get(name)) is not None
+        result = [
+            Synonym(name, text, source)
+            for settings, source in self.layers()
+            if (text := settings.get(name)) is not None
         ]
         default = self._key(name).default
         declared = self._declared.get("node.id" if name == "broker.id" else name)
-        if not found and declared is not None:
+        if not result and declared is not None:
             # Given by another name of the same key, or worked out at the start.
             value = as_text(getattr(self._config, declared.attribute))
             if value and value != default:
-                found.append(Synonym(name, value, Source.STATIC))
+                result.append(Synonym(name, value, Source.STATIC))
         if default is not None:
-            found.append(Synonym(name, default, Source.DEFAULT))
-        return found
+            result.append(Synonym(name, default, Source.DEFAULT))
+        return result
 
     def _is_dynamic(self, name: str) -> bool:
         known = self._kafka_key(name)
@@ -172,11 +174,11 @@ class BrokerResources:
             if reason is not None:
                 raise InvalidRequest(reason)
         self._check_eligible_leaders(name, changes)
-        given = {key: value for key, value in changes.items() if value is not None and key not in unknown}
-        for key, value in given.items():
+        configs = {key: value for key, value in changes.items() if value is not None and key not in unknown}
+        for key, value in configs.items():
             _check_type(self._key(key), value)
         for judged in validate(type(self._config), {**self._config.properties, **after}):
-            if judged.key.name in given and judged.errors:
+            if judged.key.name in configs and judged.errors:
                 raise InvalidRequest(" ".join(judged.errors))
         try:
             self._metadata.check_topic_configs(topic_defaults(after))

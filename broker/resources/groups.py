@@ -22,7 +22,7 @@ class GroupValue(NamedTuple):
 
 
 class GroupResources:
-    """What can be set for groups. ``broker`` gives the defaults and the bounds."""
+    """The keys that can be set for groups. ``broker`` gives the defaults and the bounds."""
 
     def __init__(self, broker: BrokerConfig) -> None:
         self._broker = broker

@@ -25,7 +25,7 @@ def logger_entries() -> list[ConfigEntry]:
 
 
 def _names() -> list[str]:
-    return [name for name, one in logging.Logger.manager.loggerDict.items() if isinstance(one, logging.Logger)]
+    return [name for name, item in logging.Logger.manager.loggerDict.items() if isinstance(item, logging.Logger)]
 
 
 def _logger(name: str) -> logging.Logger:
@@ -42,7 +42,7 @@ def change_levels(changes: Iterable[tuple[str, int, str | None]], *, validate_on
 
     Raises InvalidConfiguration or InvalidRequest, and then changes nothing.
     """
-    wanted: list[tuple[str, int]] = []
+    partitions: list[tuple[str, int]] = []
     for name, operation, value in changes:
         if operation not in (Operation.SET, Operation.DELETE):
             raise InvalidRequest(f"The level of {name} can be set (0) and deleted (1), not changed by {operation}.")
@@ -51,12 +51,12 @@ def change_levels(changes: Iterable[tuple[str, int, str | None]], *, validate_on
         if operation == Operation.DELETE:
             if name == _ROOT:
                 raise InvalidRequest("The level of the root logger cannot be deleted.")
-            wanted.append((name, logging.NOTSET))
+            partitions.append((name, logging.NOTSET))
             continue
         level = _LEVELS.get(value or "")
         if level is None:
             raise InvalidConfiguration(f"{value} is no level for {name}: {', '.join(_LEVELS)} are.")
-        wanted.append((name, level))
+        partitions.append((name, level))
     if not validate_only:
-        for name, level in wanted:
+        for name, level in partitions:
             _logger(name).setLevel(level)

@@ -30,9 +30,14 @@ class NamedKind:
     """A type of resources that are nothing but configuration under a name."""
 
     source: Source
-    keys: Sequence[Key]
+    declaration: Callable[[], type]
+    """The class that declares the keys."""
     check: Callable[[str, Mapping[str, str]], None]
     """Given the name and all keys that would be set; raises what is wrong with them."""
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return keys_of(self.declaration())
 
 
 class Resources:
@@ -64,7 +69,7 @@ class Resources:
 
     # Describing
 
-    def describe(self, resource_type: int, name: str, wanted: Iterable[str] | None = None) -> list[ConfigEntry]:
+    def describe(self, resource_type: int, name: str, requested: Iterable[str] | None = None) -> list[ConfigEntry]:
         """All keys of a resource, or the wanted ones. Raises UnknownTopicOrPartition or InvalidRequest."""
         if resource_type == TOPIC:
             self._metadata.check_name(name)
@@ -80,7 +85,7 @@ class Resources:
             entries = self._group_entries(self._metadata.configs(GROUP, name))
         else:
             entries = self._named_entries(self._kind(resource_type), resource_type, name)
-        names = None if wanted is None else set(wanted)
+        names = None if requested is None else set(requested)
         return [entry for entry in entries if names is None or entry.name in names]
 
     def names(self, resource_type: int) -> list[str]:
@@ -91,15 +96,19 @@ class Resources:
             return [str(self._metadata.node_id)]
         return self._metadata.configured(resource_type)
 
-    def _group_entries(self, given: Mapping[str, str]) -> list[ConfigEntry]:
+    def _group_entries(self, configs: Mapping[str, str]) -> list[ConfigEntry]:
         entries = []
         for key in self._groups.keys():  # noqa: SIM118 - not a mapping
-            found = [Synonym(key.name, given[key.name], Source.GROUP)] if key.name in given else []
-            found += (
-                Synonym(one.name, as_text(one.value), Source.DEFAULT if one.is_default else Source.STATIC)
-                for one in self._groups.inherited(key)
+            synonyms = [Synonym(key.name, configs[key.name], Source.GROUP)] if key.name in configs else []
+            synonyms += (
+                Synonym(
+                    group_value.name,
+                    as_text(group_value.value),
+                    Source.DEFAULT if group_value.is_default else Source.STATIC,
+                )
+                for group_value in self._groups.inherited(key)
             )
-            entries.append(ConfigEntry(key, found))
+            entries.append(ConfigEntry(key, synonyms))
         return entries
 
     def _kind(self, resource_type: int) -> NamedKind:
@@ -112,29 +121,29 @@ class Resources:
     def _named_entries(self, kind: NamedKind, resource_type: int, name: str) -> list[ConfigEntry]:
         if not name:
             raise InvalidRequest(f"The name of the resource of type {resource_type} is empty.")
-        given = self._metadata.configs(resource_type, name)
+        configs = self._metadata.configs(resource_type, name)
         return [
             ConfigEntry(
                 key,
-                [Synonym(key.name, given[key.name], kind.source)] if key.name in given else (),
+                [Synonym(key.name, configs[key.name], kind.source)] if key.name in configs else (),
                 settled=as_text(key.default),
             )
             for key in kind.keys
         ]
 
-    def topic_entries(self, given: Mapping[str, str]) -> list[ConfigEntry]:
+    def topic_entries(self, configs: Mapping[str, str]) -> list[ConfigEntry]:
         """All keys of a topic that sets the given ones."""
         defaults = self._brokers.defaults()
         return [
-            ConfigEntry(key, self._topic_synonyms(key, given), settled=defaults.get(key.name, as_text(key.default)))
+            ConfigEntry(key, self._topic_synonyms(key, configs), settled=defaults.get(key.name, as_text(key.default)))
             for key in keys_of(LogConfig)
         ]
 
-    def _topic_synonyms(self, key: Key, given: Mapping[str, str]) -> list[Synonym]:
+    def _topic_synonyms(self, key: Key, configs: Mapping[str, str]) -> list[Synonym]:
         """The topic's own value, and those of the broker's key of the same unit; Kafka shows no others."""
-        found = [Synonym(key.name, given[key.name], Source.TOPIC)] if key.name in given else []
+        synonyms = [Synonym(key.name, configs[key.name], Source.TOPIC)] if key.name in configs else []
         names = BROKER_SYNONYMS.get(key.name)
-        return found + self._brokers.synonyms(names[0][0]) if names else found
+        return synonyms + self._brokers.synonyms(names[0][0]) if names else synonyms
 
     # Changing
 
@@ -176,7 +185,7 @@ class Resources:
         if resource_type == BROKER:
             return self._brokers.lists()
         kind = self._kinds.get(resource_type)
-        return {one.name: one for one in (kind.keys if kind else keys_of(LogConfig)) if one.type is KeyType.LIST}
+        return {key.name: key for key in (kind.keys if kind else keys_of(LogConfig)) if key.type is KeyType.LIST}
 
     def _after(
         self, declared: Key | None, key: str, operation: int, value: str | None, present: str | None
@@ -193,10 +202,10 @@ class Resources:
         if declared is None:
             raise InvalidConfiguration(f"{key} is not a list, so nothing can be added to it or taken from it.")
         items = (present if present is not None else as_text(declared.default) or "").split(",")
-        given = [item.strip() for item in value.split(",")]
+        names = [item.strip() for item in value.split(",")]
         if operation == Operation.APPEND:
-            return ",".join([*(item for item in items if item), *(item for item in given if item not in items)])
-        return ",".join(item for item in items if item not in given)
+            return ",".join([*(item for item in items if item), *(item for item in names if item not in items)])
+        return ",".join(item for item in items if item not in names)
 
     def _present(self, resource_type: int, name: str) -> Mapping[str, str]:
         if resource_type == TOPIC:

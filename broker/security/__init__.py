@@ -1,1 +1,1 @@
-"""Who a client is, and what it may do."""
+"""Identity of clients, and their permissions."""

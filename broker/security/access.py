@@ -1,4 +1,4 @@
-"""What is asked before something is done: which operation, on which resource, by whom."""
+"""Access checks before an operation: which operation, on which resource, by whom."""
 
 from __future__ import annotations
 

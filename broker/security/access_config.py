@@ -19,16 +19,16 @@ def _authorizer(name: str) -> str | None:
 
 
 def _principals(text: str) -> str | None:
-    for one in _split(text):
+    for name in _split(text):
         try:
-            check_principal(one)
+            check_principal(name)
         except ValueError as error:
             return str(error)
     return None
 
 
 def _split(text: str) -> list[str]:
-    return [one.strip() for one in text.split(";") if one.strip()]
+    return [name.strip() for name in text.split(";") if name.strip()]
 
 
 @config

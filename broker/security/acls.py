@@ -138,8 +138,8 @@ class Acls:
     def by_id(self) -> Mapping[uuid.UUID, AccessControlEntry]:
         return self._by_id
 
-    def find(self, wanted: AclFilter) -> list[AccessControlEntry]:
-        return [entry for entry in self._ids if wanted.matches(entry)]
+    def find(self, acl_filter: AclFilter) -> list[AccessControlEntry]:
+        return [entry for entry in self._ids if acl_filter.matches(entry)]
 
     def replay(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
         self.changes += 1
@@ -220,10 +220,10 @@ E = TypeVar("E", bound=IntEnum)
 def _known(kind: type[E], code: int) -> E:
     """Raises InvalidRequest."""
     try:
-        found = kind(code)
+        result = kind(code)
     except ValueError:
-        found = kind(0)
-    if found == 0:
-        known = ", ".join(f"{one.value} {one.name}" for one in kind if one)
+        result = kind(0)
+    if result == 0:
+        known = ", ".join(f"{item.value} {item.name}" for item in kind if item)
         raise InvalidRequest(f"{kind.__name__} {code} is not known: {known} are.")
-    return found
+    return result

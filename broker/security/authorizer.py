@@ -8,11 +8,11 @@ from typing import Final
 from broker.security.access import Operation, Resource, ResourceType
 from broker.security.acls import WILDCARD, AccessControlEntry, AclSource, PatternType, Permission
 from broker.security.principal import Principal
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["StandardAuthorizer"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _EVERYONE: Final = "User:*"
 _MOST_REMEMBERED: Final = 20_000
@@ -82,7 +82,7 @@ class StandardAuthorizer:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told.add(what)
-        log.info(
+        logger.info(
             "refused",
             principal=str(principal),
             host=host,
@@ -108,7 +108,7 @@ class StandardAuthorizer:
         return [
             *self._exact.get((resource.type, name), ()),
             *(self._exact.get((resource.type, WILDCARD), ()) if name != WILDCARD else ()),
-            *(one for one in self._prefixed.get(resource.type, ()) if name.startswith(one.resource_name)),
+            *(entry for entry in self._prefixed.get(resource.type, ()) if name.startswith(entry.resource_name)),
         ]
 
     def _decide(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:

@@ -40,17 +40,17 @@ class MappingRules:
         text = text.strip()
         at = 0
         while at < len(text):
-            found = _SPLIT.match(text, at)
-            if found is None or found[5]:
+            match = _SPLIT.match(text, at)
+            if match is None or match[5]:
                 raise ValueError(f"Invalid rule: {text[at:]!r} is neither DEFAULT nor RULE:pattern/replacement/[LU]")
-            if found[1]:
+            if match[1]:
                 self._rules.append(_Rule(None, "", ""))
-            elif found[2] is not None:
+            elif match[2] is not None:
                 try:
-                    self._rules.append(_Rule(re.compile(found[2].replace(r"\/", "/")), found[3], found[4]))
+                    self._rules.append(_Rule(re.compile(match[2].replace(r"\/", "/")), match[3], match[4]))
                 except re.error as error:
-                    raise ValueError(f"Invalid rule: {found[2]!r} is not a regular expression: {error}") from error
-            at = found.end()
+                    raise ValueError(f"Invalid rule: {match[2]!r} is not a regular expression: {error}") from error
+            at = match.end()
 
     def principal(self, name: str) -> str | None:
         """The name of the principal, None where no rule applies."""
@@ -58,12 +58,12 @@ class MappingRules:
             if pattern is None:
                 return name
             if pattern.fullmatch(name):
-                made = pattern.sub(lambda found, text=replacement: _expand(text, found), name)  # type: ignore[misc]
+                made = pattern.sub(lambda result, text=replacement: _expand(text, result), name)  # type: ignore[misc]
                 return made.lower() if case == "L" else made.upper() if case == "U" else made
         return None
 
 
-def _expand(replacement: str, found: re.Match[str]) -> str:
+def _expand(replacement: str, match: re.Match[str]) -> str:
     """Java's replacement text: ``$1`` is a group, ``\\`` takes the next character as it is, an unknown group stays text."""
 
     def one(reference: re.Match[str]) -> str:
@@ -71,8 +71,8 @@ def _expand(replacement: str, found: re.Match[str]) -> str:
             return reference[1]
         digits = reference[2]
         for length in range(len(digits), 0, -1):
-            if int(digits[:length]) <= (found.re.groups or 0):
-                return (found[int(digits[:length])] or "") + digits[length:]
+            if int(digits[:length]) <= (match.re.groups or 0):
+                return (match[int(digits[:length])] or "") + digits[length:]
         return reference[0]
 
     return _REFERENCE.sub(one, replacement)
@@ -87,8 +87,8 @@ def subject_name(certificate: bytes) -> str:
 
     content = _content(x509.load_der_x509_certificate(certificate).subject.public_bytes())
     parts = [
-        "+".join(_attribute(_content(attribute)) for attribute in _elements(_content(one)))
-        for one in _elements(content)
+        "+".join(_attribute(_content(attribute)) for attribute in _elements(_content(element)))
+        for element in _elements(content)
     ]
     return ",".join(reversed(parts))
 

@@ -1,4 +1,4 @@
-"""What listeners are configured by: their security protocols, TLS, SASL and limits, each overridable per listener."""
+"""The configuration of listeners: their security protocols, TLS, SASL and limits, each overridable per listener."""
 
 from __future__ import annotations
 
@@ -289,12 +289,12 @@ class SecurityConfig(ListenerConfig):
         }
 
     def listener(self, name: str) -> ListenerConfig:
-        """What a listener goes by. Raises ConfigError, its keys with their prefix."""
+        """The configuration of a listener. Raises ConfigError, its keys with their prefix."""
         with _prefixed(f"listener.name.{name.lower()}."):
             return for_listener(self, self.overrides(name))
 
     def mechanism(self, listener: str, mechanism: str) -> ListenerConfig:
-        """What one mechanism of a listener goes by. Raises ConfigError, its keys with their prefix."""
+        """The configuration of one mechanism of a listener. Raises ConfigError, its keys with their prefix."""
         with _prefixed(f"listener.name.{listener.lower()}.{mechanism.lower()}."):
             return for_mechanism(self.listener(listener), mechanism, self.overrides(listener))
 
@@ -318,17 +318,17 @@ def listener_problems(security: SecurityConfig, name: str, protocol: SecurityPro
                     f"Listener {name} offers {mechanism}, which is not served here: {', '.join(MECHANISMS)} are",
                 )
                 continue
-            own = security.mechanism(name, mechanism)
-            if mechanism == "PLAIN" and own.sasl_jaas_config is None:
+            listener = security.mechanism(name, mechanism)
+            if mechanism == "PLAIN" and listener.sasl_jaas_config is None:
                 yield Problem(
                     f"listener.name.{name.lower()}.plain.{_JAAS}",
                     'PLAIN needs its users: org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
                 )
-            if own.sasl_jaas_config is not None:
+            if listener.sasl_jaas_config is not None:
                 from tidegate.kit.jaas import login_module
 
                 try:
-                    login_module(own.sasl_jaas_config.reveal())
+                    login_module(listener.sasl_jaas_config.reveal())
                 except ValueError as error:
                     yield Problem(f"listener.name.{name.lower()}.{mechanism.lower()}.{_JAAS}", str(error))
         if protocol.sasl and not mechanisms:
@@ -350,16 +350,19 @@ def _prefixed(prefix: str) -> Iterator[None]:
     except ConfigError as error:
         problems = [
             Problem(
-                prefix + one.key, one.message.replace(f"configuration {one.key}", f"configuration {prefix}{one.key}")
+                prefix + problem.key,
+                problem.message.replace(f"configuration {problem.key}", f"configuration {prefix}{problem.key}"),
             )
-            for one in error.problems
+            for problem in error.problems
         ]
         raise ConfigError(problems) from error
 
 
 def for_listener(broker: ListenerConfig, overrides: Mapping[str, str]) -> ListenerConfig:
     """What one listener goes by: its own keys (prefix removed) before the broker's. Raises ConfigError."""
-    values: dict[str, Any] = {one.name: getattr(broker, one.attribute) for one in keys_of(ListenerConfig)}
+    values: dict[str, Any] = {
+        config_key.name: getattr(broker, config_key.attribute) for config_key in keys_of(ListenerConfig)
+    }
     return parse(ListenerConfig, {**values, **overrides})
 
 
@@ -369,7 +372,9 @@ def for_mechanism(listener: ListenerConfig, mechanism: str, overrides: Mapping[s
     A ``sasl.jaas.config`` without the mechanism's prefix counts for nothing, as in Kafka.
     """
     prefix = f"{mechanism.lower()}."
-    values: dict[str, Any] = {one.name: getattr(listener, one.attribute) for one in keys_of(ListenerConfig)}
+    values: dict[str, Any] = {
+        config_key.name: getattr(listener, config_key.attribute) for config_key in keys_of(ListenerConfig)
+    }
     values[_JAAS] = None
     own = {name.removeprefix(prefix): value for name, value in overrides.items() if name.startswith(prefix)}
     return parse(ListenerConfig, {**values, **own})

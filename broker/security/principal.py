@@ -1,4 +1,4 @@
-"""Who a connection speaks for, in the form ``User:name`` that ACLs, quotas and logs name it by."""
+"""The principal of a connection, in the form ``User:name`` that ACLs, quotas and logs use."""
 
 from __future__ import annotations
 

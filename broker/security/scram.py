@@ -13,7 +13,7 @@ from broker.errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.security.credential_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential, from_salted
 
@@ -57,8 +57,8 @@ class ScramCredentials:
 
     def records(self) -> Iterator[MetadataRecord]:
         """What ``replay`` makes these credentials of."""
-        for name, own in self._users.items():
-            for mechanism, credential in own.items():
+        for name, user in self._users.items():
+            for mechanism, credential in user.items():
                 yield UserScramCredentialRecord(name=name, mechanism=mechanism, **credential._asdict())
 
     def get(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
@@ -66,7 +66,7 @@ class ScramCredentials:
 
     def of(self, mechanism: ScramMechanism) -> list[tuple[str, ScramCredential]]:
         """All users of a mechanism, with what is kept of their passwords."""
-        return [(name, own[mechanism]) for name, own in self._users.items() if mechanism in own]
+        return [(name, user[mechanism]) for name, user in self._users.items() if mechanism in user]
 
     def users(self) -> list[str]:
         return sorted(self._users)
@@ -75,7 +75,7 @@ class ScramCredentials:
         """Per mechanism of a user. Raises ResourceNotFound."""
         if user not in self._users:
             raise ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
-        return sorted((mechanism, one.iterations) for mechanism, one in self._users[user].items())
+        return sorted((mechanism, credential.iterations) for mechanism, credential in self._users[user].items())
 
 
 class Deletion(Protocol):
@@ -96,21 +96,23 @@ def changes(
     removed: dict[str, MetadataRecord] = {}
     set_: dict[str, MetadataRecord] = {}
     outcome: dict[str, BrokerError | None] = {}
-    for one in (*deletions, *upsertions):
-        if one.name in outcome:
-            if outcome[one.name] is None:
-                outcome[one.name] = DuplicateResource("A user credential cannot be altered twice in the same request")
-                removed.pop(one.name, None)
-                set_.pop(one.name, None)
+    for deletion in (*deletions, *upsertions):
+        if deletion.name in outcome:
+            if outcome[deletion.name] is None:
+                outcome[deletion.name] = DuplicateResource(
+                    "A user credential cannot be altered twice in the same request"
+                )
+                removed.pop(deletion.name, None)
+                set_.pop(deletion.name, None)
             continue
         try:
-            if hasattr(one, "salted_password"):
-                set_[one.name] = _upsertion(one)  # type: ignore[arg-type]
+            if hasattr(deletion, "salted_password"):
+                set_[deletion.name] = _upsertion(deletion)  # type: ignore[arg-type]
             else:
-                removed[one.name] = _deletion(credentials, one)
-            outcome[one.name] = None
+                removed[deletion.name] = _deletion(credentials, deletion)
+            outcome[deletion.name] = None
         except BrokerError as error:
-            outcome[one.name] = error
+            outcome[deletion.name] = error
     records: Sequence[MetadataRecord] = [*removed.values(), *set_.values()]
     return list(records), outcome
 
@@ -124,18 +126,18 @@ def _mechanism(name: str, code: int) -> ScramMechanism:
         raise UnsupportedSaslMechanism("Unknown SCRAM mechanism") from None
 
 
-def _deletion(credentials: ScramCredentials, one: Deletion) -> MetadataRecord:
-    mechanism = _mechanism(one.name, one.mechanism)
-    if credentials.get(one.name, mechanism) is None:
+def _deletion(credentials: ScramCredentials, deletion: Deletion) -> MetadataRecord:
+    mechanism = _mechanism(deletion.name, deletion.mechanism)
+    if credentials.get(deletion.name, mechanism) is None:
         raise ResourceNotFound("Attempt to delete a user credential that does not exist")
-    return RemoveUserScramCredentialRecord(name=one.name, mechanism=mechanism)
+    return RemoveUserScramCredentialRecord(name=deletion.name, mechanism=mechanism)
 
 
-def _upsertion(one: Upsertion) -> MetadataRecord:
-    mechanism = _mechanism(one.name, one.mechanism)
-    if one.iterations < MIN_ITERATIONS:
+def _upsertion(upsertion: Upsertion) -> MetadataRecord:
+    mechanism = _mechanism(upsertion.name, upsertion.mechanism)
+    if upsertion.iterations < MIN_ITERATIONS:
         raise UnacceptableCredential("Too few iterations")
-    if one.iterations > _MAX_ITERATIONS:
+    if upsertion.iterations > _MAX_ITERATIONS:
         raise UnacceptableCredential("Too many iterations")
-    made = from_salted(mechanism.digest, bytes(one.salted_password), bytes(one.salt), one.iterations)
-    return UserScramCredentialRecord(name=one.name, mechanism=mechanism, **made._asdict())
+    made = from_salted(mechanism.digest, bytes(upsertion.salted_password), bytes(upsertion.salt), upsertion.iterations)
+    return UserScramCredentialRecord(name=upsertion.name, mechanism=mechanism, **made._asdict())

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from broker.errors import (
     DelegationTokenAuthDisabled,
@@ -18,79 +18,17 @@ from broker.errors import (
     DelegationTokenOwnerMismatch,
     InvalidPrincipalType,
 )
-from broker.metadata.record import MetadataRecord
+from broker.protocol.metadata_record import MetadataRecord
 from broker.security.config import SecurityConfig
-from broker.security.credential_records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from broker.security.credential_records import RemoveDelegationTokenRecord
 from broker.security.principal import Principal
 from broker.security.scram import ScramMechanism
+from broker.security.token_image import DelegationToken, TokenImage
 from tidegate.kit.scram import ScramCredential, make_credential
 
-__all__ = ["DelegationToken", "DelegationTokens", "TokenImage"]
+__all__ = ["DelegationTokens"]
 
 _LONG_MAX: Final = (1 << 63) - 1
-
-
-class DelegationToken(NamedTuple):
-    """Times in milliseconds since 1970."""
-
-    token_id: str
-    owner: Principal
-    requester: Principal
-    renewers: tuple[Principal, ...]
-    issued_at: int
-    max_at: int
-    expires_at: int
-
-    def belongs_to(self, principal: Principal) -> bool:
-        """Whether a principal is the owner or may renew it. How that principal logged in does not matter."""
-        return any(principal[:2] == one[:2] for one in (self.owner, *self.renewers))
-
-    def record(self) -> DelegationTokenRecord:
-        return DelegationTokenRecord(
-            owner=str(self.owner),
-            requester=str(self.requester),
-            renewers=[str(one) for one in self.renewers],
-            issue_timestamp=self.issued_at,
-            max_timestamp=self.max_at,
-            expiration_timestamp=self.expires_at,
-            token_id=self.token_id,
-        )
-
-
-class TokenImage:
-    """All tokens by id, as the metadata log has them."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[str, DelegationToken] = {}
-
-    def __iter__(self) -> Iterator[DelegationToken]:
-        return iter(self._tokens.values())
-
-    def get(self, token_id: str) -> DelegationToken | None:
-        return self._tokens.get(token_id)
-
-    def replay(self, record: DelegationTokenRecord | RemoveDelegationTokenRecord) -> None:
-        if isinstance(record, RemoveDelegationTokenRecord):
-            self._tokens.pop(record.token_id, None)
-        else:
-            self._tokens[record.token_id] = DelegationToken(
-                record.token_id,
-                _principal(record.owner),
-                _principal(record.requester),
-                tuple(map(_principal, record.renewers)),
-                record.issue_timestamp,
-                record.max_timestamp,
-                record.expiration_timestamp,
-            )
-
-    def records(self) -> Iterator[MetadataRecord]:
-        """What ``replay`` makes these tokens of."""
-        return (one.record() for one in self)
-
-
-def _principal(text: str) -> Principal:
-    kind, _, name = text.partition(":")
-    return Principal(kind, name)
 
 
 class DelegationTokens:
@@ -126,8 +64,8 @@ class DelegationTokens:
 
     def token(self, token_id: str) -> DelegationToken | None:
         """A token that can be logged in with; None for one that is unknown or has expired."""
-        found = self._image.get(token_id) if self._key else None
-        return None if found is None or self._expired(found) else found
+        delegation_token = self._image.get(token_id) if self._key else None
+        return None if delegation_token is None or self._expired(delegation_token) else delegation_token
 
     def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         # The cached credential of a token that is gone is not asked for: the caller looks for the token first.
@@ -138,7 +76,7 @@ class DelegationTokens:
     ) -> DelegationToken:
         """Raises DelegationTokenAuthDisabled, InvalidPrincipalType."""
         self.check_enabled()
-        wrong = next((one for one in renewers if one.type != "User"), None)
+        wrong = next((renewer for renewer in renewers if renewer.type != "User"), None)
         if wrong is not None:
             raise InvalidPrincipalType(f"{wrong} cannot renew a token: the principal type has to be User.")
         now = self._now_ms()
@@ -179,7 +117,7 @@ class DelegationTokens:
     def sweep(self) -> int:
         """Remove expired tokens; how many."""
         gone: list[MetadataRecord] = [
-            RemoveDelegationTokenRecord(token_id=one.token_id) for one in self._image if self._expired(one)
+            RemoveDelegationTokenRecord(token_id=token.token_id) for token in self._image if self._expired(token)
         ]
         if gone:
             self._commit(gone)
@@ -190,10 +128,12 @@ class DelegationTokens:
 
     def _find(self, secret: bytes) -> DelegationToken:
         self.check_enabled()
-        found = next((one for one in self._image if hmac.compare_digest(self.hmac(one.token_id), secret)), None)
-        if found is None:
+        delegation_token = next(
+            (token for token in self._image if hmac.compare_digest(self.hmac(token.token_id), secret)), None
+        )
+        if delegation_token is None:
             raise DelegationTokenNotFound("There is no token of this HMAC.")
-        return found
+        return delegation_token
 
     def _expired(self, token: DelegationToken) -> bool:
         now = self._now_ms()

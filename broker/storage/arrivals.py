@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from broker.log.partition import PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Arrivals", "Waiter", "Watcher"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Watcher(Protocol):
@@ -94,7 +94,7 @@ class Waiter:
             try:
                 callback(self)
             except Exception:
-                log.exception("who waited for records could not be told of them")
+                logger.exception("who waited for records could not be told of them")
         self._timer.cancel()
 
 

@@ -17,11 +17,11 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.log.swap import Swap
 from broker.storage.keeper import unhurried
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Cleaner", "CleanerLimits", "own_process"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class CleanerLimits(Protocol):
@@ -90,7 +90,7 @@ class Cleaner:
     async def clean(self, now_ms: int | None = None) -> int:
         """Compact every log that has enough to compact; how many those were. Failures are logged, the rest goes on."""
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        plans = [(one, plan) async for one in unhurried(self._logs) if (plan := self._planned(one, now)) is not None]
+        plans = [(log, plan) async for log in unhurried(self._logs) if (plan := self._planned(log, now)) is not None]
         if not plans:
             return 0
         limits = self._limits()
@@ -104,41 +104,41 @@ class Cleaner:
         executor = await asyncio.to_thread(self._make_executor, count)
         try:
             return sum(
-                await asyncio.gather(*(self._compact(executor, one, replace(plan, **own)) for one, plan in plans))
+                await asyncio.gather(*(self._compact(executor, log, replace(plan, **own)) for log, plan in plans))
             )
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
 
     @staticmethod
-    def _planned(one: PartitionLog, now_ms: int) -> compaction.CompactionPlan | None:
+    def _planned(log: PartitionLog, now_ms: int) -> compaction.CompactionPlan | None:
         try:
-            return one.plan_compaction(now_ms)
+            return compaction.plan_compaction(log, now_ms)
         except KafkaStorageError as error:
-            log.warning(
-                "cannot look for what to compact", topic=one.topic, partition=one.partition, error=error.message
+            logger.warning(
+                "cannot look for what to compact", topic=log.topic, partition=log.partition, error=error.message
             )
             return None
 
-    async def _compact(self, executor: Executor, one: PartitionLog, plan: compaction.CompactionPlan) -> bool:
+    async def _compact(self, executor: Executor, log: PartitionLog, plan: compaction.CompactionPlan) -> bool:
         began = time.perf_counter()
         try:
             done = await asyncio.wrap_future(await asyncio.to_thread(executor.submit, compaction.run, plan))
-            if self._logs.get(one.topic, one.partition) is not one:
+            if self._logs.get(log.topic, log.partition) is not log:
                 return False
-            swap = Swap(one, done)
+            swap = Swap(log, done)
             for sync in swap:
                 await asyncio.to_thread(sync)
             if not swap.is_done:
                 return False
         except (BrokerError, OSError, RuntimeError) as error:
-            log.warning("compaction failed", topic=one.topic, partition=one.partition, error=str(error))
+            logger.warning("compaction failed", topic=log.topic, partition=log.partition, error=str(error))
             return False
         self.runs += 1
         self.records_removed += done.records_before - done.records_after
-        log.info(
+        logger.info(
             "compacted",
-            topic=one.topic,
-            partition=one.partition,
+            topic=log.topic,
+            partition=log.partition,
             records_before=done.records_before,
             records_after=done.records_after,
             seconds=round(time.perf_counter() - began, 3),

@@ -15,11 +15,11 @@ from typing import Final
 
 from broker.errors import BrokerError, KafkaStorageError
 from broker.log.partition import PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Durability", "Flushed"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 Flushed = dict[PartitionLog, BrokerError]
 """The logs of a round that could not be flushed, and why; empty is success."""
@@ -86,12 +86,12 @@ class Durability:
     def _commit(self) -> None:
         if self._round is None:
             return
-        done, wanted = self._round, self._wanted
+        done, requested = self._round, self._wanted
         self._round, self._wanted = None, set()
-        self._dirty -= wanted
+        self._dirty -= requested
         self.rounds += 1
-        waits = len(wanted) == 1 and self._typical_s < _WAITED_S
-        work = self._in_threads(wanted, lambda work: self._after_threads(done, work), waits=waits)
+        waits = len(requested) == 1 and self._typical_s < _WAITED_S
+        work = self._in_threads(requested, lambda work: self._after_threads(done, work), waits=waits)
         if waits and work.ends_within(_WAITED_S):
             self._finish(done, work)
         else:
@@ -192,7 +192,7 @@ class _Round:
         except BrokerError as failure:
             error = failure
         except Exception as unforeseen:
-            log.exception("a flush failed", topic=partition.topic, partition=partition.partition)
+            logger.exception("a flush failed", topic=partition.topic, partition=partition.partition)
             error = KafkaStorageError(f"{partition.topic}-{partition.partition} could not be flushed: {unforeseen!r}")
         with self._lock:
             if error is not None:
@@ -203,4 +203,4 @@ class _Round:
 
 def _report(work: _Round) -> None:
     for partition, error in work.failed.items():
-        log.error("flush failed", topic=partition.topic, partition=partition.partition, error=error.message)
+        logger.error("flush failed", topic=partition.topic, partition=partition.partition, error=error.message)

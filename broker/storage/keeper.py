@@ -11,11 +11,11 @@ from typing import Final
 from broker.errors import BrokerError
 from broker.log.directory import LogDirectory
 from broker.log.partition import PRODUCER_ID_EXPIRATION_MS, PartitionLog
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["KEEP_LOGS_S", "LogKeeper", "unhurried"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 KEEP_LOGS_S: Final = 1.0
 """How often ``keep`` is called; a recovery has to check what was written in such a time, and what it could not yet flush."""
@@ -26,11 +26,11 @@ _AT_ONCE: Final = 100
 
 async def unhurried(logs: LogDirectory) -> AsyncIterator[PartitionLog]:
     """Every log, with time for the event loop's other work in between."""
-    for number, one in enumerate(logs.all()):
+    for number, log in enumerate(logs.all()):
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
-        if not one.is_retired:
-            yield one
+        if not log.is_retired:
+            yield log
 
 
 class LogKeeper:
@@ -87,11 +87,11 @@ class LogKeeper:
     async def enforce_retention(self) -> int:
         """Take away what logs need not keep; how many segments. A log whose disk fails does not keep the others from it."""
         now_ms, gone = time.time_ns() // 1_000_000, 0
-        async for one in unhurried(self._logs):
+        async for log in unhurried(self._logs):
             try:
-                gone += one.enforce_retention(now_ms, self._producers_kept_ms())
+                gone += log.enforce_retention(now_ms, self._producers_kept_ms())
             except BrokerError as error:
-                log.warning("retention failed", topic=one.topic, partition=one.partition, error=error.message)
+                logger.warning("retention failed", topic=log.topic, partition=log.partition, error=error.message)
         if gone:
             self._starts_moved()
         return gone

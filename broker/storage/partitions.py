@@ -37,7 +37,7 @@ _ALL: Final = -1
 
 
 class TopicNames(Protocol):
-    """What has to be known of the topics here."""
+    """The side of topics that partitions need."""
 
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
 
@@ -64,14 +64,14 @@ class Partitions:
                 raise UnknownTopicId(f"There is no topic with the id {topic}.")
         else:
             name = topic
-        found = self._logs.get(name, partition)
-        if found is None:
+        log = self._logs.get(name, partition)
+        if log is None:
             if (name, partition) in self._logs.offline:
                 raise KafkaStorageError(f"{name}-{partition} is on a disk that failed.")
             raise UnknownTopicOrPartition(f"There is no partition {partition} of topic {name!r}.")
-        if leader_epoch != found.leader_epoch and leader_epoch >= 0:
-            _refuse_epoch(found, leader_epoch)
-        return found
+        if leader_epoch != log.leader_epoch and leader_epoch >= 0:
+            _refuse_epoch(log, leader_epoch)
+        return log
 
     def append(
         self,
@@ -97,7 +97,7 @@ class Partitions:
                 raise InvalidRecord("More than one batch came for one partition in one request; one is allowed.")
             appended = partition.append(records, transaction_version=transaction_version, inspected=inspected)
         except (NotEnoughReplicas, KafkaStorageError, RequestTimedOut):
-            partition.refused(records)
+            partition.appender.refused(records)
             raise
         self.appended(partition, len(records))
         return appended
@@ -114,10 +114,10 @@ class Partitions:
     def durable(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
         """A future for what these partitions hold to be as durable as ``acks=all`` promises; None if it is already."""
         to_flush = [
-            one
-            for one in partitions
-            if (one.config.acks_all_durability == "disk" or one in self._due)
-            and one.flushed_offset < one.log_end_offset
+            partition
+            for partition in partitions
+            if (partition.config.acks_all_durability == "disk" or partition in self._due)
+            and partition.flushed_offset < partition.log_end_offset
         ]
         self._due.difference_update(to_flush)
         return self._durability.flushed(to_flush) if to_flush else None
@@ -140,10 +140,10 @@ class Partitions:
         """
         until = partition.last_stable_offset if isolation_level == READ_COMMITTED else None
         try:
-            found = partition.read(offset, max_bytes, minimum_one=first, until=until)
+            log_slice = partition.read(offset, max_bytes, minimum_one=first, until=until)
         except OSError as error:
             raise unreadable(partition, error) from error
-        return found if found.size else None
+        return log_slice if log_slice.size else None
 
     def changed(self, partition: PartitionLog) -> None:
         """Let waiting fetches look again: the partition was deleted or its start has moved."""
@@ -151,8 +151,8 @@ class Partitions:
 
 
 def _too_few_replicas(partition: PartitionLog) -> NotEnoughReplicas:
-    wanted = partition.config.min_insync_replicas
-    return NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {wanted}; this is the only broker.")
+    required = partition.config.min_insync_replicas
+    return NotEnoughReplicas(f"min.insync.replicas of {partition.topic} is {required}; this is the only broker.")
 
 
 def unreadable(partition: PartitionLog, error: OSError) -> KafkaStorageError:
@@ -164,9 +164,9 @@ _LENGTH: Final = struct.Struct(">qi")
 """Base offset and length, which stand before what the length counts."""
 
 
-def _refuse_epoch(found: PartitionLog, epoch: int) -> None:
-    which = f"{found.topic}-{found.partition} is in leader epoch {found.leader_epoch}"
-    if epoch > found.leader_epoch:
+def _refuse_epoch(log: PartitionLog, epoch: int) -> None:
+    which = f"{log.topic}-{log.partition} is in leader epoch {log.leader_epoch}"
+    if epoch > log.leader_epoch:
         raise UnknownLeaderEpoch(f"{which}, not yet in {epoch}.")
     raise FencedLeaderEpoch(f"{which}, not in {epoch} any more.")
 

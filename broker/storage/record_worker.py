@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 from broker.errors import KafkaStorageError, RequestTimedOut
 from broker.storage.cleaner import own_process
 from broker.work import TooMuchWork
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["RecordWorker"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class RecordWorker:
         self.count = 0
         """Pieces of work that were taken."""
 
-    def run(self, work: Callable[..., T], *given: Any, size: int, records: int) -> asyncio.Task[T]:
+    def run(self, work: Callable[..., T], *provided: Any, size: int, records: int) -> asyncio.Task[T]:
         """Call ``work``, a function of a module, in a process. It is given about ``size`` bytes with about so many records.
 
         Raises KafkaStorageError, at once or in the task, when it cannot be done at the moment. The task raises RequestTimedOut
@@ -50,7 +50,7 @@ class RecordWorker:
         self.count += 1
         self._waiting_bytes += size
         lane = self._long if records > _MANY_RECORDS else self._short
-        task = asyncio.create_task(lane.run(work, given), name="records looked into")
+        task = asyncio.create_task(lane.run(work, provided), name="records looked into")
         self._running.add(task)
 
         def done(task: asyncio.Task[T]) -> None:
@@ -90,18 +90,18 @@ class _Lane:
         self._count = 0
         self._idle: asyncio.TimerHandle | None = None
 
-    async def run(self, work: Callable[..., T], given: tuple[Any, ...]) -> T:
+    async def run(self, work: Callable[..., T], provided: tuple[Any, ...]) -> T:
         self._count += 1
         if self._idle is not None:
             self._idle.cancel()
         try:
             async with asyncio.timeout(_LONGEST_S):
                 executor = (await self._started()).executor
-                return await asyncio.wrap_future(await asyncio.to_thread(executor.submit, work, *given))
+                return await asyncio.wrap_future(await asyncio.to_thread(executor.submit, work, *provided))
         except (TimeoutError, TooMuchWork):
             raise RequestTimedOut(f"records were not looked into within {_LONGEST_S:.0f} s") from None
         except BrokenExecutor as error:
-            log.warning("a process that looks into records ended", reason=str(error))
+            logger.warning("a process that looks into records ended", reason=str(error))
             self._process = None
             raise KafkaStorageError("the process that looked into the records ended; try again") from error
         finally:

@@ -12,11 +12,11 @@ from broker.log.disk import Disk
 from broker.log.move import Move
 from broker.log.partition import PartitionLog
 from broker.metadata.image import ClusterMetadata
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ReplicaMoves"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _LAST_PART: Final = 1024 * 1024
 """So few bytes are copied with the broker held up: it is a matter of milliseconds."""
@@ -35,15 +35,15 @@ class ReplicaMoves:
         """The moves to that disk that have not ended."""
         return (move for move in self._wanted.values() if move.target is disk)
 
-    def move(self, one: PartitionLog, target: Disk) -> None:
+    def move(self, log: PartitionLog, target: Disk) -> None:
         """Have a partition moved; to where it is already takes an earlier wish back."""
-        present = self._wanted.get(one)
+        present = self._wanted.get(log)
         if present is not None and present.target is target:
             return
-        self._wanted.pop(one, None)
-        if self._logs.disk_of(one) is target:
+        self._wanted.pop(log, None)
+        if self._logs.disk_of(log) is target:
             return
-        self._wanted[one] = Move(one, target)
+        self._wanted[log] = Move(log, target)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work(), name="replica moves")
 
@@ -53,7 +53,7 @@ class ReplicaMoves:
             try:
                 await self._copy(move)
             except BrokerError as error:
-                log.warning("a partition stays where it is", partition=repr(move.log), error=error.message)
+                logger.warning("a partition stays where it is", partition=repr(move.log), error=error.message)
                 await asyncio.to_thread(move.discard)
             if self._wanted.get(move.log) is move:
                 del self._wanted[move.log]
@@ -67,7 +67,7 @@ class ReplicaMoves:
                 return
         move.finish(self._logs)
         self._metadata.moved([move.log])
-        log.info("moved a partition", topic=move.log.topic, partition=move.log.partition, to=str(move.target.path))
+        logger.info("moved a partition", topic=move.log.topic, partition=move.log.partition, to=str(move.target.path))
 
     async def close(self) -> None:
         """Leave partitions that are being moved where they are."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidegate.kit.config import KeyType, at_least, config, key
 
-__all__ = ["TelemetryConfig"]
+__all__ = ["CLIENT_METRICS", "TelemetryConfig"]
+
+CLIENT_METRICS: Final = 16
+"""``ConfigResource.Type``."""
 
 
 @config

@@ -103,7 +103,7 @@ def _of_metric(metric: Any, resource: dict[str, str]) -> Iterator[Point]:
 
 
 def _labels(attributes: Any) -> dict[str, str]:
-    return {one.key: _text(one.value) for one in attributes}
+    return {attribute.key: _text(attribute.value) for attribute in attributes}
 
 
 def _text(value: Any) -> str:

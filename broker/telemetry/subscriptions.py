@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from broker.errors import BrokerError, InvalidConfiguration, InvalidRequest
+from tidegate.kit import logs
 from tidegate.kit.config import KeyType, config, key, keys_of, parse
 from tidegate.kit.errors import ConfigError
-from tidegate.kit.logs import logger
 
 __all__ = [
     "ALL",
-    "CLIENT_METRICS",
     "DEFAULT_INTERVAL_MS",
     "CurrentSubscriptions",
     "Subscription",
@@ -22,10 +21,8 @@ __all__ = [
     "subscription",
 ]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
-CLIENT_METRICS: Final = 16
-"""``ConfigResource.Type``."""
 ALL: Final = "*"
 """Among the metrics: all there are."""
 DEFAULT_INTERVAL_MS: Final = 300_000
@@ -74,14 +71,14 @@ class Subscription(NamedTuple):
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.patterns)
 
 
-def subscription(given: Mapping[str, str]) -> Subscription:
+def subscription(configs: Mapping[str, str]) -> Subscription:
     """From the keys that are set. Raises InvalidRequest, InvalidConfiguration."""
-    known = [one.name for one in keys_of(SubscriptionConfig)]
-    for name in given:
+    known = [config_key.name for config_key in keys_of(SubscriptionConfig)]
+    for name in configs:
         if name not in known:
             raise InvalidRequest(f"Client metrics have no key {name}: {', '.join(known)} are there.")
     try:
-        settings = parse(SubscriptionConfig, given)
+        settings = parse(SubscriptionConfig, configs)
     except ConfigError as error:
         raise InvalidConfiguration(error.message) from error
     if not _SHORTEST_MS <= settings.interval_ms <= _LONGEST_MS:
@@ -101,29 +98,29 @@ class CurrentSubscriptions:
 
     def __call__(self) -> tuple[int, Mapping[str, Subscription]]:
         """A number that changes with them, and the subscriptions by name."""
-        changes, given = self._configs()
+        changes, provided = self._configs()
         if changes != self._looked_at:
             self._looked_at = changes
-            if given != self._given:
-                self._given = given
+            if provided != self._given:
+                self._given = provided
                 self._version += 1
-                self._subscriptions = dict(self._valid(given))
+                self._subscriptions = dict(self._valid(provided))
         return self._version, self._subscriptions
 
     @staticmethod
-    def _valid(given: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Subscription]]:
-        for name, configs in given.items():
+    def _valid(provided: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Subscription]]:
+        for name, configs in provided.items():
             try:
                 yield name, subscription(configs)
             except BrokerError as error:  # written by another broker, with other rules
-                log.warning("a subscription of client metrics cannot be used", name=name, error=error.message)
+                logger.warning("a subscription of client metrics cannot be used", name=name, error=error.message)
 
 
-def check_subscription(name: str, given: Mapping[str, str]) -> None:
+def check_subscription(name: str, configs: Mapping[str, str]) -> None:
     """Raises InvalidRequest, InvalidConfiguration."""
     if not name:
         raise InvalidRequest("The name of the subscription is empty.")
-    subscription(given)
+    subscription(configs)
 
 
 def _patterns(texts: Iterable[str]) -> Iterable[tuple[str, re.Pattern[str]]]:

@@ -86,7 +86,7 @@ class Telemetry:
         return len(self._instances)
 
     def ask(self, instance_id: uuid.UUID, attributes: Mapping[str, str]) -> Instance:
-        """What a client is to push; it gets an id if it has none (id 0). Raises ThrottlingQuotaExceeded."""
+        """The metrics that a client is to push; it gets an id if it has none (id 0). Raises ThrottlingQuotaExceeded."""
         if instance_id.int == 0:
             instance_id = uuid.uuid4()
         instance = self._instance(instance_id, attributes)
@@ -188,10 +188,12 @@ class Telemetry:
         return instance
 
     def _subscribe(self, instance: Instance, subscriptions: Mapping[str, Subscription]) -> None:
-        matching = [one for one in subscriptions.values() if one.matches(instance.attributes)]
-        wanted = frozenset[str]().union(*(one.metrics for one in matching))
-        instance.metrics = [ALL] if ALL in wanted else sorted(wanted)
-        instance.interval_ms = min((one.interval_ms for one in matching), default=DEFAULT_INTERVAL_MS)
+        matching = [
+            subscription for subscription in subscriptions.values() if subscription.matches(instance.attributes)
+        ]
+        names = frozenset[str]().union(*(subscription.metrics for subscription in matching))
+        instance.metrics = [ALL] if ALL in names else sorted(names)
+        instance.interval_ms = min((subscription.interval_ms for subscription in matching), default=DEFAULT_INTERVAL_MS)
         instance.asked_ms = instance.pushed_ms = _NEVER
         seed = f"{instance.metrics}{instance.interval_ms}{instance.id}"
         instance.subscription_id = zlib.crc32(seed.encode()) - (1 << 31)
@@ -204,7 +206,7 @@ class Telemetry:
 
     def take(self, instance: Instance, said: Iterable[Point]) -> None:
         """Keep the numbers that a client pushed."""
-        kept = sum(len(one.series) for one in self._instances.values())
+        kept = sum(len(item.series) for item in self._instances.values())
         for point in said:
             name = "kafka_client_" + _NOT_IN_NAMES.sub("_", point.name.removeprefix(_PREFIX))
             series = (name, tuple((_NOT_IN_NAMES.sub("_", label), value) for label, value in point.labels))

@@ -9,7 +9,7 @@ __all__ = ["TransactionConfig"]
 
 @config
 class TransactionConfig:
-    """What a broker may be told about transactions."""
+    """The broker's keys about transactions."""
 
     transaction_max_timeout_ms: int = key(
         "transaction.max.timeout.ms",

@@ -7,6 +7,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Protocol
 
+from broker.coordinator.clock import Clock, LoopClock, Timer
+from broker.coordinator.committed_offset import TopicPartition
+from broker.coordinator.futures import fail, succeed, when_done
+from broker.coordinator.state_log import StateLog, partition_for
 from broker.errors import (
     BrokerError,
     ConcurrentTransactions,
@@ -19,8 +23,6 @@ from broker.errors import (
     TransactionalIdNotFound,
     UnknownServerError,
 )
-from broker.groups.clock import Clock, LoopClock, Timer
-from broker.groups.journal import OffsetsLog, fail, partition_for, succeed, when_done
 from broker.transactions import transitions
 from broker.transactions.config import TransactionConfig
 from broker.transactions.loading import load
@@ -30,15 +32,14 @@ from broker.transactions.values import (
     DescribedTransaction,
     ListedTransaction,
     Producer,
-    TopicPartition,
     Transaction,
     TransactionState,
 )
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Then", "TransactionCoordinator"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 _RETRY_MARKERS_MS: Final = 1_000
 
@@ -47,13 +48,13 @@ Then = Callable[[BrokerError | None], None]
 
 
 class Features(Protocol):
-    """What the cluster has agreed on."""
+    """Feature levels of the cluster."""
 
     @property
     def transaction_version(self) -> int: ...
 
 
-class _Held:
+class _TransactionalId:
     """A transactional id in memory. ``waiting`` are requests that came while a step was being written."""
 
     __slots__ = ("ending", "transaction", "waiting", "writing")
@@ -77,7 +78,7 @@ class TransactionCoordinator:
 
     def __init__(
         self,
-        log: OffsetsLog,
+        log: StateLog,
         markers: MarkerLog,
         config: TransactionConfig,
         *,
@@ -91,19 +92,19 @@ class TransactionCoordinator:
         self._new_producer_id = new_producer_id
         self._version = transaction_version
         self._clock = clock or LoopClock()
-        self._held: dict[str, _Held] = {}
+        self._ids: dict[str, _TransactionalId] = {}
         self._timers: dict[str, Timer] = {}
         self._refusal: BrokerError | None = CoordinatorLoadInProgress("The transaction coordinator has not started.")
 
     def start(self) -> None:
         """Read the log back, finish what was decided, and look after those that take too long or were given up."""
-        self._held = {name: _Held(found) for name, found in load(self._log).items()}
+        self._ids = {name: _TransactionalId(transaction) for name, transaction in load(self._log).items()}
         self._refusal = None
-        for name, held in self._held.items():
-            if held.transaction.state.is_prepared:
-                _log.info("a transaction is finished that was decided before", transactional_id=name)
-                held.ending = True
-                self._write_markers(name, held, lambda _: None)
+        for name, entry in self._ids.items():
+            if entry.transaction.state.is_prepared:
+                logger.info("a transaction is finished that was decided before", transactional_id=name)
+                entry.ending = True
+                self._write_markers(name, entry, lambda _: None)
         self._repeat("abort", self._config.transaction_abort_check_interval_ms, self.abort_overdue)
         self._repeat("expire", self._config.transaction_expiry_check_interval_ms, self.expire)
 
@@ -112,8 +113,8 @@ class TransactionCoordinator:
         self._refusal = NotCoordinator("The broker is shutting down.")
         for timer in self._timers.values():
             timer.cancel()
-        for held in self._held.values():
-            self._go_on(held)
+        for entry in self._ids.values():
+            self._go_on(entry)
 
     def partition(self, transactional_id: str) -> int:
         """Where in ``__transaction_state`` an id is kept."""
@@ -142,18 +143,20 @@ class TransactionCoordinator:
                 f"transaction.timeout.ms is {timeout_ms}; this broker takes 1 to "
                 f"{self._config.transaction_max_timeout_ms} (transaction.max.timeout.ms)."
             )
-        held = self._held.get(transactional_id)
+        entry = self._ids.get(transactional_id)
         now_ms = self._clock.now_ms()
-        if held is None:
-            held = _Held(Transaction(producer_id=self._new_producer_id(), timeout_ms=timeout_ms, updated_ms=now_ms))
-        self._check_not_ending(held)
-        transitions.check_initialiser(held.transaction, expected)
-        if held.transaction.state is TransactionState.ONGOING:
+        if entry is None:
+            entry = _TransactionalId(
+                Transaction(producer_id=self._new_producer_id(), timeout_ms=timeout_ms, updated_ms=now_ms)
+            )
+        self._check_not_ending(entry)
+        transitions.check_initialiser(entry.transaction, expected)
+        if entry.transaction.state is TransactionState.ONGOING:
             again = ConcurrentTransactions("The transaction of the producer before is being aborted: come again.")
-            self._end_by_broker(transactional_id, held, lambda error: fail(future, error or again))
+            self._end_by_broker(transactional_id, entry, lambda error: fail(future, error or again))
             return
         following = transitions.initialised(
-            held.transaction,
+            entry.transaction,
             timeout_ms=timeout_ms,
             expected=expected,
             now_ms=now_ms,
@@ -164,10 +167,10 @@ class TransactionCoordinator:
             if error is not None:
                 fail(future, error)
             else:
-                _log.debug("producer initialised", transactional_id=transactional_id, producer=following.producer)
+                logger.debug("producer initialised", transactional_id=transactional_id, producer=following.producer)
                 succeed(future, following.producer)
 
-        self._write(transactional_id, held, following, written)
+        self._write(transactional_id, entry, following, written)
 
     # -- partitions ------------------------------------------------------------------------------------------------
 
@@ -197,21 +200,21 @@ class TransactionCoordinator:
         *,
         version: int,
     ) -> None:
-        held = self._find(transactional_id)
-        transitions.check_producer(held.transaction, producer)
-        self._check_not_ending(held)
+        entry = self._find(transactional_id)
+        transitions.check_producer(entry.transaction, producer)
+        self._check_not_ending(entry)
         following = transitions.added(
-            held.transaction, producer, partitions, now_ms=self._clock.now_ms(), version=version
+            entry.transaction, producer, partitions, now_ms=self._clock.now_ms(), version=version
         )
         if following is None:
             then(None)
         else:
-            self._write(transactional_id, held, following, then)
+            self._write(transactional_id, entry, following, then)
 
     def is_busy(self, transactional_id: str) -> bool:
         """Whether a step is being written: requests that come now wait in a queue."""
-        held = self._held.get(transactional_id)
-        return held is not None and held.writing
+        entry = self._ids.get(transactional_id)
+        return entry is not None and entry.writing
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
@@ -220,13 +223,13 @@ class TransactionCoordinator:
 
         Raises InvalidPidMapping, ProducerFenced, ConcurrentTransactions.
         """
-        held = self._find(transactional_id)
-        transitions.check_producer(held.transaction, producer)
-        if held.transaction.state.is_prepared:
+        entry = self._find(transactional_id)
+        transitions.check_producer(entry.transaction, producer)
+        if entry.transaction.state.is_prepared:
             raise ConcurrentTransactions(f"The transaction of {transactional_id!r} is being ended.")
         return {
             where: None
-            if where in held.transaction.partitions
+            if where in entry.transaction.partitions
             else TransactionAbortable(f"{where[0]}-{where[1]} is not part of the transaction of {transactional_id!r}.")
             for where in partitions
         }
@@ -251,12 +254,12 @@ class TransactionCoordinator:
     def _end(
         self, transactional_id: str, producer: Producer, future: asyncio.Future[Producer], *, commit: bool, version: int
     ) -> None:
-        held = self._find(transactional_id)
-        if held.ending and not held.transaction.state.is_prepared:
-            transitions.check_producer(held.transaction, producer)
-            self._check_not_ending(held)
+        entry = self._find(transactional_id)
+        if entry.ending and not entry.transaction.state.is_prepared:
+            transitions.check_producer(entry.transaction, producer)
+            self._check_not_ending(entry)
         following = transitions.ended(
-            held.transaction,
+            entry.transaction,
             producer,
             commit=commit,
             now_ms=self._clock.now_ms(),
@@ -264,43 +267,43 @@ class TransactionCoordinator:
             new_producer_id=self._new_producer_id,
         )
         if following is None:
-            succeed(future, held.transaction.producer)
+            succeed(future, entry.transaction.producer)
             return
 
         def done(error: BrokerError | None) -> None:
             if error is None:
-                succeed(future, held.transaction.producer)
+                succeed(future, entry.transaction.producer)
             else:
                 fail(future, error)
 
-        self._begin_end(transactional_id, held, following, done)
+        self._begin_end(transactional_id, entry, following, done)
 
-    def _end_by_broker(self, transactional_id: str, held: _Held, then: Then) -> None:
+    def _end_by_broker(self, transactional_id: str, entry: _TransactionalId, then: Then) -> None:
         following = transitions.fenced(
-            held.transaction,
+            entry.transaction,
             now_ms=self._clock.now_ms(),
             version=self._version(),
             new_producer_id=self._new_producer_id,
         )
-        self._begin_end(transactional_id, held, following, then)
+        self._begin_end(transactional_id, entry, following, then)
 
-    def _begin_end(self, transactional_id: str, held: _Held, prepared: Transaction, then: Then) -> None:
-        held.ending = True
+    def _begin_end(self, transactional_id: str, entry: _TransactionalId, prepared: Transaction, then: Then) -> None:
+        entry.ending = True
 
         def decided(error: BrokerError | None) -> None:
             if error is None:
-                self._write_markers(transactional_id, held, then)
+                self._write_markers(transactional_id, entry, then)
             else:
-                held.ending = False
+                entry.ending = False
                 then(error)
 
-        self._write(transactional_id, held, prepared, decided)
+        self._write(transactional_id, entry, prepared, decided)
 
     def _write_markers(
-        self, transactional_id: str, held: _Held, then: Then, left: Collection[TopicPartition] | None = None
+        self, transactional_id: str, entry: _TransactionalId, then: Then, left: Collection[TopicPartition] | None = None
     ) -> None:
         """Write the markers of a transaction whose outcome is decided and durable; ``left`` are those still to be written."""
-        prepared = held.transaction
+        prepared = entry.transaction
         marker = Marker(
             prepared.producer,
             commit=prepared.state is TransactionState.PREPARE_COMMIT,
@@ -308,56 +311,56 @@ class TransactionCoordinator:
         )
         future = self._markers.write(marker, prepared.partitions if left is None else left)
         if future is None:
-            self._complete(transactional_id, held, then)
+            self._complete(transactional_id, entry, then)
             return
 
         def written(done: asyncio.Future[set[TopicPartition]]) -> None:
             if done.cancelled() or isinstance(self._refusal, NotCoordinator):
                 then(NotCoordinator("The broker stopped before the markers were on disk."))
             elif failed := done.result():
-                self._later(transactional_id, lambda: self._write_markers(transactional_id, held, then, failed))
+                self._later(transactional_id, lambda: self._write_markers(transactional_id, entry, then, failed))
             else:
-                self._complete(transactional_id, held, then)
+                self._complete(transactional_id, entry, then)
 
         future.add_done_callback(written)
 
-    def _complete(self, transactional_id: str, held: _Held, then: Then) -> None:
+    def _complete(self, transactional_id: str, entry: _TransactionalId, then: Then) -> None:
         """The markers are durable. That this is known need not be: after a crash they would be written once more."""
-        over = transitions.completed(held.transaction, now_ms=self._clock.now_ms())
+        over = transitions.completed(entry.transaction, now_ms=self._clock.now_ms())
         try:
             self._append(transactional_id, over)
         except BrokerError as error:
-            _log.warning(
+            logger.warning(
                 "the end of a transaction could not be written", transactional_id=transactional_id, error=error.message
             )
-            self._later(transactional_id, lambda: self._complete(transactional_id, held, then))
+            self._later(transactional_id, lambda: self._complete(transactional_id, entry, then))
             return
-        held.transaction = over
-        held.ending = False
+        entry.transaction = over
+        entry.ending = False
         then(None)
-        self._go_on(held)
+        self._go_on(entry)
 
     # -- housekeeping ----------------------------------------------------------------------------------------------
 
     def abort_overdue(self) -> None:
         """Abort the transactions that take longer than their producers said, and fence those."""
         now_ms = self._clock.now_ms()
-        for transactional_id, held in list(self._held.items()):
-            transaction = held.transaction
+        for transactional_id, entry in list(self._ids.items()):
+            transaction = entry.transaction
             if (
                 transaction.state is not TransactionState.ONGOING
-                or held.writing
-                or held.ending
+                or entry.writing
+                or entry.ending
                 or transaction.started_ms + transaction.timeout_ms >= now_ms
             ):
                 continue
-            _log.info(
+            logger.info(
                 "a transaction is aborted: it took too long",
                 transactional_id=transactional_id,
                 timeout_ms=transaction.timeout_ms,
             )
             try:
-                self._end_by_broker(transactional_id, held, lambda error, name=transactional_id: _warn(name, error))  # type: ignore[misc]
+                self._end_by_broker(transactional_id, entry, lambda error, name=transactional_id: _warn(name, error))  # type: ignore[misc]
             except BrokerError as error:
                 _warn(transactional_id, error)
 
@@ -365,28 +368,28 @@ class TransactionCoordinator:
         """Forget the transactional ids that nobody has used for ``transactional.id.expiration.ms``."""
         oldest = self._clock.now_ms() - self._config.transactional_id_expiration_ms
         expired: dict[int, list[str]] = {}
-        for transactional_id, held in self._held.items():
-            transaction = held.transaction
-            if transaction.state.is_over and transaction.updated_ms <= oldest and not (held.writing or held.ending):
+        for transactional_id, entry in self._ids.items():
+            transaction = entry.transaction
+            if transaction.state.is_over and transaction.updated_ms <= oldest and not (entry.writing or entry.ending):
                 expired.setdefault(self.partition(transactional_id), []).append(transactional_id)
         for partition, names in expired.items():
             self._forget(partition, names)
 
     def _forget(self, partition: int, names: list[str]) -> None:
-        forgotten = {name: self._held[name] for name in names}
-        for held in forgotten.values():
-            held.writing = True
+        forgotten = {name: self._ids[name] for name in names}
+        for entry in forgotten.values():
+            entry.writing = True
 
         def written(error: BrokerError | None) -> None:
-            for name, held in forgotten.items():
-                held.writing = False
+            for name, entry in forgotten.items():
+                entry.writing = False
                 if error is None:
-                    del self._held[name]
-                self._go_on(held)
+                    del self._ids[name]
+                self._go_on(entry)
             if error is None:
-                _log.info("transactional ids expired", count=len(forgotten))
+                logger.info("transactional ids expired", count=len(forgotten))
             else:
-                _log.warning("transactional ids could not be forgotten", error=error.message)
+                logger.warning("transactional ids could not be forgotten", error=error.message)
 
         try:
             future = self._log.append(partition, [(encode_key(name), None) for name in names])
@@ -416,10 +419,10 @@ class TransactionCoordinator:
     def describe(self, transactional_id: str) -> DescribedTransaction:
         """Raises InvalidRequest for the empty id, TransactionalIdNotFound."""
         self._check_open(transactional_id)
-        held = self._held.get(transactional_id)
-        if held is None:
+        entry = self._ids.get(transactional_id)
+        if entry is None:
             raise TransactionalIdNotFound(f"There is no transactional id {transactional_id!r}.")
-        return DescribedTransaction(transactional_id, held.transaction)
+        return DescribedTransaction(transactional_id, entry.transaction)
 
     def list_transactions(
         self,
@@ -433,19 +436,19 @@ class TransactionCoordinator:
         self._check_open()
         now_ms = self._clock.now_ms()
         return [
-            ListedTransaction(name, held.transaction.producer_id, held.transaction.state)
-            for name, held in self._held.items()
-            if (states is None or held.transaction.state in states)
-            and (not producer_ids or held.transaction.producer_id in producer_ids)
-            and (longer_than_ms < 0 or now_ms - held.transaction.started_ms > longer_than_ms)
+            ListedTransaction(name, entry.transaction.producer_id, entry.transaction.state)
+            for name, entry in self._ids.items()
+            if (states is None or entry.transaction.state in states)
+            and (not producer_ids or entry.transaction.producer_id in producer_ids)
+            and (longer_than_ms < 0 or now_ms - entry.transaction.started_ms > longer_than_ms)
             and matches(name)
         ]
 
     def counts(self) -> Mapping[TransactionState, int]:
         """How many transactional ids are in each state, for metrics."""
         counts = dict.fromkeys(TransactionState, 0)
-        for held in self._held.values():
-            counts[held.transaction.state] += 1
+        for entry in self._ids.values():
+            counts[entry.transaction.state] += 1
         return counts
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -456,68 +459,68 @@ class TransactionCoordinator:
         if transactional_id == "":
             raise InvalidRequest("The transactional id is empty.")
 
-    def _find(self, transactional_id: str) -> _Held:
+    def _find(self, transactional_id: str) -> _TransactionalId:
         self._check_open(transactional_id)
-        held = self._held.get(transactional_id)
-        if held is None:
+        entry = self._ids.get(transactional_id)
+        if entry is None:
             raise InvalidPidMapping(
                 f"There is no transactional id {transactional_id!r}: its producer has to begin anew."
             )
-        return held
+        return entry
 
     @staticmethod
-    def _check_not_ending(held: _Held) -> None:
-        if held.ending:
+    def _check_not_ending(entry: _TransactionalId) -> None:
+        if entry.ending:
             raise ConcurrentTransactions("The last transaction is being ended.")
 
     def _in_turn(
         self, transactional_id: str, answer: asyncio.Future[Producer] | Then, step: Callable[[], None]
     ) -> None:
         """Take a step, or have it wait until the one before is written; what it raises is the answer."""
-        held = self._held.get(transactional_id)
-        if held is not None and held.writing and not held.ending and not isinstance(self._refusal, NotCoordinator):
-            held.waiting.append(lambda: self._in_turn(transactional_id, answer, step))
+        entry = self._ids.get(transactional_id)
+        if entry is not None and entry.writing and not entry.ending and not isinstance(self._refusal, NotCoordinator):
+            entry.waiting.append(lambda: self._in_turn(transactional_id, answer, step))
             return
         try:
             step()
         except BrokerError as error:
             _refuse(answer, error)
-        except Exception as error:  # noqa: BLE001 - those behind it have their turn
-            _log.exception("a step of a transaction failed", transactional_id=transactional_id)
+        except Exception as error:
+            logger.exception("a step of a transaction failed", transactional_id=transactional_id)
             _refuse(answer, UnknownServerError(f"A step of {transactional_id!r} failed: {error!r}"))
 
     def _append(self, transactional_id: str, transaction: Transaction) -> asyncio.Future[None]:
         entry = (encode_key(transactional_id), encode_value(transaction, self._version()))
         return self._log.append(self.partition(transactional_id), [entry])
 
-    def _write(self, transactional_id: str, held: _Held, following: Transaction, then: Then) -> None:
+    def _write(self, transactional_id: str, entry: _TransactionalId, following: Transaction, then: Then) -> None:
         """Make a step durable, then take it; requests that wait follow."""
         try:
             future = self._append(transactional_id, following)
         except BrokerError as error:
             future = self._clock.create_future()
             fail(future, error)
-        held.writing = True
-        self._held.setdefault(transactional_id, held)
+        entry.writing = True
+        self._ids.setdefault(transactional_id, entry)
 
         def written(error: BrokerError | None) -> None:
-            held.writing = False
+            entry.writing = False
             if error is None:
-                held.transaction = following
-            elif held.transaction.epoch < 0:
-                self._held.pop(transactional_id, None)
+                entry.transaction = following
+            elif entry.transaction.epoch < 0:
+                self._ids.pop(transactional_id, None)
             try:
                 then(error)
-            except Exception:  # noqa: BLE001 - those behind it have their turn
-                _log.exception("an answer to a step of a transaction failed", transactional_id=transactional_id)
-            if not held.ending:
-                self._go_on(held)
+            except Exception:
+                logger.exception("an answer to a step of a transaction failed", transactional_id=transactional_id)
+            if not entry.ending:
+                self._go_on(entry)
 
         when_done(future, written)
 
     @staticmethod
-    def _go_on(held: _Held) -> None:
-        waiting, held.waiting = held.waiting, deque()
+    def _go_on(entry: _TransactionalId) -> None:
+        waiting, entry.waiting = entry.waiting, deque()
         for step in waiting:
             step()
 
@@ -531,4 +534,4 @@ def _refuse(answer: asyncio.Future[Producer] | Then, error: BrokerError) -> None
 
 def _warn(transactional_id: str, error: BrokerError | None) -> None:
     if error is not None:
-        _log.warning("a transaction could not be aborted", transactional_id=transactional_id, error=error.message)
+        logger.warning("a transaction could not be aborted", transactional_id=transactional_id, error=error.message)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from broker.coordinator.state_log import StateLog
 from broker.errors import CorruptMessage
-from broker.groups.journal import OffsetsLog
-from broker.transactions.records import decode_key, decode_value
+from broker.transactions.records import TRANSACTIONS_TOPIC, decode_key, decode_value
 from broker.transactions.values import Transaction
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
-__all__ = ["TRANSACTIONS_TOPIC", "load"]
+__all__ = ["load"]
 
-_log = logger(__name__)
-
-TRANSACTIONS_TOPIC = "__transaction_state"
+logger = logs.logger(__name__)
 
 
-def load(log: OffsetsLog) -> dict[str, Transaction]:
+def load(log: StateLog) -> dict[str, Transaction]:
     """The transactional ids with what was last written of them. A record that cannot be read is reported and passed over."""
-    found: dict[str, Transaction] = {}
+    result: dict[str, Transaction] = {}
     for partition in range(log.partitions):
         for offset, key, value in log.read(partition):
             try:
@@ -25,15 +23,15 @@ def load(log: OffsetsLog) -> dict[str, Transaction]:
                 if name is None:
                     raise CorruptMessage(f"its key is of a kind that is not known: {key!r}")
                 if value is None:
-                    found.pop(name, None)
+                    result.pop(name, None)
                 else:
-                    found[name] = decode_value(value)
+                    result[name] = decode_value(value)
             except CorruptMessage as error:
-                _log.error(
+                logger.error(
                     "record cannot be read",
                     topic=TRANSACTIONS_TOPIC,
                     partition=partition,
                     offset=offset,
                     error=error.message,
                 )
-    return found
+    return result

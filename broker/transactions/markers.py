@@ -6,21 +6,22 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError, KafkaStorageError, UnknownTopicOrPartition
 from broker.log.partition import PartitionLog
 from broker.protocol.records import MARKER_SIZE
 from broker.storage.durability import Flushed
 from broker.storage.partitions import Partitions
-from broker.transactions.values import Producer, TopicPartition
-from tidegate.kit.logs import logger
+from broker.transactions.values import Producer
+from tidegate.kit import logs
 
 __all__ = ["GroupOffsets", "Marker", "MarkerLog", "Markers"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Marker(NamedTuple):
-    """What ends a transaction. ``version`` is the ``transaction.version`` under which it was ended."""
+    """The record that ends a transaction in a partition. ``version`` is the ``transaction.version`` under which it was ended."""
 
     producer: Producer
     commit: bool
@@ -39,7 +40,7 @@ class MarkerLog(Protocol):
 
 
 class GroupOffsets(Protocol):
-    """Who keeps the offsets that transactions commit."""
+    """The keeper of offsets that transactions commit."""
 
     def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None: ...
 
@@ -79,11 +80,11 @@ class Markers:
             except UnknownTopicOrPartition:
                 continue  # the topic was deleted
             except KafkaStorageError as error:
-                _log.warning("a transaction marker could not be written", partition=where, error=error.message)
+                logger.warning("a transaction marker could not be written", partition=where, error=error.message)
                 failed.add(where)
             except BrokerError as error:
                 # A later epoch has been here, so this transaction is not open in the partition any more.
-                _log.warning("a transaction marker was refused", partition=where, error=error.message)
+                logger.warning("a transaction marker was refused", partition=where, error=error.message)
         durable = self._partitions.durable(written)
         if durable is None and not failed:
             return None

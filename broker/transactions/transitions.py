@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import ConcurrentTransactions, InvalidPidMapping, InvalidTxnState, ProducerFenced
 from broker.transactions.values import (
     EPOCH_BUMP,
@@ -18,7 +19,6 @@ from broker.transactions.values import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     Producer,
-    TopicPartition,
     Transaction,
     TransactionState,
 )

@@ -1,10 +1,12 @@
-"""What the transaction coordinator remembers of a transactional id, as plain values."""
+"""The state of a transactional id, as plain values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
+
+from broker.coordinator.committed_offset import TopicPartition
 
 __all__ = [
     "EPOCH_BUMP",
@@ -16,12 +18,9 @@ __all__ = [
     "DescribedTransaction",
     "ListedTransaction",
     "Producer",
-    "TopicPartition",
     "Transaction",
     "TransactionState",
 ]
-
-TopicPartition = tuple[str, int]
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1

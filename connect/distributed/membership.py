@@ -143,7 +143,7 @@ class Membership:
             await member.wait_failed()
         except TidegateError as error:
             self.failure = error
-            log.error("cannot take part in the group; trying again", group=self._group_id, error=str(error))  # noqa: TRY400
+            log.error("cannot take part in the group; trying again", group=self._group_id, error=str(error))
             await member.stop()
             await asyncio.sleep(_REFUSED_S)
             await self.start()

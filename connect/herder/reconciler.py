@@ -168,7 +168,7 @@ class Reconciler:
                     running.failures = 0
                 except TidegateError as error:
                     running.failures += 1
-                    log.error("connector not as it should be; trying again", connector=name, error=str(error))  # noqa: TRY400
+                    log.error("connector not as it should be; trying again", connector=name, error=str(error))
                     await asyncio.sleep(_pause_s(running.failures))
                     self._dirty.add(name)
         finally:

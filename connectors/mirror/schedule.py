@@ -65,7 +65,7 @@ class Schedule:
             if not self._stopping.is_set():
                 log.warning("not possible now; it is tried again", connector=self._about, job=about, error=str(error))
         except TidegateError as error:
-            log.error("a job failed; it is tried again", connector=self._about, job=about, error=str(error))  # noqa: TRY400
+            log.error("a job failed; it is tried again", connector=self._about, job=about, error=str(error))
         except BaseException:
             log.exception("a job failed; it is tried again", connector=self._about, job=about)
         else:

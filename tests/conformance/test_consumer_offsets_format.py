@@ -13,11 +13,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from broker.groups import GroupConfig, GroupCoordinator, GroupState, partition_for
+from broker.groups import GroupConfig, GroupCoordinator, GroupState
+from broker.coordinator.state_log import partition_for
 from broker.log.committed import committed_records
 from broker.groups.records import (
-    GroupKey,
-    OffsetKey,
+    GroupMetadataKey,
+    OffsetCommitKey,
     decode_group,
     decode_key,
     decode_offset,
@@ -104,17 +105,17 @@ def test_what_kafka_wrote_is_read_and_would_be_written_alike(apache_kafka: Any, 
     for partition, written in enumerate(entries):
         for key, data in written:
             match decode_key(key):
-                case OffsetKey(group, topic, where) if group in groups:
+                case OffsetCommitKey(group_id=group, topic=topic, partition=where) if group in groups:
                     assert key == encode_offset_key(group, topic, where)
                     assert data == (None if data is None else encode_offset(decode_offset(data)))
-                case GroupKey(group) if group in groups:
+                case GroupMetadataKey(group_id=group) if group in groups:
                     assert key == encode_group_key(group)
                     assert data == (None if data is None else encode_group(decode_group(data)))
                 case _:
                     continue
             assert partition == partition_for(group, PARTITIONS)
             found[group].add(type(decode_key(key)))
-    assert all(kinds == {OffsetKey, GroupKey} for kinds in found.values())
+    assert all(kinds == {OffsetCommitKey, GroupMetadataKey} for kinds in found.values())
     log = ListLog(clock, PARTITIONS)
     log.entries = entries
     coordinator = GroupCoordinator(log, GroupConfig(), ListTopics(), clock)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.log import compaction
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
@@ -59,7 +60,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log.append(
             encode_batch([Record(b"k%d" % (number % 20), value, (), NOW), Record(b"same", b"x", (), NOW)]), now_ms=NOW
         )
-    assert log.compact(NOW)
+    assert compaction.compact(log, NOW)
     directory.close()
     return path
 

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from broker.groups.modern.records import decode_entry, encode_entry
 from broker.groups.share.records import RECORDS
 from broker.protocol.records import batches, decode_batch
-from broker.share.records import (
+from broker.share_coordinator.records import (
     Snapshot,
     Update,
     decode_key,

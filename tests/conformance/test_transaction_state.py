@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from broker.groups import partition_for
+from broker.coordinator.state_log import partition_for
 from broker.protocol.records import Record, batches, decode_batch, encode_batch
 from broker.transactions import TransactionState
 from broker.transactions.records import decode_key, decode_value, encode_key, encode_value

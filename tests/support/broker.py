@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from broker.network.connection import Promise
+from broker.api.connection import Promise
 from broker.server import BrokerServer, serve
 from tests.support.leftovers import left
 

@@ -7,12 +7,18 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from broker.share.acknowledging import acknowledge, release
-from broker.share.acquiring import acquire, give_up
-from broker.share.config import ShareCoordinatorConfig
-from broker.share.coordinator import ShareCoordinator
-from broker.share.partition import SharePartition
-from broker.share.values import AcknowledgeBatch, Acquired, BatchSpan, ShareKey, ShareSettings
+from broker.share_delivery.acknowledging import acknowledge, release
+from broker.share_delivery.acquiring import acquire, give_up
+from broker.share_coordinator.config import ShareCoordinatorConfig
+from broker.share_coordinator.coordinator import ShareCoordinator
+from broker.share_delivery.partition import SharePartition
+from broker.share_delivery.values import (
+    AcknowledgeBatch,
+    Acquired,
+    BatchSpan,
+    ShareSettings,
+)
+from broker.share_coordinator.values import ShareKey
 from tests.support.groups import ListLog, ManualClock
 from tidegate.kit.config import parse
 

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from broker.errors import BrokerError
-from broker.transactions import Marker, Producer, TopicPartition, TransactionConfig, TransactionCoordinator
+from broker.transactions import (
+    Marker,
+    Producer,
+    TransactionConfig,
+    TransactionCoordinator,
+)
+from broker.coordinator.committed_offset import TopicPartition
 from tests.support.groups import ListLog, ManualClock
 from tidegate.kit.config import parse
 

@@ -100,8 +100,8 @@ async def _held(queued: Coroutine[Any, Any, asyncio.Future[Ack]]) -> list[asynci
     return [await queued]
 
 
-def _threaded(held: list[asyncio.Future[Ack]]) -> concurrent.futures.Future[Ack]:
+def _threaded(futures: list[asyncio.Future[Ack]]) -> concurrent.futures.Future[Ack]:
     async def wait() -> Ack:
-        return await held[0]
+        return await futures[0]
 
     return submit(wait())

@@ -117,7 +117,7 @@ def _topic_partitions(epochs: Epochs) -> list[TopicPartitions]:
         TopicPartitions(
             topic_id=topic_id,
             partitions=sorted(partitions),
-            assignment_epochs=[partitions[one] for one in sorted(partitions)],
+            assignment_epochs=[partitions[partition] for partition in sorted(partitions)],
         )
         for topic_id, partitions in sorted(epochs.items())
     ]
@@ -125,13 +125,13 @@ def _topic_partitions(epochs: Epochs) -> list[TopicPartitions]:
 
 def epochs_from(stored: Iterable[TopicPartitions], member_epoch: int) -> Epochs:
     """Before Kafka 4.3 partitions have no epoch of their own, which counts as the member's, if that is one."""
-    found = {}
-    for one in stored:
-        epochs = one.assignment_epochs
-        if epochs is None or len(epochs) != len(one.partitions):
-            epochs = [max(member_epoch, 0)] * len(one.partitions)
-        found[one.topic_id] = dict(zip(one.partitions, epochs, strict=True))
-    return found
+    result = {}
+    for topic_partitions in stored:
+        epochs = topic_partitions.assignment_epochs
+        if epochs is None or len(epochs) != len(topic_partitions.partitions):
+            epochs = [max(member_epoch, 0)] * len(topic_partitions.partitions)
+        result[topic_partitions.topic_id] = dict(zip(topic_partitions.partitions, epochs, strict=True))
+    return result
 
 
 def regex_resolved(group_id: str, expression: str, resolved: Resolved) -> Record:
@@ -179,5 +179,8 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], expressions: Iter
 def classic_member(stored: ClassicMemberMetadata | None) -> ClassicMember | None:
     if stored is None:
         return None
-    protocols = tuple((one.name, bytes(one.metadata)) for one in stored.supported_protocols)
+    protocols = tuple(
+        (supported_protocol.name, bytes(supported_protocol.metadata))
+        for supported_protocol in stored.supported_protocols
+    )
     return ClassicMember(stored.session_timeout_ms, protocols)

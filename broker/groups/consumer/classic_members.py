@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from broker.coordinator.futures import succeed, when_done
 from broker.errors import (
     BrokerError,
     IllegalGeneration,
@@ -14,22 +15,21 @@ from broker.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
+from broker.groups.classic.subscription import CONSUMER
+from broker.groups.classic.values import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ClassicMember, ConsumerMember, partitions_of
 from broker.groups.consumer.migration import Successor
 from broker.groups.consumer.protocol import decode_subscription, encode_assignment
 from broker.groups.consumer.service import ConsumerGroups, check_instance
 from broker.groups.consumer.step import Step
-from broker.groups.journal import succeed, when_done
 from broker.groups.modern.group import NO_PARTITIONS
 from broker.groups.modern.member import MemberState
-from broker.groups.subscription import CONSUMER
-from broker.groups.values import Joined, JoinRequest, Leaving, Left, MemberIdAssigned, Synced
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ClassicMembers"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 JOIN = "join"
 """The timer of a member that is to join again."""
@@ -148,13 +148,13 @@ class ClassicMembers:
         protocol_type: str | None,
         protocol_name: str | None,
     ) -> asyncio.Future[Synced]:
-        """What the member is to read, in the bytes its leader would have written."""
+        """The member's assignment, in the bytes that its leader would have written."""
         try:
             member, classic = self._member(group, member_id, instance_id, generation)
             first, metadata = classic.protocols[0]
-            for given, present in ((protocol_type, CONSUMER), (protocol_name, first)):
-                if given is not None and given != present:
-                    raise InconsistentGroupProtocol(f"Group {group.group_id} uses {present!r}, not {given!r}.")
+            for provided, present in ((protocol_type, CONSUMER), (protocol_name, first)):
+                if provided is not None and provided != present:
+                    raise InconsistentGroupProtocol(f"Group {group.group_id} uses {present!r}, not {provided!r}.")
             if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
                 self._expect_join(group.group_id, member)
                 raise RebalanceInProgress(f"Group {group.group_id} has a new assignment: join again.")
@@ -178,14 +178,14 @@ class ClassicMembers:
         """Take members out, of either protocol; one result each."""
         results: list[Left] = []
         gone: dict[str, ConsumerMember] = {}
-        for one in leaving:
-            left = Left(one.member_id, one.instance_id)
+        for leaver in leaving:
+            left = Left(leaver.member_id, leaver.instance_id)
             try:
-                member = self._leaving(group, one)
+                member = self._leaving(group, leaver)
             except BrokerError as error:
                 results.append(replace(left, error=error))
                 continue
-            _log.info("member leaves", group=group.group_id, member=member.member_id, reason=one.reason)
+            logger.info("member leaves", group=group.group_id, member=member.member_id, reason=leaver.reason)
             gone[member.member_id] = member
             results.append(left)
         future: asyncio.Future[list[Left]] = self._around.clock.create_future()

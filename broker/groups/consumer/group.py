@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 from uuid import UUID
 
+from broker.coordinator.namespace import CommitCheck, GroupType
+from broker.coordinator.state_log import Entry
 from broker.errors import BrokerError, IllegalGeneration, StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
+from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.changes import group_tombstones
 from broker.groups.consumer.member import ConsumerMember
 from broker.groups.consumer.regex import Resolved
 from broker.groups.modern.group import PartitionGroup
 from broker.groups.modern.member import MemberState, Partitions
 from broker.groups.modern.records import encode_entry
-from broker.groups.namespace import CommitCheck, GroupType
-from broker.groups.records import Entry
-from broker.groups.subscription import CONSUMER
 
 __all__ = ["ConsumerGroup"]
 

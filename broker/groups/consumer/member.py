@@ -18,7 +18,7 @@ NOTHING: Epochs = {}
 
 
 class ClassicMember(NamedTuple):
-    """What a member that uses the classic protocol said of itself: its assignors, best liked first, with their metadata."""
+    """The protocols and timeout of a member that uses the classic protocol: its assignors, best liked first, with their metadata."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]

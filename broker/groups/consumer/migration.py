@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.errors import GroupIdNotFound, InconsistentGroupProtocol, RebalanceInProgress
+from broker.groups.classic.generation import generation_entry
+from broker.groups.classic.group import Group, Member
+from broker.groups.classic.subscription import CONSUMER
+from broker.groups.classic.values import GroupState
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ClassicMember, ConsumerMember, with_epoch
 from broker.groups.consumer.protocol import decode_assignment, decode_subscription, encode_assignment
-from broker.groups.group import Group, Member
-from broker.groups.journal import group_entry
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record, encode_entry
 from broker.groups.modern.service import Change, Surroundings
-from broker.groups.subscription import CONSUMER
-from broker.groups.values import GroupState
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Migration", "Successor"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Migration:
                 for member in made.members.values():
                     if member.classic is not None:
                         self._sessions.restart_session(made.group_id, member)
-            _log.info("classic group became a consumer group", group=group.group_id, members=len(group.members))
+            logger.info("classic group became a consumer group", group=group.group_id, members=len(group.members))
 
         return Change([*group.tombstones(), *change.entries], follow)
 
@@ -180,11 +180,13 @@ class Migration:
             )
         classic.protocol_name = classic.select_protocol()
         classic.topics = classic.subscriptions()
-        for one in classic.members.values():
-            heir = successor is not None and successor.member.member_id == one.member_id
-            target = group.target.get(successor.replaces if heir and successor else one.member_id, NO_PARTITIONS)
-            like = one.protocols[classic.protocol_name]
-            one.assignment = encode_assignment(target, self._around.topics, like)
+        for group_member in classic.members.values():
+            heir = successor is not None and successor.member.member_id == group_member.member_id
+            target = group.target.get(
+                successor.replaces if heir and successor else group_member.member_id, NO_PARTITIONS
+            )
+            like = group_member.protocols[classic.protocol_name]
+            group_member.assignment = encode_assignment(target, self._around.topics, like)
         gone = [successor.member.member_id if successor and m == successor.replaces else m for m in group.members]
         ending = changes.group_tombstones(group.group_id, gone, group.regexes)
 
@@ -194,11 +196,11 @@ class Migration:
             self._around.groups.put(classic)
             for member in classic.members.values():
                 self._around.classic.rebalance.restart_session(classic, member)
-            _log.info("consumer group became a classic group", group=group.group_id, reason=reason)
+            logger.info("consumer group became a classic group", group=group.group_id, reason=reason)
             if rebalance:
                 self._around.classic.rebalance.prepare(classic, reason)
 
-        return Change([*map(encode_entry, before), *map(encode_entry, ending), group_entry(classic)], follow)
+        return Change([*map(encode_entry, before), *map(encode_entry, ending), generation_entry(classic)], follow)
 
 
 def _creation(group: ConsumerGroup) -> list[Record]:

@@ -40,7 +40,7 @@ class ProtocolPartitions(Message):
 
 
 class ProtocolSubscription(Message):
-    """What a member wants, and from version 1 on has."""
+    """The topics that a member subscribes to, and from version 1 on the partitions it has."""
 
     __slots__ = ("generation_id", "owned_partitions", "rack_id", "topics", "user_data")
     FIELDS: ClassVar = (
@@ -68,12 +68,15 @@ class ProtocolSubscription(Message):
 
     def owned(self, topics: TopicCatalog) -> Partitions:
         """What it has, of topics that exist."""
-        found = ((topics.by_name(one.topic), one.partitions) for one in self.owned_partitions)
-        return {topic.id: frozenset(partitions) for topic, partitions in found if topic is not None}
+        result = (
+            (topics.by_name(owned_partition.topic), owned_partition.partitions)
+            for owned_partition in self.owned_partitions
+        )
+        return {topic.id: frozenset(partitions) for topic, partitions in result if topic is not None}
 
 
 class ProtocolAssignment(Message):
-    """What a member is to have. ``user_data`` is what a leader's own assignor adds."""
+    """The assignment of a member. ``user_data`` is what a leader's own assignor adds."""
 
     __slots__ = ("assigned_partitions", "user_data")
     FIELDS: ClassVar = (
@@ -89,8 +92,11 @@ class ProtocolAssignment(Message):
 
     def assigned(self, topics: TopicCatalog) -> Partitions:
         """The partitions, of topics that exist."""
-        found = ((topics.by_name(one.topic), one.partitions) for one in self.assigned_partitions)
-        return {topic.id: frozenset(partitions) for topic, partitions in found if topic is not None and partitions}
+        result = (
+            (topics.by_name(assigned_partition.topic), assigned_partition.partitions)
+            for assigned_partition in self.assigned_partitions
+        )
+        return {topic.id: frozenset(partitions) for topic, partitions in result if topic is not None and partitions}
 
 
 def decode_subscription(data: bytes) -> ProtocolSubscription:
@@ -121,8 +127,8 @@ def encode_assignment(partitions: Partitions, topics: TopicCatalog, like: bytes)
     """An assignment in the version of the subscription ``like``."""
     (version,) = struct.unpack_from(">h", like)
     known = min(max(version, 0), _LATEST)
-    found = ((topics.by_id(topic_id), numbers) for topic_id, numbers in partitions.items())
-    named = {topic.name: sorted(numbers) for topic, numbers in found if topic is not None}
+    result = ((topics.by_id(topic_id), numbers) for topic_id, numbers in partitions.items())
+    named = {topic.name: sorted(numbers) for topic, numbers in result if topic is not None}
     assignment = ProtocolAssignment(
         assigned_partitions=[
             ProtocolPartitions(topic=name, partitions=numbers) for name, numbers in sorted(named.items())

@@ -85,7 +85,7 @@ def _unsubscribe(member: ConsumerMember, way: Reconciliation) -> ConsumerMember:
 def _compute(member: ConsumerMember, epoch: int, way: Reconciliation) -> ConsumerMember:
     kept: dict[UUID, dict[int, int]] = {}
     revoking: dict[UUID, dict[int, int]] = {}
-    given: dict[UUID, list[int]] = {}
+    newly_assigned: dict[UUID, list[int]] = {}
     unreleased = False
     for topic_id in way.target.keys() | member.assigned.keys():
         target = way.target.get(topic_id, frozenset()) if topic_id in way.subscribed else frozenset()
@@ -95,12 +95,12 @@ def _compute(member: ConsumerMember, epoch: int, way: Reconciliation) -> Consume
         for partition in sorted(target - current.keys()):
             # What it has not given up yet is its own: nobody else can have it.
             if way.owner_epoch(topic_id, partition) == -1 or partition in member.revoking.get(topic_id, {}):
-                given.setdefault(topic_id, []).append(partition)
+                newly_assigned.setdefault(topic_id, []).append(partition)
             else:
                 unreleased = True
     if revoking and _owns(way.owned, revoking):
         return _moved(member, MemberState.UNREVOKED, epoch, kept, revoking)
-    for topic_id, partitions in given.items():
+    for topic_id, partitions in newly_assigned.items():
         kept.setdefault(topic_id, {}).update(dict.fromkeys(partitions, way.target_epoch))
     state = MemberState.UNRELEASED if unreleased else MemberState.STABLE
     return _moved(member, state, way.target_epoch, kept, NOTHING)

@@ -38,13 +38,13 @@ def resolve(
 ) -> dict[str, frozenset[str]]:
     """The names each expression matches as a whole. An expression that is not one matches none."""
     every = list(names)
-    found: dict[str, frozenset[str]] = {}
+    result: dict[str, frozenset[str]] = {}
     for expression in expressions:
         try:
             pattern = compiled(expression)
         except PatternError:
-            found[expression] = frozenset()
+            result[expression] = frozenset()
             continue
         matched = (name for name in every if pattern.fullmatch(name))
-        found[expression] = frozenset(name for name in matched if may_describe is None or may_describe(name))
-    return found
+        result[expression] = frozenset(name for name in matched if may_describe is None or may_describe(name))
+    return result

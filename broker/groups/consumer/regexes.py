@@ -16,11 +16,11 @@ from broker.groups.consumer.regex import Resolved, check, resolve
 from broker.groups.consumer.step import Step
 from broker.groups.modern.group import metadata_hash
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, GroupService
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["RegexChange", "Regexes"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 _LEAST_INTERVAL_MS: Final = 10_000
 _REGEX = "regex"
@@ -75,11 +75,11 @@ class Regexes:
         last = next(iter(group.regexes.values()), None)
         if last is not None and now_ms <= last.at_ms + _LEAST_INTERVAL_MS:
             return
-        wanted = group.expressions(step.members_with(member).values())
-        due = due or len(wanted) != len(group.regexes)
+        expressions = group.expressions(step.members_with(member).values())
+        due = due or len(expressions) != len(group.regexes)
         due = due or (last.version if last is not None else 0) < around.topics.created_version
         due = due or (last is not None and now_ms > last.at_ms + around.config.consumer_regex_refresh_interval_ms)
-        if due and wanted:
+        if due and expressions:
             group_id = group.group_id
             self._service.later(_REGEX, group_id, "", 0, lambda: self._look_up(group_id, may_describe))
 
@@ -89,21 +89,21 @@ class Regexes:
         if not isinstance(group, ConsumerGroup):
             return
         now_ms, version = around.clock.now_ms(), around.topics.version
-        wanted = group.expressions(group.members.values())
-        found = {
+        expressions = group.expressions(group.members.values())
+        result = {
             expression: Resolved(topics, version, now_ms)
-            for expression, topics in resolve(wanted, around.topics.names(), may_describe).items()
+            for expression, topics in resolve(expressions, around.topics.names(), may_describe).items()
         }
         bump = any(
             resolved.topics != (group.regexes[expression].topics if expression in group.regexes else frozenset())
-            for expression, resolved in found.items()
+            for expression, resolved in result.items()
         )
-        records = [changes.regex_resolved(group_id, expression, resolved) for expression, resolved in found.items()]
-        after = {**group.regexes, **found}
+        records = [changes.regex_resolved(group_id, expression, resolved) for expression, resolved in result.items()]
+        after = {**group.regexes, **result}
         new_hash = metadata_hash(group.names_of(group.members.values(), after), around.topics)
         if bump or new_hash != group.metadata_hash:
             epoch = group.epoch + 1
             records.append(changes.group_epoch(group_id, epoch, new_hash))
             group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
-            _log.info("regular expressions match other topics", group=group_id, epoch=epoch)
+            logger.info("regular expressions match other topics", group=group_id, epoch=epoch)
         self._service.write_by_timer(group_id, self._service.change(records))

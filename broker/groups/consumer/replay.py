@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace as changed
-from typing import Protocol
-from uuid import UUID
 
+from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import RecordValue
 from broker.errors import CorruptMessage
+from broker.groups.classic.group import Group
 from broker.groups.consumer.changes import classic_member, epochs_from
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
@@ -27,16 +27,14 @@ from broker.groups.consumer.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from broker.groups.consumer.regex import Resolved
-from broker.groups.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
-from broker.groups.modern.member import LEAVING, MemberState, Partitions
-from broker.groups.modern.records import RecordKey, RecordValue
-from broker.groups.namespace import GroupNamespace
+from broker.groups.modern.member import LEAVING, MemberState, partitions_from
+from broker.groups.modern.records import GroupRecordKey
 
-__all__ = ["partitions_from", "replay"]
+__all__ = ["replay"]
 
 
-def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) -> None:
+def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None) -> None:
     """Apply one record; a tombstone of what is not there changes nothing.
 
     Raises CorruptMessage where the id names a group of another type.
@@ -51,11 +49,13 @@ def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) ->
 
 
 def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ConsumerGroup | None:
-    found = groups.get(group_id)
-    if isinstance(found, ConsumerGroup):
-        return found
+    existing_group = groups.get(group_id)
+    if isinstance(existing_group, ConsumerGroup):
+        return existing_group
     # A group that only keeps offsets of consumers without one is in no record, so it makes way.
-    if not create or (found is not None and not (isinstance(found, Group) and found.is_simple)):
+    if not create or (
+        existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple)
+    ):
         if create:
             raise CorruptMessage(f"Group {group_id} is not a consumer group, but has records of one.")
         return None
@@ -64,7 +64,7 @@ def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ConsumerGr
     return group
 
 
-def _set(group: ConsumerGroup, key: RecordKey, value: RecordValue) -> None:
+def _set(group: ConsumerGroup, key: GroupRecordKey, value: RecordValue) -> None:
     match key, value:
         case ConsumerGroupMemberMetadataKey(), ConsumerGroupMemberMetadataValue():
             member = group.members.get(key.member_id) or ConsumerMember(member_id=key.member_id)
@@ -108,7 +108,7 @@ def _set(group: ConsumerGroup, key: RecordKey, value: RecordValue) -> None:
             group.had_subscription_record = True
 
 
-def _forget(groups: GroupNamespace, group: ConsumerGroup, key: RecordKey) -> None:
+def _forget(groups: GroupNamespace, group: ConsumerGroup, key: GroupRecordKey) -> None:
     match key:
         case ConsumerGroupMemberMetadataKey(member_id=member_id):
             group.remove_member(member_id)
@@ -127,12 +127,3 @@ def _forget(groups: GroupNamespace, group: ConsumerGroup, key: RecordKey) -> Non
             group.had_subscription_record = False
         case ConsumerGroupMetadataKey():
             groups.remove(group.group_id)
-
-
-class _TopicPartitions(Protocol):
-    topic_id: UUID
-    partitions: Sequence[int]
-
-
-def partitions_from(stored: Sequence[_TopicPartitions]) -> Partitions:
-    return {one.topic_id: frozenset(one.partitions) for one in stored}

@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must and must not say."""
+"""Rules for the fields of a ConsumerGroupHeartbeat."""
 
 from __future__ import annotations
 

@@ -8,6 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from broker.coordinator.futures import answer_when
+from broker.coordinator.namespace import GroupType
+from broker.coordinator.records import RecordValue
 from broker.errors import (
     BrokerError,
     FencedInstanceId,
@@ -17,6 +20,7 @@ from broker.errors import (
     UnknownMemberId,
     UnreleasedInstanceId,
 )
+from broker.groups.classic.group import Group
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember, Epochs, partitions_of
@@ -32,18 +36,15 @@ from broker.groups.consumer.values import (
     HeartbeatAnswer,
 )
 from broker.groups.consumer.views import described
-from broker.groups.group import Group
-from broker.groups.journal import answer_when
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import Change, GroupService, Surroundings
-from broker.groups.namespace import GroupType
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["SESSION", "ConsumerGroups"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"
@@ -121,18 +122,18 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
 
     def _open(self, group_id: str, *, create: bool) -> Step:
         """The group, a new one, or the one that a classic group becomes. Nothing is changed yet."""
-        found = self.around.groups.get(group_id)
-        if found is None:
+        existing_group = self.around.groups.get(group_id)
+        if existing_group is None:
             if not create:
                 raise GroupIdNotFound(f"Consumer group {group_id} not found.")
             return Step(self.around, ConsumerGroup(group_id))
-        if isinstance(found, ConsumerGroup):
-            return Step(self.around, found)
-        if not create or not isinstance(found, Group):
+        if isinstance(existing_group, ConsumerGroup):
+            return Step(self.around, existing_group)
+        if not create or not isinstance(existing_group, Group):
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-        group, records = self.migration.upgraded(found)
+        group, records = self.migration.upgraded(existing_group)
         step = Step(self.around, group)
-        step.upgraded = found
+        step.upgraded = existing_group
         step.records += records
         return step
 
@@ -142,9 +143,9 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
             raise GroupMaxSizeReached(f"Consumer group {group.group_id} is full: group.consumer.max.size is {most}.")
 
     def dynamic_member(self, group: ConsumerGroup, member_id: str, *, create: bool) -> ConsumerMember:
-        found = group.members.get(member_id)
-        if found is not None:
-            return found
+        member = group.members.get(member_id)
+        if member is not None:
+            return member
         if not create:
             raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
         return ConsumerMember(member_id=member_id)
@@ -220,7 +221,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
                 raise UnknownMemberId(f"Instance id {request.instance_id} is unknown.")
             check_instance(holder, request.member_id)
             member = holder
-        _log.info("member leaves", group=group.group_id, member=member.member_id, epoch=request.epoch)
+        logger.info("member leaves", group=group.group_id, member=member.member_id, epoch=request.epoch)
         answer = HeartbeatAnswer(member.member_id, request.epoch)
         if request.epoch == LEAVING_STATIC and request.instance_id is not None:
             # It keeps its assignment until its session ends, for whoever comes back in its place.
@@ -252,9 +253,9 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         for member_id in ids:
             records += changes.member_tombstones(group.group_id, member_id)
         kept = group.expressions(left.values())
-        unused = [one for one in group.expressions(gone) if not kept[one]]
-        records += (changes.no_regex(group.group_id, one) for one in unused)
-        regexes = {one: resolved for one, resolved in group.regexes.items() if one not in unused}
+        unused = [expression for expression in group.expressions(gone) if not kept[expression]]
+        records += (changes.no_regex(group.group_id, name) for name in unused)
+        regexes = {name: resolved for name, resolved in group.regexes.items() if name not in unused}
         new_hash = metadata_hash(group.names_of(left.values(), regexes), self.around.topics)
         records.append(changes.group_epoch(group.group_id, group.epoch + 1, new_hash))
         change = self.change(records)
@@ -272,7 +273,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if not isinstance(group, ConsumerGroup) or member is None:
             return
-        _log.info("member fenced", group=group_id, member=member_id, reason=reason)
+        logger.info("member fenced", group=group_id, member=member_id, reason=reason)
         self.write_by_timer(group_id, self.removal(group, [member]))
 
     # -- timers ----------------------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         replay(self.around.groups, key, value)
 
     def loaded(self, group: ConsumerGroup) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from broker.groups.assignors import CONSUMER_ASSIGNORS
+from broker.groups.classic.group import Group
 from broker.groups.consumer import changes
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.groups.consumer.reconciliation import Reconciliation, reconcile
-from broker.groups.group import Group
+from broker.groups.modern.assignors import CONSUMER_ASSIGNORS
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Surroundings
 from broker.groups.modern.target import may_assign, target_assignment
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Step"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Step:
@@ -63,7 +63,7 @@ class Step:
         if bump or new_hash != group.metadata_hash:
             epoch += 1
             self.records.append(changes.group_epoch(group.group_id, epoch, new_hash))
-            _log.info("group epoch", group=group.group_id, epoch=epoch)
+            logger.info("group epoch", group=group.group_id, epoch=epoch)
         if group.had_subscription_record:
             self.records.append(changes.no_subscription_record(group.group_id))
         group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
@@ -81,7 +81,7 @@ class Step:
         preferred = group.preferred_assignor(members.values()) or self._around.config.consumer_assignors[0]
         targets = target_assignment(
             group,
-            {member_id: group.subscription(one) for member_id, one in members.items()},
+            {member_id: group.subscription(item) for member_id, item in members.items()},
             members,
             CONSUMER_ASSIGNORS[preferred],
             self._around.topics,
@@ -92,7 +92,7 @@ class Step:
             if partitions != group.target.get(member_id):
                 self.records.append(changes.target(group.group_id, member_id, partitions))
         self.records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-        _log.info("target assignment", group=group.group_id, epoch=epoch, assignor=preferred)
+        logger.info("target assignment", group=group.group_id, epoch=epoch, assignor=preferred)
         return epoch, targets[member.member_id]
 
     def reconcile(

@@ -14,8 +14,12 @@ __all__ = ["described"]
 
 def described(group: ConsumerGroup, topics: TopicCatalog, default_assignor: str) -> DescribedConsumerGroup:
     members = tuple(_member(group, member) for member in group.members.values())
-    ids = {topic_id for one in members for topic_id in (*one.assigned, *one.target)}
-    found = (topics.by_id(topic_id) for topic_id in ids)
+    ids = {
+        topic_id
+        for described_consumer in members
+        for topic_id in (*described_consumer.assigned, *described_consumer.target)
+    }
+    result = (topics.by_id(topic_id) for topic_id in ids)
     return DescribedConsumerGroup(
         group_id=group.group_id,
         state=group.state_name,
@@ -23,7 +27,7 @@ def described(group: ConsumerGroup, topics: TopicCatalog, default_assignor: str)
         assignment_epoch=group.assignment_epoch,
         assignor=group.preferred_assignor(group.members.values()) or default_assignor,
         members=members,
-        topic_names={topic.id: topic.name for topic in found if topic is not None},
+        topic_names={topic.id: topic.name for topic in result if topic is not None},
     )
 
 

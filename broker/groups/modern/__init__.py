@@ -1,1 +1,1 @@
-"""What groups have in common whose assignments the coordinator computes: epochs, members, target assignments, records."""
+"""The common part of groups whose assignments the coordinator computes: epochs, members, target assignments, records."""

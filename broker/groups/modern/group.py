@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
+from broker.coordinator.committed_offset import CommittedOffset
+from broker.coordinator.namespace import AnyGroup
 from broker.errors import GroupNotEmpty, UnknownMemberId
 from broker.groups.modern.member import ModernMember, Partitions
 from broker.groups.modern.topics import TopicCatalog, group_hash, topic_hash
-from broker.groups.namespace import AnyGroup
-from broker.groups.values import CommittedOffset
 
 __all__ = ["DELETED_EPOCH", "FIRST_EPOCH", "NO_PARTITIONS", "ModernGroup", "PartitionGroup", "metadata_hash"]
 
@@ -67,10 +67,10 @@ class ModernGroup(AnyGroup, Generic[M, T]):
 
     def member(self, member_id: str) -> M:
         """Raises UnknownMemberId."""
-        found = self.members.get(member_id)
-        if found is None:
+        result = self.members.get(member_id)
+        if result is None:
             raise UnknownMemberId(f"Member {member_id} is not a member of group {self.group_id}.")
-        return found
+        return result
 
     def put_member(self, member: M) -> None:
         self.members[member.member_id] = member
@@ -162,5 +162,5 @@ class PartitionGroup(ModernGroup[M, Partitions]):
 
 def metadata_hash(names: frozenset[str], topics: TopicCatalog) -> int:
     """The hash of those topics that exist: another one means that assignments have to be computed anew."""
-    found = (topics.by_name(name) for name in names)
-    return group_hash((topic.name, topic_hash(topic)) for topic in found if topic is not None)
+    result = (topics.by_name(name) for name in names)
+    return group_hash((topic.name, topic_hash(topic)) for topic in result if topic is not None)

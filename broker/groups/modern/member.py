@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 from uuid import UUID
 
-__all__ = ["JOINING", "LEAVING", "LEAVING_STATIC", "MemberState", "ModernMember", "Partitions"]
+__all__ = ["JOINING", "LEAVING", "LEAVING_STATIC", "MemberState", "ModernMember", "Partitions", "partitions_from"]
 
 JOINING = 0
 """The member epoch with which a member joins, or joins again after it was fenced."""
@@ -37,7 +38,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModernMember:
-    """What members of every type have in common. A changed member is a new object: ``dataclasses.replace``."""
+    """The fields that members of every type have. A changed member is a new object: ``dataclasses.replace``."""
 
     member_id: str
     epoch: int = 0
@@ -52,3 +53,13 @@ class ModernMember:
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
+
+
+class _StoredPartitions(Protocol):
+    topic_id: UUID
+    partitions: Sequence[int]
+
+
+def partitions_from(stored: Sequence[_StoredPartitions]) -> Partitions:
+    """Partitions as a record lists them."""
+    return {stored_partitions.topic_id: frozenset(stored_partitions.partitions) for stored_partitions in stored}

@@ -1,142 +1,103 @@
-"""The codec of coordinator records: an int16 that names the record's type before a key's fields, its version before a value's.
-
-Keys are of version 0 and not flexible, values of version 0 and flexible (KIP-482), for every type from 3 on. Types 0 to 2
-(offsets and classic groups) are older and have their own codec in ``broker.groups.records``.
-"""
+"""Records of the groups whose assignments the coordinator computes: what all types of them have in common."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar
 
-from broker.errors import CorruptMessage
-from broker.groups.journal import Entry
-from broker.protocol.primitives import ZERO_UUID, MalformedMessage
-from broker.protocol.schema import Field, Message, Request, decode, encode
+from broker.coordinator.journal import OFFSETS_TOPIC
+from broker.coordinator.records import (
+    RecordKey,
+    RecordValue,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+    type_number,
+)
+from broker.coordinator.state_log import Entry
+from broker.protocol.declare import structure, wire
+from broker.protocol.fields import Message
 
 __all__ = [
     "GroupKey",
+    "GroupRecordKey",
     "MemberKey",
     "Record",
-    "RecordKey",
     "RecordTypes",
-    "RecordValue",
     "TargetAssignmentMemberValue",
     "TargetAssignmentMetadataValue",
     "TopicPartition",
     "decode_entry",
     "encode_entry",
+    "record_types",
 ]
 
 
-class RecordKey(Request):
-    """What a record is about. It shares the codec of requests; ``API_KEY`` is the number of the record's type."""
+@structure
+class GroupRecordKey(RecordKey):
+    """The key of a record of a group."""
 
-    __slots__ = ("group_id",)
-    FLEXIBLE_SINCE = 1
-    group_id: str
+    group_id: str = wire("string")
 
 
-class GroupKey(RecordKey):
+@structure
+class GroupKey(GroupRecordKey):
     """The key of records of which a group has one."""
 
-    __slots__ = ()
-    FIELDS: ClassVar = (Field(name="group_id", kind="string"),)
 
-    def __init__(self, *, group_id: str = "") -> None:
-        self.group_id = group_id
-
-
-class MemberKey(RecordKey):
+@structure
+class MemberKey(GroupRecordKey):
     """The key of records of which each member has one."""
 
-    __slots__ = ("member_id",)
-    FIELDS: ClassVar = (Field(name="group_id", kind="string"), Field(name="member_id", kind="string"))
-
-    def __init__(self, *, group_id: str = "", member_id: str = "") -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+    member_id: str = wire("string")
 
 
-class RecordValue(Request):
-    """What is so from here on."""
-
-    __slots__ = ()
-    FLEXIBLE_SINCE = 0
-
-
+@structure
 class TargetAssignmentMetadataValue(RecordValue):
     """Which epoch a group's target assignment is of; every type of group writes it the same way."""
 
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
-    FIELDS: ClassVar = (
-        Field(name="assignment_epoch", kind="int32"),
-        Field(name="assignment_timestamp", kind="int64", tag=0),
-    )
-
-    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
+    assignment_epoch: int = wire("int32")
+    assignment_timestamp: int = wire("int64", tag=0)
 
 
+@structure
 class TopicPartition(Message):
     """Partitions of one topic that a member shall have."""
 
-    __slots__ = ("partitions", "topic_id")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="partitions", kind="int32", array=True),
-    )
-
-    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
-        self.topic_id = topic_id
-        self.partitions = partitions
+    topic_id: uuid.UUID = wire("uuid")
+    partitions: Sequence[int] = wire("int32", array=True)
 
 
+@structure
 class TargetAssignmentMemberValue(RecordValue):
-    """What one member shall have, of groups whose members are given partitions."""
+    """The target assignment of one member, in groups that assign partitions."""
 
-    __slots__ = ("topic_partitions",)
-    FIELDS: ClassVar = (Field(name="topic_partitions", kind=TopicPartition, array=True),)
-
-    def __init__(self, *, topic_partitions: Sequence[TopicPartition] = ()) -> None:
-        self.topic_partitions = topic_partitions
+    topic_partitions: Sequence[TopicPartition] = wire(TopicPartition, array=True)
 
 
-Record = tuple[RecordKey, RecordValue | None]
+Record = tuple[GroupRecordKey, RecordValue | None]
 """A change of a group; None deletes what the key names."""
 
-RecordTypes = Mapping[int, tuple[type[RecordKey], type[RecordValue]]]
+RecordTypes = Mapping[int, tuple[type[GroupRecordKey], type[RecordValue]]]
 """Classes of key and value, by the number of the record's type."""
+
+
+def record_types(*types: tuple[type[GroupRecordKey], type[RecordValue]]) -> RecordTypes:
+    """The table of these types."""
+    return {key.API_KEY: (key, value) for key, value in types}
 
 
 def encode_entry(record: Record) -> Entry:
     """The bytes of a record's key and value."""
     key, value = record
-    data = bytes(encode(key, 0, bytearray(key.API_KEY.to_bytes(2))))
-    return data, None if value is None else bytes(encode(value, 0, bytearray(2)))
+    return encode_key(key), None if value is None else encode_value(value)
 
 
 def decode_entry(types: RecordTypes, key: bytes, value: bytes | None) -> Record:
     """Read a record of one of these types. Raises CorruptMessage."""
-    number = int.from_bytes(key[:2], signed=True)
-    key_class, value_class = types[number]
-    if value is None:
-        return _decode(key_class, key), None
-    version = int.from_bytes(value[:2], signed=True)
-    if len(value) < 2 or version != 0:
-        raise CorruptMessage(
-            f"{value_class.__name__} in __consumer_offsets has version {version}; version 0 is the only one known."
-        )
-    return _decode(key_class, key), _decode(value_class, value)
-
-
-M = TypeVar("M", bound=Request)
-
-
-def _decode(cls: type[M], data: bytes) -> M:
-    try:
-        return decode(cls, data, 0, 2)
-    except MalformedMessage as error:
-        raise CorruptMessage(f"A record of __consumer_offsets is not what its type says: {error}.") from error
+    key_class, value_class = types[type_number(key)]
+    return (
+        decode_key(key_class, key, OFFSETS_TOPIC),
+        None if value is None else decode_value(value_class, value, OFFSETS_TOPIC),
+    )

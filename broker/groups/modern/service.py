@@ -1,4 +1,4 @@
-"""What the services of all group types share: records go to the log, and then into memory by the way they come back in."""
+"""The common part of the services of all group types: records go to the log, and then into memory by the way they come back in."""
 
 from __future__ import annotations
 
@@ -8,21 +8,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
+from broker.coordinator.clock import Clock
+from broker.coordinator.futures import (
+    accepted,
+    answer_when,
+    fail,
+    when_done,
+)
+from broker.coordinator.journal import GroupJournal
+from broker.coordinator.namespace import AnyGroup, GroupNamespace, GroupType
+from broker.coordinator.records import RecordValue
+from broker.coordinator.state_log import Entry
 from broker.errors import BrokerError, UnknownServerError
-from broker.groups.clock import Clock
-from broker.groups.config import GroupConfig
-from broker.groups.group_settings import GroupSettings
-from broker.groups.journal import Entry, GroupJournal, accepted, answer_when, fail, when_done
-from broker.groups.membership import ClassicGroups
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue, encode_entry
+from broker.groups.classic.service import ClassicGroups
+from broker.groups.config.group_config import GroupConfig
+from broker.groups.config.group_settings import GroupSettings
+from broker.groups.modern.records import (
+    GroupRecordKey,
+    Record,
+    RecordTypes,
+    encode_entry,
+)
 from broker.groups.modern.timers import Timers
 from broker.groups.modern.topics import TopicCatalog
-from broker.groups.namespace import AnyGroup, GroupNamespace, GroupType
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["METADATA_REFRESH_INTERVAL_MS", "Change", "GroupService", "Surroundings"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 METADATA_REFRESH_INTERVAL_MS: Final = (1 << 31) - 1
 """A group looks at its topics this often where nobody told it of a change: practically never, as in Kafka."""
@@ -42,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What every group type works with. ``settings`` gives a group's own configuration."""
+    """The collaborators of every group type. ``settings`` gives a group's own configuration."""
 
     groups: GroupNamespace
     journal: GroupJournal
@@ -69,7 +82,7 @@ class GroupService(ABC, Generic[G]):
         self.timers = Timers(surroundings.clock)
 
     @abstractmethod
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         """Apply one record. Tombstones of what is not there are passed over: compaction may have left only them."""
 
     @abstractmethod
@@ -116,7 +129,9 @@ class GroupService(ABC, Generic[G]):
             try:
                 do()
             except BrokerError as error:
-                _log.warning("cannot act on a timer", group=group_id, member=member_id, timer=purpose, error=str(error))
+                logger.warning(
+                    "cannot act on a timer", group=group_id, member=member_id, timer=purpose, error=str(error)
+                )
                 self.timers.schedule(name, _RETRY_MS, attempt)
 
         self.timers.schedule(name, delay_ms, attempt)
@@ -130,6 +145,6 @@ class GroupService(ABC, Generic[G]):
 
         def note(error: BrokerError | None) -> None:
             if error is not None:
-                _log.warning("group could not be written", group=group_id, error=str(error))
+                logger.warning("group could not be written", group=group_id, error=str(error))
 
         when_done(written, note)

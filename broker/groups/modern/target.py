@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 from uuid import UUID
 
-from broker.groups.assignors.spec import Assignor, GroupSpec, MemberSpec
+from broker.groups.modern.assignors.spec import Assignor, GroupSpec, MemberSpec
 from broker.groups.modern.group import NO_PARTITIONS, PartitionGroup
 from broker.groups.modern.member import ModernMember, Partitions
 from broker.groups.modern.topics import TopicCatalog
@@ -39,16 +39,16 @@ def target_assignment(
     place to the id that one had: it inherits its assignment.
     """
     by_name = {name: topics.by_name(name) for name in frozenset().union(*subscriptions.values())}
-    found = {topic.name: topic for topic in by_name.values() if topic is not None}
-    wanted = {
-        member_id: frozenset(found[name].id for name in names if name in found)
+    result = {topic.name: topic for topic in by_name.values() if topic is not None}
+    topics_by_member = {
+        member_id: frozenset(result[name].id for name in names if name in result)
         for member_id, names in subscriptions.items()
     }
     before = replaced or {}
     spec = GroupSpec(
         members={
             member_id: MemberSpec(
-                wanted[member_id],
+                topics_by_member[member_id],
                 group.target.get(before.get(member_id, member_id), NO_PARTITIONS),
                 member.instance_id,
                 member.rack_id,
@@ -56,7 +56,7 @@ def target_assignment(
             for member_id, member in members.items()
         },
         homogeneous=len(set(subscriptions.values())) <= 1 if homogeneous is None else homogeneous,
-        partitions={topic.id: topic.partitions for topic in found.values()},
+        partitions={topic.id: topic.partitions for topic in result.values()},
         owners=group.owners,
         assignable=assignable,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from broker.groups.clock import Clock, Timer
+from broker.coordinator.clock import Clock, Timer
 
 __all__ = ["Timers"]
 

@@ -1,4 +1,4 @@
-"""What group types know of topics: names, ids, numbers of partitions; and the hash by which they notice a change."""
+"""The side of topics that groups see: names, ids, numbers of partitions; and the hash by which they notice a change."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Record:
 
 
 def target(group_id: str, member_id: str, partitions: Partitions) -> Record:
-    stored = [TopicPartition(topic_id=one, partitions=sorted(numbers)) for one, numbers in partitions.items()]
+    stored = [TopicPartition(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in partitions.items()]
     return (
         ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         ShareGroupTargetAssignmentMemberValue(topic_partitions=stored),
@@ -75,7 +75,9 @@ def assignment_epoch(group_id: str, epoch: int, at_ms: int) -> Record:
 
 
 def current_assignment(group_id: str, member: ShareMember) -> Record:
-    stored = [TopicPartitions(topic_id=one, partitions=sorted(numbers)) for one, numbers in member.assigned.items()]
+    stored = [
+        TopicPartitions(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in member.assigned.items()
+    ]
     return (
         ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         ShareGroupCurrentMemberAssignmentValue(
@@ -122,10 +124,10 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 def group_tombstones(group_id: str, members: Iterable[str]) -> list[Record]:
     ids = list(members)
     return [
-        *((ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=one), None) for one in ids),
-        *((ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=one), None) for one in ids),
+        *((ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=name), None) for name in ids),
+        *((ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=name), None) for name in ids),
         (ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-        *((ShareGroupMemberMetadataKey(group_id=group_id, member_id=one), None) for one in ids),
+        *((ShareGroupMemberMetadataKey(group_id=group_id, member_id=name), None) for name in ids),
         (ShareGroupStatePartitionMetadataKey(group_id=group_id), None),
         (ShareGroupMetadataKey(group_id=group_id), None),
     ]

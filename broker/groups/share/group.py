@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, Never
 from uuid import UUID
 
+from broker.coordinator.committed_offset import CommittedOffset
+from broker.coordinator.namespace import GroupType
+from broker.coordinator.state_log import Entry
 from broker.errors import GroupIdNotFound
 from broker.groups.modern.group import ModernGroup
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import encode_entry
-from broker.groups.namespace import GroupType
-from broker.groups.records import Entry
 from broker.groups.share import changes
 from broker.groups.share.member import ShareMember
 from broker.groups.share.values import TopicState
-from broker.groups.values import CommittedOffset
 
 __all__ = ["ShareGroup"]
 

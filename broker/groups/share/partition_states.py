@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
+from broker.coordinator.futures import when_done
 from broker.errors import BrokerError
-from broker.groups.journal import when_done
 from broker.groups.modern.records import Record
 from broker.groups.modern.service import GroupService
 from broker.groups.share import changes
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.values import ShareState, TopicState
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["PartitionStates", "joined", "without"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 TopicStates = Mapping[UUID, TopicState]
 
@@ -53,9 +53,13 @@ class PartitionStates:
         """The partitions of these topics without a state, and for some time without a try to make one."""
         around = self._service.around
         now_ms, patience_ms = around.clock.now_ms(), around.config.share_initialize_retry_interval_ms
-        tried = {topic_id: one for topic_id, one in group.initializing.items() if now_ms - one.at_ms < patience_ms}
+        tried = {
+            topic_id: topic_state
+            for topic_id, topic_state in group.initializing.items()
+            if now_ms - topic_state.at_ms < patience_ms
+        }
         known = joined(group.initialized, tried)
-        found: dict[UUID, TopicState] = {}
+        result: dict[UUID, TopicState] = {}
         for name in names:
             topic = around.topics.by_name(name)
             if topic is None:
@@ -63,25 +67,27 @@ class PartitionStates:
             state = known.get(topic.id)
             partitions = frozenset(range(topic.partitions)) - (state.partitions if state else frozenset())
             if partitions:
-                found[topic.id] = TopicState(name, partitions, now_ms)
-        return found
+                result[topic.id] = TopicState(name, partitions, now_ms)
+        return result
 
-    def initializing(self, group: ShareGroup, wanted: TopicStates) -> Record:
+    def initializing(self, group: ShareGroup, requested: TopicStates) -> Record:
         """The record that says that their state is being made."""
-        deleting = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in wanted}
-        return changes.partition_states(group.group_id, joined(group.initializing, wanted), group.initialized, deleting)
+        deleting = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in requested}
+        return changes.partition_states(
+            group.group_id, joined(group.initializing, requested), group.initialized, deleting
+        )
 
-    def initialize_soon(self, group_id: str, epoch: int, wanted: TopicStates) -> None:
+    def initialize_soon(self, group_id: str, epoch: int, requested: TopicStates) -> None:
         """Make states that begin where ``share.auto.offset.reset`` says, after the answer under way."""
-        offsets = {topic_id: dict.fromkeys(one.partitions, -1) for topic_id, one in wanted.items()}
-        self._service.around.clock.call_later(0, lambda: self.initialize(group_id, epoch, offsets, wanted))
+        offsets = {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in requested.items()}
+        self._service.around.clock.call_later(0, lambda: self.initialize(group_id, epoch, offsets, requested))
 
     def initialize(
         self,
         group_id: str,
         epoch: int,
         offsets: Mapping[UUID, Mapping[int, int]],
-        wanted: TopicStates,
+        requested: TopicStates,
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None] | None = None,
     ) -> None:
         """Make states that begin at these offsets, then note that the group has them; ``done`` is told what failed."""
@@ -97,7 +103,7 @@ class PartitionStates:
         }
 
         def note(failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
-            self._initialized(group_id, wanted, failed)
+            self._initialized(group_id, requested, failed)
             if done is not None:
                 done(failed)
 
@@ -107,32 +113,34 @@ class PartitionStates:
         self,
         group: ShareGroup,
         offsets: Mapping[UUID, Mapping[int, int]],
-        wanted: TopicStates,
+        requested: TopicStates,
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
     ) -> None:
         """Begin states anew at these offsets."""
         now_ms = self._service.around.clock.now_ms()
-        fresh = {topic_id: one._replace(at_ms=now_ms) for topic_id, one in wanted.items()}
+        fresh = {topic_id: topic._replace(at_ms=now_ms) for topic_id, topic in requested.items()}
         record = self.initializing(group, fresh)
         self._service.write(group.group_id, self._service.change([record]))
         self.initialize(group.group_id, group.epoch, offsets, fresh, done)
 
-    def _initialized(self, group_id: str, wanted: TopicStates, failed: Mapping[tuple[UUID, int], BrokerError]) -> None:
+    def _initialized(
+        self, group_id: str, requested: TopicStates, failed: Mapping[tuple[UUID, int], BrokerError]
+    ) -> None:
         group = self._service.around.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             return
         for (topic_id, partition), error in failed.items():
-            _log.warning(
+            logger.warning(
                 "no state for a share-partition", group=group_id, topic=topic_id, partition=partition, error=str(error)
             )
         bad = {
-            topic_id: one._replace(partitions=frozenset(part for topic, part in failed if topic == topic_id))
-            for topic_id, one in wanted.items()
+            topic_id: topic_state._replace(partitions=frozenset(part for topic, part in failed if topic == topic_id))
+            for topic_id, topic_state in requested.items()
         }
-        good = without(wanted, bad)
+        good = without(requested, bad)
         now_ms = self._service.around.clock.now_ms()
-        good = {topic_id: one._replace(at_ms=now_ms) for topic_id, one in good.items()}
-        self._note(group, without(group.initializing, wanted), joined(group.initialized, good), group.deleting)
+        good = {topic_id: topic_state._replace(at_ms=now_ms) for topic_id, topic_state in good.items()}
+        self._note(group, without(group.initializing, requested), joined(group.initialized, good), group.deleting)
 
     def _note(
         self, group: ShareGroup, initializing: TopicStates, initialized: TopicStates, deleting: Mapping[UUID, str]
@@ -151,10 +159,10 @@ class PartitionStates:
         """Delete the states of topics of an empty group; ``done`` is told what failed. They are ``deleting`` until then."""
         gone = {topic_id: group.initialized[topic_id] for topic_id in topic_ids if topic_id in group.initialized}
         again = [topic_id for topic_id in topic_ids if topic_id in group.deleting and topic_id not in gone]
-        deleting = {**group.deleting, **{topic_id: one.name for topic_id, one in gone.items()}}
-        left = {topic_id: one for topic_id, one in group.initialized.items() if topic_id not in gone}
+        deleting = {**group.deleting, **{topic_id: topic_state.name for topic_id, topic_state in gone.items()}}
+        left = {topic_id: topic_state for topic_id, topic_state in group.initialized.items() if topic_id not in gone}
         self._note(group, group.initializing, left, deleting)
-        partitions = {topic_id: one.partitions for topic_id, one in gone.items()}
+        partitions = {topic_id: topic_state.partitions for topic_id, topic_state in gone.items()}
         for topic_id in again:
             topic = self._service.around.topics.by_id(topic_id)
             partitions[topic_id] = frozenset(range(topic.partitions)) if topic is not None else frozenset()
@@ -163,7 +171,11 @@ class PartitionStates:
             bad = {topic_id for topic_id, _ in failed}
             present = self._service.around.groups.get(group.group_id)
             if isinstance(present, ShareGroup):
-                remains = {one: name for one, name in present.deleting.items() if one not in topic_ids or one in bad}
+                remains = {
+                    unique_id: name
+                    for unique_id, name in present.deleting.items()
+                    if unique_id not in topic_ids or unique_id in bad
+                }
                 self._note(present, present.initializing, present.initialized, remains)
             done(failed)
 
@@ -174,8 +186,8 @@ class PartitionStates:
         known = joined(group.initialized, group.initializing)
         if not known:
             return
-        self._note(group, {}, {}, {topic_id: one.name for topic_id, one in known.items()})
-        self._deletions(group.group_id, {topic_id: one.partitions for topic_id, one in known.items()})
+        self._note(group, {}, {}, {topic_id: topic.name for topic_id, topic in known.items()})
+        self._deletions(group.group_id, {topic_id: topic.partitions for topic_id, topic in known.items()})
 
     def _deletions(
         self, group_id: str, partitions: Mapping[UUID, Collection[int]]
@@ -193,13 +205,15 @@ class PartitionStates:
         """Topics were deleted."""
         for group in self._service.around.groups.of_type(ShareGroup):
             if any(
-                one in known for one in topic_ids for known in (group.initializing, group.initialized, group.deleting)
+                topic_id in known
+                for topic_id in topic_ids
+                for known in (group.initializing, group.initialized, group.deleting)
             ):
                 self._note(
                     group,
-                    {one: state for one, state in group.initializing.items() if one not in topic_ids},
-                    {one: state for one, state in group.initialized.items() if one not in topic_ids},
-                    {one: name for one, name in group.deleting.items() if one not in topic_ids},
+                    {unique_id: state for unique_id, state in group.initializing.items() if unique_id not in topic_ids},
+                    {unique_id: state for unique_id, state in group.initialized.items() if unique_id not in topic_ids},
+                    {unique_id: name for unique_id, name in group.deleting.items() if unique_id not in topic_ids},
                 )
 
 
@@ -214,13 +228,13 @@ def _when_all_done(
         note(failed)
         return
 
-    def count(one: tuple[UUID, int], error: BrokerError | None) -> None:
+    def count(partition: tuple[UUID, int], error: BrokerError | None) -> None:
         nonlocal left
         left -= 1
         if error is not None:
-            failed[one] = error
+            failed[partition] = error
         if left == 0:
             note(failed)
 
-    for one, write in writes.items():
-        when_done(write, lambda error, one=one: count(one, error))  # type: ignore[misc]
+    for partition, write in writes.items():
+        when_done(write, lambda error, item=partition: count(item, error))  # type: ignore[misc]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
+from broker.coordinator.records import RecordValue
 from broker.groups.modern.records import (
     GroupKey,
     MemberKey,
-    RecordTypes,
-    RecordValue,
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
+    record_types,
 )
-from broker.protocol.primitives import ZERO_UUID
-from broker.protocol.schema import Field, Message
+from broker.protocol.declare import structure, wire
+from broker.protocol.schema import Message
 
 __all__ = [
     "RECORDS",
@@ -37,186 +37,100 @@ __all__ = [
 ]
 
 
+@structure
 class ShareGroupMemberMetadataKey(MemberKey):
-    __slots__ = ()
     API_KEY = 10
 
 
+@structure
 class ShareGroupMemberMetadataValue(RecordValue):
-    __slots__ = ("client_host", "client_id", "rack_id", "subscribed_topic_names")
-    API_KEY = 10
-    FIELDS: ClassVar = (
-        Field(name="rack_id", kind="string", null_since=0),
-        Field(name="client_id", kind="string"),
-        Field(name="client_host", kind="string"),
-        Field(name="subscribed_topic_names", kind="string", array=True),
-    )
-
-    def __init__(
-        self,
-        *,
-        rack_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        subscribed_topic_names: Sequence[str] = (),
-    ) -> None:
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = subscribed_topic_names
+    rack_id: str | None = wire("string", null_since=0, default=None)
+    client_id: str = wire("string")
+    client_host: str = wire("string")
+    subscribed_topic_names: Sequence[str] = wire("string", array=True)
 
 
+@structure
 class ShareGroupMetadataKey(GroupKey):
-    __slots__ = ()
     API_KEY = 11
 
 
+@structure
 class ShareGroupMetadataValue(RecordValue):
-    __slots__ = ("epoch", "metadata_hash")
-    API_KEY = 11
-    FIELDS: ClassVar = (
-        Field(name="epoch", kind="int32"),
-        Field(name="metadata_hash", kind="int64"),
-    )
-
-    def __init__(self, *, epoch: int = 0, metadata_hash: int = 0) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
+    epoch: int = wire("int32")
+    metadata_hash: int = wire("int64")
 
 
+@structure
 class ShareGroupTargetAssignmentMetadataKey(GroupKey):
-    __slots__ = ()
     API_KEY = 12
 
 
+@structure
 class ShareGroupTargetAssignmentMetadataValue(TargetAssignmentMetadataValue):
-    __slots__ = ()
-    API_KEY = 12
+    pass
 
 
+@structure
 class ShareGroupTargetAssignmentMemberKey(MemberKey):
-    __slots__ = ()
     API_KEY = 13
 
 
+@structure
 class ShareGroupTargetAssignmentMemberValue(TargetAssignmentMemberValue):
-    __slots__ = ()
-    API_KEY = 13
+    pass
 
 
+@structure
 class ShareGroupCurrentMemberAssignmentKey(MemberKey):
-    __slots__ = ()
     API_KEY = 14
 
 
+@structure
 class TopicPartitions(Message):
-    __slots__ = ("partitions", "topic_id")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="partitions", kind="int32", array=True),
-    )
-
-    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
-        self.topic_id = topic_id
-        self.partitions = partitions
+    topic_id: uuid.UUID = wire("uuid")
+    partitions: Sequence[int] = wire("int32", array=True)
 
 
+@structure
 class ShareGroupCurrentMemberAssignmentValue(RecordValue):
-    __slots__ = ("assigned_partitions", "member_epoch", "previous_member_epoch", "state")
-    API_KEY = 14
-    FIELDS: ClassVar = (
-        Field(name="member_epoch", kind="int32"),
-        Field(name="previous_member_epoch", kind="int32"),
-        Field(name="state", kind="int8"),
-        Field(name="assigned_partitions", kind=TopicPartitions, array=True),
-    )
-
-    def __init__(
-        self,
-        *,
-        member_epoch: int = 0,
-        previous_member_epoch: int = 0,
-        state: int = 0,
-        assigned_partitions: Sequence[TopicPartitions] = (),
-    ) -> None:
-        self.member_epoch = member_epoch
-        self.previous_member_epoch = previous_member_epoch
-        self.state = state
-        self.assigned_partitions = assigned_partitions
+    member_epoch: int = wire("int32")
+    previous_member_epoch: int = wire("int32")
+    state: int = wire("int8")
+    assigned_partitions: Sequence[TopicPartitions] = wire(TopicPartitions, array=True)
 
 
+@structure
 class ShareGroupStatePartitionMetadataKey(GroupKey):
-    __slots__ = ()
     API_KEY = 15
 
 
+@structure
 class TopicPartitionsInfo(Message):
-    __slots__ = ("partitions", "topic_id", "topic_name")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="topic_name", kind="string"),
-        Field(name="partitions", kind="int32", array=True),
-    )
-
-    def __init__(
-        self, *, topic_id: uuid.UUID = ZERO_UUID, topic_name: str = "", partitions: Sequence[int] = ()
-    ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = partitions
+    topic_id: uuid.UUID = wire("uuid")
+    topic_name: str = wire("string")
+    partitions: Sequence[int] = wire("int32", array=True)
 
 
+@structure
 class TopicInfo(Message):
-    __slots__ = ("topic_id", "topic_name")
-    FIELDS: ClassVar = (
-        Field(name="topic_id", kind="uuid"),
-        Field(name="topic_name", kind="string"),
-    )
-
-    def __init__(self, *, topic_id: uuid.UUID = ZERO_UUID, topic_name: str = "") -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
+    topic_id: uuid.UUID = wire("uuid")
+    topic_name: str = wire("string")
 
 
+@structure
 class ShareGroupStatePartitionMetadataValue(RecordValue):
-    __slots__ = ("deleting_topics", "initialized_topics", "initializing_topics")
-    API_KEY = 15
-    FIELDS: ClassVar = (
-        Field(name="initializing_topics", kind=TopicPartitionsInfo, array=True),
-        Field(name="initialized_topics", kind=TopicPartitionsInfo, array=True),
-        Field(name="deleting_topics", kind=TopicInfo, array=True),
-    )
-
-    def __init__(
-        self,
-        *,
-        initializing_topics: Sequence[TopicPartitionsInfo] = (),
-        initialized_topics: Sequence[TopicPartitionsInfo] = (),
-        deleting_topics: Sequence[TopicInfo] = (),
-    ) -> None:
-        self.initializing_topics = initializing_topics
-        self.initialized_topics = initialized_topics
-        self.deleting_topics = deleting_topics
+    initializing_topics: Sequence[TopicPartitionsInfo] = wire(TopicPartitionsInfo, array=True)
+    initialized_topics: Sequence[TopicPartitionsInfo] = wire(TopicPartitionsInfo, array=True)
+    deleting_topics: Sequence[TopicInfo] = wire(TopicInfo, array=True)
 
 
-RECORDS: Final[RecordTypes] = {
-    ShareGroupMemberMetadataKey.API_KEY: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-    ShareGroupMetadataKey.API_KEY: (ShareGroupMetadataKey, ShareGroupMetadataValue),
-    ShareGroupTargetAssignmentMetadataKey.API_KEY: (
-        ShareGroupTargetAssignmentMetadataKey,
-        ShareGroupTargetAssignmentMetadataValue,
-    ),
-    ShareGroupTargetAssignmentMemberKey.API_KEY: (
-        ShareGroupTargetAssignmentMemberKey,
-        ShareGroupTargetAssignmentMemberValue,
-    ),
-    ShareGroupCurrentMemberAssignmentKey.API_KEY: (
-        ShareGroupCurrentMemberAssignmentKey,
-        ShareGroupCurrentMemberAssignmentValue,
-    ),
-    ShareGroupStatePartitionMetadataKey.API_KEY: (
-        ShareGroupStatePartitionMetadataKey,
-        ShareGroupStatePartitionMetadataValue,
-    ),
-}
+RECORDS: Final = record_types(
+    (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+)
 """What is in the log, by the type number its keys begin with."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace as changed
 from uuid import UUID
 
+from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import RecordValue
 from broker.errors import CorruptMessage
-from broker.groups.consumer.replay import partitions_from
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
-from broker.groups.modern.member import LEAVING, MemberState
-from broker.groups.modern.records import RecordKey, RecordValue
-from broker.groups.namespace import GroupNamespace
+from broker.groups.modern.member import LEAVING, MemberState, partitions_from
+from broker.groups.modern.records import GroupRecordKey
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.member import ShareMember
 from broker.groups.share.records import (
@@ -35,7 +35,7 @@ from broker.groups.share.values import TopicState
 __all__ = ["replay"]
 
 
-def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None, now_ms: int) -> None:
+def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None, now_ms: int) -> None:
     """Apply one record; a tombstone of what is not there changes nothing.
 
     Raises CorruptMessage where the id names a group of another type.
@@ -50,10 +50,12 @@ def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None, no
 
 
 def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ShareGroup | None:
-    found = groups.get(group_id)
-    if isinstance(found, ShareGroup):
-        return found
-    if not create or (found is not None and not (isinstance(found, Group) and found.is_simple)):
+    existing_group = groups.get(group_id)
+    if isinstance(existing_group, ShareGroup):
+        return existing_group
+    if not create or (
+        existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple)
+    ):
         if create:
             raise CorruptMessage(f"Group {group_id} is not a share group, but has records of one.")
         return None
@@ -62,7 +64,7 @@ def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ShareGroup
     return group
 
 
-def _set(group: ShareGroup, key: RecordKey, value: RecordValue, now_ms: int) -> None:
+def _set(group: ShareGroup, key: GroupRecordKey, value: RecordValue, now_ms: int) -> None:
     match key, value:
         case ShareGroupMemberMetadataKey(), ShareGroupMemberMetadataValue():
             member = group.members.get(key.member_id) or ShareMember(member_id=key.member_id)
@@ -96,14 +98,16 @@ def _set(group: ShareGroup, key: RecordKey, value: RecordValue, now_ms: int) -> 
         case ShareGroupStatePartitionMetadataKey(), ShareGroupStatePartitionMetadataValue():
             group.initializing = _states(value.initializing_topics, now_ms)
             group.initialized = _states(value.initialized_topics, now_ms)
-            group.deleting = {one.topic_id: one.topic_name for one in value.deleting_topics}
+            group.deleting = {
+                deleting_topic.topic_id: deleting_topic.topic_name for deleting_topic in value.deleting_topics
+            }
 
 
 def _states(topics: Sequence[TopicPartitionsInfo], now_ms: int) -> dict[UUID, TopicState]:
-    return {one.topic_id: TopicState(one.topic_name, frozenset(one.partitions), now_ms) for one in topics}
+    return {topic.topic_id: TopicState(topic.topic_name, frozenset(topic.partitions), now_ms) for topic in topics}
 
 
-def _forget(groups: GroupNamespace, group: ShareGroup, key: RecordKey) -> None:
+def _forget(groups: GroupNamespace, group: ShareGroup, key: GroupRecordKey) -> None:
     match key:
         case ShareGroupMemberMetadataKey(member_id=member_id):
             group.remove_member(member_id)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 from uuid import UUID
 
+from broker.coordinator.namespace import GroupType
+from broker.coordinator.records import RecordValue
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
@@ -16,14 +18,13 @@ from broker.errors import (
     InvalidRequest,
     UnknownMemberId,
 )
-from broker.groups.assignors.simple import assign_simply
-from broker.groups.assignors.spec import GroupSpec, MemberSpec
+from broker.groups.modern.assignors.simple import assign_simply
+from broker.groups.modern.assignors.spec import GroupSpec, MemberSpec
 from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, MemberState, Partitions
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.target import may_assign
-from broker.groups.namespace import GroupType
 from broker.groups.share import changes
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.member import ShareMember
@@ -37,11 +38,11 @@ from broker.groups.share.values import (
     ShareHeartbeat,
     ShareState,
 )
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["ShareMembership"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 ASSIGNOR: Final = "simple"
 _SESSION: Final = "session"
@@ -50,15 +51,14 @@ _REFRESH_MS: Final = 0x7FFFFFFF
 
 
 class ShareMembership(GroupService[ShareGroup]):
-    """Who is in which share group. ``state`` is set once the share coordinator is there."""
+    """The members of share groups and their assignments. ``state`` gives what keeps the states of share-partitions, or None where nothing does."""
 
     TYPE: ClassVar[GroupType] = GroupType.SHARE
     RECORDS: ClassVar[RecordTypes] = RECORDS
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: Surroundings, state: Callable[[], ShareState | None]) -> None:
         super().__init__(surroundings)
-        self.state: ShareState | None = None
-        self.states = PartitionStates(self, lambda: self.state)
+        self.states = PartitionStates(self, state)
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class ShareMembership(GroupService[ShareGroup]):
         """Raises GroupIdNotFound."""
         group = self.around.groups.find(group_id, ShareGroup)
         ids = {topic_id for member in group.members.values() for topic_id in member.assigned}
-        found = (self.around.topics.by_id(topic_id) for topic_id in ids)
+        topics = (self.around.topics.by_id(topic_id) for topic_id in ids)
         return DescribedShareGroup(
             group_id=group_id,
             state=group.state_name,
@@ -94,15 +94,15 @@ class ShareMembership(GroupService[ShareGroup]):
                 )
                 for member in group.members.values()
             ),
-            topic_names={topic.id: topic.name for topic in found if topic is not None},
+            topic_names={topic.id: topic.name for topic in topics if topic is not None},
         )
 
     # -- to join and to stay ---------------------------------------------------------------------------------------
 
     def group(self, group_id: str, *, create: bool) -> ShareGroup:
         """A group; one that is made here is in the namespace once a record of it is written. Raises GroupIdNotFound."""
-        found = self.around.groups.get(group_id)
-        if found is None and create:
+        existing_group = self.around.groups.get(group_id)
+        if existing_group is None and create:
             return ShareGroup(group_id)
         return self.around.groups.find(group_id, ShareGroup)
 
@@ -134,9 +134,9 @@ class ShareMembership(GroupService[ShareGroup]):
         after = self._reconciled(member, target_epoch, target, subscription_changed=bumped)
         if after != member:
             records.append(changes.current_assignment(group.group_id, after))
-        wanted = self.states.missing(group, group.subscribed_by(members))
-        if wanted:
-            records.append(self.states.initializing(group, wanted))
+        missing = self.states.missing(group, group.subscribed_by(members))
+        if missing:
+            records.append(self.states.initializing(group, missing))
         self._restart_session(group.group_id, member.member_id)
         told = joining or request.topics is not None or after.assigned != before.assigned
         answer = ShareAnswer(
@@ -146,8 +146,8 @@ class ShareMembership(GroupService[ShareGroup]):
             after.assigned if told else None,
         )
         future = self.commit(group.group_id, records, answer)
-        if wanted and accepted_answer(future):
-            self.states.initialize_soon(group.group_id, epoch, wanted)
+        if missing and accepted_answer(future):
+            self.states.initialize_soon(group.group_id, epoch, missing)
         return future
 
     def _next_epoch(
@@ -162,7 +162,7 @@ class ShareMembership(GroupService[ShareGroup]):
         if bump or fresh_hash != group.metadata_hash:
             bump, epoch = True, epoch + 1
             records.append(changes.group_epoch(group.group_id, epoch, fresh_hash))
-            _log.info("group epoch", group=group.group_id, epoch=epoch)
+            logger.info("group epoch", group=group.group_id, epoch=epoch)
         group.refresh_at(now_ms + _REFRESH_MS, epoch)
         return epoch, bump
 
@@ -185,7 +185,7 @@ class ShareMembership(GroupService[ShareGroup]):
             if partitions != group.target.get(member_id):
                 records.append(changes.target(group.group_id, member_id, partitions))
         records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-        _log.info("target assignment", group=group.group_id, epoch=epoch, assignor=ASSIGNOR)
+        logger.info("target assignment", group=group.group_id, epoch=epoch, assignor=ASSIGNOR)
         return epoch, targets[member.member_id]
 
     def _spec(self, group: ShareGroup, members: Mapping[str, ShareMember]) -> GroupSpec:
@@ -194,13 +194,13 @@ class ShareMembership(GroupService[ShareGroup]):
         return GroupSpec(
             members={
                 member_id: MemberSpec(
-                    frozenset(topics[name].id for name in one.topics if name in topics),
+                    frozenset(topics[name].id for name in member.topics if name in topics),
                     group.target.get(member_id, NO_PARTITIONS),
-                    rack_id=one.rack_id,
+                    rack_id=member.rack_id,
                 )
-                for member_id, one in members.items()
+                for member_id, member in members.items()
             },
-            homogeneous=len({one.topics for one in members.values()}) <= 1,
+            homogeneous=len({member.topics for member in members.values()}) <= 1,
             partitions={topic.id: topic.partitions for topic in topics.values()},
             assignable={topic_id: state.partitions for topic_id, state in group.initialized.items()},
         )
@@ -211,9 +211,9 @@ class ShareMembership(GroupService[ShareGroup]):
         """The member with its target assignment: nothing has to be given up first, for partitions are shared."""
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
-        found = (self.around.topics.by_name(name) for name in member.topics)
-        wanted = {topic.id for topic in found if topic is not None}
-        assigned = {topic_id: numbers for topic_id, numbers in target.items() if topic_id in wanted}
+        topics = (self.around.topics.by_name(name) for name in member.topics)
+        subscribed = {topic.id for topic in topics if topic is not None}
+        assigned = {topic_id: numbers for topic_id, numbers in target.items() if topic_id in subscribed}
         if target_epoch == member.epoch:
             return replace(member, assigned=assigned)
         return replace(
@@ -225,12 +225,12 @@ class ShareMembership(GroupService[ShareGroup]):
     def _leave(self, request: ShareHeartbeat) -> asyncio.Future[ShareAnswer]:
         group = self.around.groups.find(request.group_id, ShareGroup)
         member = group.member(request.member_id)
-        _log.info("member leaves", group=group.group_id, member=member.member_id)
+        logger.info("member leaves", group=group.group_id, member=member.member_id)
         answer = ShareAnswer(member.member_id, request.epoch)
         return self.commit(group.group_id, self._removal(group, member.member_id), answer)
 
     def _removal(self, group: ShareGroup, member_id: str) -> list[Record]:
-        left = {one: member for one, member in group.members.items() if one != member_id}
+        left = {name: member for name, member in group.members.items() if name != member_id}
         fresh_hash = metadata_hash(group.subscribed_by(left), self.around.topics)
         self.timers.cancel((_SESSION, group.group_id, member_id))
         return [
@@ -242,7 +242,7 @@ class ShareMembership(GroupService[ShareGroup]):
         def fence() -> None:
             group = self.around.groups.get(group_id)
             if isinstance(group, ShareGroup) and member_id in group.members:
-                _log.info("member fenced", group=group_id, member=member_id, reason="session expired")
+                logger.info("member fenced", group=group_id, member=member_id, reason="session expired")
                 self.write_by_timer(group_id, self.change(self._removal(group, member_id)))
 
         self.later(_SESSION, group_id, member_id, self.around.settings(group_id).share_session_timeout_ms, fence)
@@ -261,7 +261,7 @@ class ShareMembership(GroupService[ShareGroup]):
         group = self.around.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             return {}
-        return {topic_id: one.partitions for topic_id, one in group.initialized.items()}
+        return {topic_id: topic.partitions for topic_id, topic in group.initialized.items()}
 
     def before_delete(self, group: ShareGroup) -> None:
         """The group is going to be deleted: so is its state."""
@@ -273,7 +273,7 @@ class ShareMembership(GroupService[ShareGroup]):
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         replay(self.around.groups, key, value, self.around.clock.now_ms())
 
     def loaded(self, group: ShareGroup) -> None:

@@ -1,4 +1,4 @@
-"""What members of share groups say and are told: plain values."""
+"""Requests of share groups' members, and the answers: plain values."""
 
 from __future__ import annotations
 

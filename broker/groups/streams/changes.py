@@ -125,7 +125,7 @@ def _with_epochs(tasks: TaskEpochs) -> list[CurrentMemberAssignmentTaskIds]:
         CurrentMemberAssignmentTaskIds(
             subtopology_id=name,
             partitions=sorted(epochs),
-            assignment_epochs=[epochs[one] for one in sorted(epochs)],
+            assignment_epochs=[epochs[epoch] for epoch in sorted(epochs)],
         )
         for name, epochs in sorted(tasks.items())
     ]

@@ -86,7 +86,7 @@ def configure(topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> Conf
     try:
         _check_sources(topology, topics)
         counts = _Counts(topology, topics)
-        made = {one.subtopology_id: _configured(one, counts) for one in subtopologies(topology)}
+        made = {subtopology.subtopology_id: _configured(subtopology, counts) for subtopology in subtopologies(topology)}
         missing = _missing(topology, made, topics)
     except _DoesNotFit as problem:
         return ConfiguredTopology(topology.epoch, problem=problem.status)
@@ -97,8 +97,8 @@ def configure(topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> Conf
 
 
 def _check_sources(topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> None:
-    wanted = {name for one in topology.subtopologies for name in one.source_topics}
-    missing = sorted(name for name in wanted if topics.by_name(name) is None)
+    sources = {name for subtopology in topology.subtopologies for name in subtopology.source_topics}
+    missing = sorted(name for name in sources if topics.by_name(name) is None)
     if missing:
         raise _DoesNotFit(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_named(missing)} are missing.")
 
@@ -115,26 +115,28 @@ class _Counts:
         self._topics = topics
         self._every = subtopologies(topology)
         self._decided: dict[str, int] = {}
-        infos = [info for one in self._every for info in one.repartition_source_topics]
+        infos = [info for subtopology in self._every for info in subtopology.repartition_source_topics]
         self._fixed = {info.name for info in infos if info.partitions}
         self._flexible = {info.name for info in infos if not info.partitions}
         self._decided |= self._repartitions(infos)
-        for one in self._every:
-            for group in one.copartition_groups:
-                names = {one.source_topics[index] for index in group.source_topics}
-                names |= {one.repartition_source_topics[index].name for index in group.repartition_source_topics}
+        for subtopology in self._every:
+            for group in subtopology.copartition_groups:
+                names = {subtopology.source_topics[index] for index in group.source_topics}
+                names |= {
+                    subtopology.repartition_source_topics[index].name for index in group.repartition_source_topics
+                }
                 self._copartition(names)
-        for one in self._every:
-            if not source_topics(one):
-                raise StreamsInvalidTopology(f"No source topics found for subtopology {one.subtopology_id}.")
-            most = max(self.of(name) for name in source_topics(one))
-            self._decided |= {info.name: most for info in one.state_changelog_topics}
+        for subtopology in self._every:
+            if not source_topics(subtopology):
+                raise StreamsInvalidTopology(f"No source topics found for subtopology {subtopology.subtopology_id}.")
+            most = max(self.of(name) for name in source_topics(subtopology))
+            self._decided |= {info.name: most for info in subtopology.state_changelog_topics}
 
     def of(self, name: str) -> int:
         """As many as a topic has; as many as were decided where it does not exist."""
-        found = self._topics.by_name(name)
-        if found is not None:
-            return found.partitions
+        topic = self._topics.by_name(name)
+        if topic is not None:
+            return topic.partitions
         if name not in self._decided:
             raise StreamsInvalidTopology(f"The number of partitions of topic {name} follows from nothing.")
         return self._decided[name]
@@ -146,15 +148,18 @@ class _Counts:
         counts = {info.name: info.partitions for info in infos if info.partitions}
         while True:
             open_sinks = [
-                (one, sink) for one in self._every for sink in one.repartition_sink_topics if sink not in counts
+                (subtopology, sink)
+                for subtopology in self._every
+                for sink in subtopology.repartition_sink_topics
+                if sink not in counts
             ]
             if not open_sinks:
                 break
             before = len(counts)
-            for one, sink in open_sinks:
-                sources = [counts[info.name] for info in one.repartition_source_topics if info.name in counts]
-                found = (self._topics.by_name(name) for name in one.source_topics)
-                sources += (topic.partitions for topic in found if topic is not None)
+            for subtopology, sink in open_sinks:
+                sources = [counts[info.name] for info in subtopology.repartition_source_topics if info.name in counts]
+                topics = (self._topics.by_name(name) for name in subtopology.source_topics)
+                sources += (topic.partitions for topic in topics if topic is not None)
                 if sources:
                     counts[sink] = max(sources)
             if len(counts) == before:
@@ -202,12 +207,12 @@ class _Counts:
         return next(iter(counts.values()))
 
 
-def _configured(one: Subtopology, counts: _Counts) -> ConfiguredSubtopology:
+def _configured(subtopology: Subtopology, counts: _Counts) -> ConfiguredSubtopology:
     return ConfiguredSubtopology(
-        max(counts.of(name) for name in source_topics(one)),
-        tuple(dict.fromkeys(source_topics(one))),
-        {info.name: _internal(info, counts) for info in one.repartition_source_topics},
-        {info.name: _internal(info, counts) for info in one.state_changelog_topics},
+        max(counts.of(name) for name in source_topics(subtopology)),
+        tuple(dict.fromkeys(source_topics(subtopology))),
+        {info.name: _internal(info, counts) for info in subtopology.repartition_source_topics},
+        {info.name: _internal(info, counts) for info in subtopology.state_changelog_topics},
     )
 
 
@@ -221,16 +226,16 @@ def _missing(
 ) -> dict[str, InternalTopic]:
     missing = {
         topic.name: topic
-        for one in made.values()
-        for topic in (*one.repartition_sources.values(), *one.changelogs.values())
+        for subtopology in made.values()
+        for topic in (*subtopology.repartition_sources.values(), *subtopology.changelogs.values())
     }
     for name in sorted(required_topics(topology)):
-        found = topics.by_name(name)
-        expected = missing.pop(name, None) if found is not None else None
-        if found is not None and expected is not None and found.partitions != expected.partitions:
+        group_topic = topics.by_name(name)
+        expected = missing.pop(name, None) if group_topic is not None else None
+        if group_topic is not None and expected is not None and group_topic.partitions != expected.partitions:
             raise _DoesNotFit(
                 StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
                 f"Existing topic {name} has different number of partitions: expected {expected.partitions}, found "
-                f"{found.partitions}",
+                f"{group_topic.partitions}",
             )
     return missing

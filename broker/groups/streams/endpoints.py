@@ -19,15 +19,17 @@ def endpoints(group: StreamsGroup, member: StreamsMember, topics: TopicCatalog) 
     subtopologies = group.configured.subtopologies if group.configured is not None else None
     if subtopologies is None:
         return []
-    others: Iterable[StreamsMember] = (one for one in group.members.values() if one.member_id != member.member_id)
+    others: Iterable[StreamsMember] = (
+        streams_member for streams_member in group.members.values() if streams_member.member_id != member.member_id
+    )
     return [
         EndpointPartitions(
-            one.endpoint,
-            _partitions(one.assigned.roles.active, subtopologies, topics),
-            _partitions(one.assigned.standby, subtopologies, topics),
+            streams_member.endpoint,
+            _partitions(streams_member.assigned.roles.active, subtopologies, topics),
+            _partitions(streams_member.assigned.standby, subtopologies, topics),
         )
-        for one in (*others, member)
-        if one.endpoint is not None
+        for streams_member in (*others, member)
+        if streams_member.endpoint is not None
     ]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from uuid import UUID
 
+from broker.coordinator.namespace import CommitCheck, GroupType
+from broker.coordinator.state_log import Entry
 from broker.errors import BrokerError, StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
 from broker.groups.modern.group import ModernGroup
 from broker.groups.modern.records import encode_entry
-from broker.groups.namespace import CommitCheck, GroupType
-from broker.groups.records import Entry
 from broker.groups.streams.changes import group_tombstones
 from broker.groups.streams.configured import ConfiguredTopology
 from broker.groups.streams.member import StreamsMember
@@ -69,7 +69,7 @@ class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
         """Whether offsets committed for a topic are still wanted: those of its source topics, while it has members."""
         if self.topology is None or not self.members:
             return False
-        return any(topic in source_topics(one) for one in self.topology.subtopologies)
+        return any(topic in source_topics(subtopology) for subtopology in self.topology.subtopologies)
 
     # Members
 
@@ -138,11 +138,11 @@ class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
         return check
 
     def _assigned_since(self, member: StreamsMember, topic: str, partition: int) -> int | None:
-        for one in self.topology.subtopologies if self.topology is not None else ():
-            if topic not in source_topics(one):
+        for subtopology in self.topology.subtopologies if self.topology is not None else ():
+            if topic not in source_topics(subtopology):
                 continue
             for tasks in (member.assigned.active, member.revoking.active):
-                epoch = tasks.get(one.subtopology_id, {}).get(partition)
+                epoch = tasks.get(subtopology.subtopology_id, {}).get(partition)
                 if epoch is not None:
                     return epoch
         return None

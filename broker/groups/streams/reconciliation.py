@@ -95,10 +95,10 @@ class _Step:
     def _difference(self, has: TaskEpochs, target: Tasks, is_taken: Callable[[tuple[str, int]], bool]) -> _Difference:
         made = _Difference({}, {}, {})
         for name in has.keys() | target.keys():
-            current, wanted = has.get(name, {}), target.get(name, frozenset())
+            current, numbers = has.get(name, {}), target.get(name, frozenset())
             for partition, epoch in current.items():
-                (made.kept if partition in wanted else made.revoking).setdefault(name, {})[partition] = epoch
-            for partition in sorted(wanted - current.keys()):
+                (made.kept if partition in numbers else made.revoking).setdefault(name, {})[partition] = epoch
+            for partition in sorted(numbers - current.keys()):
                 if is_taken((name, partition)):
                     self.unreleased = True
                 else:

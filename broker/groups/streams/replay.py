@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace as changed
 
+from broker.coordinator.namespace import GroupNamespace
+from broker.coordinator.records import RecordValue
 from broker.errors import CorruptMessage
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.modern.group import DELETED_EPOCH
 from broker.groups.modern.member import LEAVING, MemberState
-from broker.groups.modern.records import RecordKey, RecordValue
-from broker.groups.namespace import GroupNamespace
+from broker.groups.modern.records import GroupRecordKey
 from broker.groups.streams.group import StreamsGroup
 from broker.groups.streams.member import StreamsMember
 from broker.groups.streams.records import (
@@ -34,7 +35,7 @@ from broker.groups.streams.tasks import NOTHING, Assigned, TaskEpochs, Tasks, Ta
 __all__ = ["replay"]
 
 
-def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) -> None:
+def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None) -> None:
     """Apply one record; a tombstone of what is not there changes nothing.
 
     Raises CorruptMessage where the id names a group of another type.
@@ -49,19 +50,19 @@ def replay(groups: GroupNamespace, key: RecordKey, value: RecordValue | None) ->
 
 
 def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> StreamsGroup | None:
-    found = groups.get(group_id)
-    if isinstance(found, StreamsGroup):
-        return found
+    existing_group = groups.get(group_id)
+    if isinstance(existing_group, StreamsGroup):
+        return existing_group
     if not create:
         return None
-    if found is not None and not (isinstance(found, Group) and found.is_simple):
+    if existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple):
         raise CorruptMessage(f"Group {group_id} is not a streams group, but has records of one.")
     group = StreamsGroup(group_id)
     groups.put(group)
     return group
 
 
-def _set(group: StreamsGroup, key: RecordKey, value: RecordValue) -> None:
+def _set(group: StreamsGroup, key: GroupRecordKey, value: RecordValue) -> None:
     match key, value:
         case StreamsGroupMemberMetadataKey(), StreamsGroupMemberMetadataValue():
             endpoint = value.user_endpoint
@@ -108,13 +109,13 @@ def _set(group: StreamsGroup, key: RecordKey, value: RecordValue) -> None:
         case StreamsGroupMetadataKey(), StreamsGroupMetadataValue():
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
             group.validated_epoch = value.validated_topology_epoch
-            group.assignment_configs = {one.key: one.value for one in value.last_assignment_configs or ()}
+            group.assignment_configs = {setting.key: setting.value for setting in value.last_assignment_configs or ()}
         case StreamsGroupTopologyKey(), StreamsGroupTopologyValue():
             group.topology = value
             group.subscriptions_changed()
 
 
-def _forget(groups: GroupNamespace, group: StreamsGroup, key: RecordKey) -> None:
+def _forget(groups: GroupNamespace, group: StreamsGroup, key: GroupRecordKey) -> None:
     match key:
         case StreamsGroupMemberMetadataKey(member_id=member_id):
             group.remove_member(member_id)
@@ -136,15 +137,15 @@ def _forget(groups: GroupNamespace, group: StreamsGroup, key: RecordKey) -> None
 
 
 def _tasks(stored: Sequence[TaskIds] | Sequence[CurrentMemberAssignmentTaskIds]) -> Tasks:
-    return {one.subtopology_id: frozenset(one.partitions) for one in stored}
+    return {item.subtopology_id: frozenset(item.partitions) for item in stored}
 
 
 def _epochs(stored: Sequence[CurrentMemberAssignmentTaskIds], member_epoch: int) -> TaskEpochs:
     """Tasks have had epochs of their own since Kafka 4.2; before, they count as the member's."""
-    found = {}
-    for one in stored:
-        epochs = one.assignment_epochs
-        if epochs is None or len(epochs) != len(one.partitions):
-            epochs = [max(member_epoch, 0)] * len(one.partitions)
-        found[one.subtopology_id] = dict(zip(one.partitions, epochs, strict=True))
-    return found
+    result = {}
+    for task_ids in stored:
+        epochs = task_ids.assignment_epochs
+        if epochs is None or len(epochs) != len(task_ids.partitions):
+            epochs = [max(member_epoch, 0)] * len(task_ids.partitions)
+        result[task_ids.subtopology_id] = dict(zip(task_ids.partitions, epochs, strict=True))
+    return result

@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat must and must not say."""
+"""Rules for the fields of a StreamsGroupHeartbeat."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def check_request(request: StreamsHeartbeat) -> None:
     for is_wrong, message in _RULES:
         if is_wrong(request):
             raise InvalidRequest(message)
-    for one in request.topology.subtopologies if request.topology is not None else ():
-        for topic in one.state_changelog_topics:
+    for subtopology in request.topology.subtopologies if request.topology is not None else ():
+        for topic in subtopology.state_changelog_topics:
             if topic.partitions:
                 raise StreamsInvalidTopology(
                     f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
@@ -60,11 +60,11 @@ def check_owned(owned: TasksByRole | None, configured: ConfiguredTopology) -> No
         return
     for tasks in (owned.active, owned.standby, owned.warmup):
         for name, partitions in tasks.items():
-            one = configured.subtopologies.get(name)
-            if one is None:
+            subtopology = configured.subtopologies.get(name)
+            if subtopology is None:
                 raise InvalidRequest(f"Subtopology {name} does not exist in the topology.")
-            wrong = next((number for number in sorted(partitions) if not 0 <= number < one.tasks), None)
+            wrong = next((number for number in sorted(partitions) if not 0 <= number < subtopology.tasks), None)
             if wrong is not None:
                 raise InvalidRequest(
-                    f"Task {wrong} for subtopology {name} is invalid. Number of tasks for this subtopology: {one.tasks}"
+                    f"Task {wrong} for subtopology {name} is invalid. Number of tasks for this subtopology: {subtopology.tasks}"
                 )

@@ -6,6 +6,9 @@ import asyncio
 from dataclasses import replace
 from typing import ClassVar
 
+from broker.coordinator.futures import answer_when
+from broker.coordinator.namespace import GroupType
+from broker.coordinator.records import RecordValue
 from broker.errors import (
     BrokerError,
     FencedMemberEpoch,
@@ -13,12 +16,10 @@ from broker.errors import (
     GroupMaxSizeReached,
     UnknownMemberId,
 )
-from broker.groups.group import Group
-from broker.groups.journal import answer_when
+from broker.groups.classic.group import Group
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState
-from broker.groups.modern.records import Record, RecordKey, RecordTypes, RecordValue
+from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import Change, GroupService
-from broker.groups.namespace import GroupType
 from broker.groups.streams import changes
 from broker.groups.streams.configured import ConfiguredTopology, Status, StatusCode
 from broker.groups.streams.endpoints import endpoints
@@ -30,11 +31,11 @@ from broker.groups.streams.requests import check_request
 from broker.groups.streams.step import Step, assign
 from broker.groups.streams.tasks import NO_TASKS, Assigned, TasksByRole
 from broker.groups.streams.values import DescribedStreamsGroup, StreamsAnswer, StreamsHeartbeat
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["StreamsGroups"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"
@@ -110,19 +111,19 @@ class StreamsGroups(GroupService[StreamsGroup]):
         return future
 
     def _open(self, group_id: str, *, create: bool) -> Step:
-        found = self.around.groups.get(group_id)
-        if isinstance(found, StreamsGroup):
-            if create and len(found.members) >= self.around.config.streams_max_size:
+        group = self.around.groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            if create and len(group.members) >= self.around.config.streams_max_size:
                 raise GroupMaxSizeReached(
                     f"Streams group {group_id} is full: group.streams.max.size is {self.around.config.streams_max_size}."
                 )
-            return Step(self.around, found)
-        if found is None and create:
+            return Step(self.around, group)
+        if group is None and create:
             return Step(self.around, StreamsGroup(group_id))
-        if isinstance(found, Group) and found.is_empty and create:
-            return Step(self.around, StreamsGroup(group_id), found)
+        if isinstance(group, Group) and group.is_empty and create:
+            return Step(self.around, StreamsGroup(group_id), group)
         raise GroupIdNotFound(
-            f"Streams group {group_id} not found." if found is None else f"Group {group_id} is not a streams group."
+            f"Streams group {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
         )
 
     def _member(self, group: StreamsGroup, request: StreamsHeartbeat) -> StreamsMember:
@@ -224,7 +225,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         if request.shutdown_application and group.shutdown_by is None:
             group.shutdown_by = request.member_id
         member = group.member(request.member_id)
-        _log.info("member leaves", group=group.group_id, member=member.member_id)
+        logger.info("member leaves", group=group.group_id, member=member.member_id)
         future: asyncio.Future[StreamsAnswer] = self.around.clock.create_future()
         written = self.write(group.group_id, self._removal(group, member))
         answer_when(written, future, StreamsAnswer(member_id=member.member_id, epoch=request.epoch))
@@ -256,7 +257,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         member = group.members.get(member_id) if isinstance(group, StreamsGroup) else None
         if not isinstance(group, StreamsGroup) or member is None:
             return
-        _log.info("member fenced", group=group_id, member=member_id, reason=reason)
+        logger.info("member fenced", group=group_id, member=member_id, reason=reason)
         self.write_by_timer(group_id, self._removal(group, member))
 
     # -- timers ----------------------------------------------------------------------------------------------------
@@ -284,7 +285,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
-    def replay(self, key: RecordKey, value: RecordValue | None) -> None:
+    def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
         replay(self.around.groups, key, value)
 
     def loaded(self, group: StreamsGroup) -> None:

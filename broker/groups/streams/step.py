@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.errors import InvalidRequest
-from broker.groups.assignors.sticky import StreamsMemberSpec, StreamsSpec, SubtopologySpec, assign_tasks
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.modern.group import metadata_hash
 from broker.groups.modern.records import Record
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Surroundings
@@ -19,14 +18,15 @@ from broker.groups.streams.member import StreamsMember
 from broker.groups.streams.reconciliation import reconcile
 from broker.groups.streams.records import StreamsGroupTopologyValue
 from broker.groups.streams.requests import check_owned
+from broker.groups.streams.sticky_assignor import StreamsMemberSpec, StreamsSpec, SubtopologySpec, assign_tasks
 from broker.groups.streams.tasks import NO_TASKS, TasksByRole
 from broker.groups.streams.topology import required_topics, same
 from broker.groups.streams.values import StreamsHeartbeat
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Step", "Topology", "assign", "assignment_configs"]
 
-_log = logger(__name__)
+logger = logs.logger(__name__)
 
 
 class Topology(NamedTuple):
@@ -57,16 +57,16 @@ class Step:
 
     def configure(self, request: StreamsHeartbeat, now_ms: int) -> Topology:
         """The group's topology, with what it became with the topics there are."""
-        group, given = self.group, request.topology
+        group, topology = self.group, request.topology
         first = group.topology is None
         if group.topology is None:
-            if given is None:
+            if topology is None:
                 raise InvalidRequest(f"Group {group.group_id} has no topology yet: join with one.")
-            value = given
-            self.records.append(changes.topology(group.group_id, given))
+            value = topology
+            self.records.append(changes.topology(group.group_id, topology))
         else:
             value = group.topology
-            if given is not None and given.epoch >= value.epoch and not same(given, value):
+            if topology is not None and topology.epoch >= value.epoch and not same(topology, value):
                 raise InvalidRequest("Topology updates are not supported yet.")
         configured, new_hash = group.configured, group.metadata_hash
         if not first and configured is not None and not group.is_refresh_due(now_ms):
@@ -90,7 +90,7 @@ class Step:
         epoch = group.epoch + 1
         self.records.append(changes.group_epoch(group.group_id, epoch, topology.metadata_hash, validated, configs))
         group.refresh_at(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
-        _log.info("group epoch", group=group.group_id, epoch=epoch, validated=validated)
+        logger.info("group epoch", group=group.group_id, epoch=epoch, validated=validated)
         return epoch
 
     def renew_target(
@@ -156,10 +156,13 @@ def assign(
     if configured.is_ready and configured.subtopologies is not None:
         spec = StreamsSpec(
             {
-                member_id: StreamsMemberSpec(one.process_id, group.target.get(member_id, NO_TASKS))
-                for member_id, one in members.items()
+                member_id: StreamsMemberSpec(member.process_id, group.target.get(member_id, NO_TASKS))
+                for member_id, member in members.items()
             },
-            {name: SubtopologySpec(one.tasks, one.is_stateful) for name, one in configured.subtopologies.items()},
+            {
+                name: SubtopologySpec(subtopology.tasks, subtopology.is_stateful)
+                for name, subtopology in configured.subtopologies.items()
+            },
             int(assignment_configs(around, group.group_id)["num.standby.replicas"]),
         )
         targets = assign_tasks(spec)
@@ -167,5 +170,5 @@ def assign(
         if tasks != group.target.get(member_id):
             records.append(changes.target(group.group_id, member_id, tasks))
     records.append(changes.assignment_epoch(group.group_id, epoch, now_ms))
-    _log.info("target assignment", group=group.group_id, epoch=epoch, ready=configured.is_ready)
+    logger.info("target assignment", group=group.group_id, epoch=epoch, ready=configured.is_ready)
     return targets

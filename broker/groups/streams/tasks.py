@@ -26,7 +26,7 @@ class TasksByRole:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What a member has."""
+    """The tasks that a member has."""
 
     active: TaskEpochs = field(default_factory=dict)
     standby: Tasks = field(default_factory=dict)

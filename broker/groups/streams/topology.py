@@ -1,4 +1,4 @@
-"""What a Kafka Streams application reads and keeps, as its members describe it."""
+"""The topics and state stores of a Kafka Streams application, as its members describe them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ __all__ = ["changelog_topics", "required_topics", "same", "source_topics", "subt
 
 def subtopologies(topology: StreamsGroupTopologyValue) -> list[Subtopology]:
     """In the order of their ids."""
-    return sorted(topology.subtopologies, key=lambda one: one.subtopology_id)
+    return sorted(topology.subtopologies, key=lambda subtopology: subtopology.subtopology_id)
 
 
-def same(one: StreamsGroupTopologyValue, other: StreamsGroupTopologyValue) -> bool:
-    return one.epoch == other.epoch and subtopologies(one) == subtopologies(other)
+def same(streams_group_topology_value: StreamsGroupTopologyValue, other: StreamsGroupTopologyValue) -> bool:
+    return streams_group_topology_value.epoch == other.epoch and subtopologies(
+        streams_group_topology_value
+    ) == subtopologies(other)
 
 
 def source_topics(subtopology: Subtopology) -> list[str]:
@@ -29,4 +31,8 @@ def changelog_topics(subtopology: Subtopology) -> Iterable[str]:
 
 def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
     """All that must exist before tasks can be assigned."""
-    return frozenset(name for one in topology.subtopologies for name in (*source_topics(one), *changelog_topics(one)))
+    return frozenset(
+        name
+        for subtopology in topology.subtopologies
+        for name in (*source_topics(subtopology), *changelog_topics(subtopology))
+    )

@@ -1,4 +1,4 @@
-"""What members of streams groups say and are told: plain values, with no trace of the wire they came by."""
+"""Requests of streams groups' members, and the answers: plain values, with no trace of the wire they came by."""
 
 from __future__ import annotations
 

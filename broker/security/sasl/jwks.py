@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from broker.security.sasl.jwt import InvalidToken, Jwt
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["Jwks", "keys_of_set"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 1 << 20
@@ -34,8 +34,8 @@ class _Key(NamedTuple):
 
 def keys_of_set(text: bytes) -> list[_Key]:
     """The keys of a set that signatures can be verified with; others are passed over. Raises ValueError."""
-    found = json.loads(text)
-    entries = found.get("keys") if isinstance(found, dict) else None
+    result = json.loads(text)
+    entries = result.get("keys") if isinstance(result, dict) else None
     if not isinstance(entries, list):
         raise ValueError('a key set is an object with a list "keys"')  # noqa: TRY004 - it is text that is wrong
     return [made for entry in entries if isinstance(entry, dict) and (made := _key(entry)) is not None]
@@ -94,7 +94,7 @@ class Jwks:
                     await self.load()
                     break
                 except (OSError, ValueError) as error:
-                    log.warning("keys of tokens cannot be fetched", url=self._url, error=str(error))
+                    logger.warning("keys of tokens cannot be fetched", url=self._url, error=str(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, self._longest_pause_s)
 

@@ -33,7 +33,7 @@ class Jwt(NamedTuple):
 
 
 class Token(NamedTuple):
-    """What a valid token says."""
+    """The claims of a valid token."""
 
     principal_name: str
     expires_at_ms: int
@@ -102,7 +102,7 @@ def _scopes(claims: Mapping[str, Any], claim: str) -> list[str]:
     if isinstance(value, str):
         return [value.strip()] if value.strip() else []
     if isinstance(value, list):
-        return [str(one).strip() for one in value if str(one).strip()]
+        return [str(item).strip() for item in value if str(item).strip()]
     if value is None:
         return []
     raise InvalidToken(f"the claim {claim} is neither text nor a list")
@@ -140,7 +140,7 @@ class UnsecuredTokens:
         if issued is not None and expires <= issued:
             raise InvalidToken("the token expires before it was issued")
         scopes = _scopes(jwt.claims, self._scope_claim)
-        missing = next((one for one in self._required if one not in scopes), None)
+        missing = next((text for text in self._required if text not in scopes), None)
         if missing is not None:
             raise InvalidToken(f"the scope {missing} is missing", f"[{', '.join(self._required)}]")
         return Token(name, round(expires * 1000))
@@ -180,7 +180,7 @@ class SignedTokens:
         value = claims.get("aud")
         named = value if isinstance(value, list) else [] if value is None else [value]
         expected = self._settings.oauth_expected_audience
-        if expected and not any(one in named for one in expected):
+        if expected and not any(name in named for name in expected):
             raise InvalidToken(f"the audience is {named}; one of {expected} is expected")
         if named and not expected:
             # As jose4j, which Kafka verifies with: a token for somebody else is not one for everybody.

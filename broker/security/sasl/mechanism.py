@@ -1,4 +1,4 @@
-"""What a SASL mechanism is to the exchange around it."""
+"""The interface between a SASL mechanism and the exchange around it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InvalidCredentials(Exception):
 
 
 class Identity(NamedTuple):
-    """Who somebody proved to be."""
+    """The identity that a client proved."""
 
     principal: Principal
     expires_at_ms: int | None = None

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from broker.security.principal import Principal
 from broker.security.sasl.jwt import InvalidToken, TokenValidator
 from broker.security.sasl.mechanism import Identity, InvalidCredentials, Rejected
-from tidegate.kit.logs import logger
+from tidegate.kit import logs
 
 __all__ = ["OAuthBearer", "client_response"]
 
-log = logger(__name__)
+logger = logs.logger(__name__)
 
 _SASL_NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIR: Final = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
@@ -31,14 +31,14 @@ class ClientResponse(NamedTuple):
 
 def client_response(message: bytes) -> ClientResponse:
     """Raises InvalidCredentials."""
-    found = _RESPONSE.fullmatch(message.decode("latin-1"))
-    if found is None:
+    match = _RESPONSE.fullmatch(message.decode("latin-1"))
+    if match is None:
         raise InvalidCredentials("Invalid OAUTHBEARER client first message")
-    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
+    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
     auth = _AUTH.fullmatch(pairs.pop("auth", ""))
     if auth is None or auth["scheme"].lower() != "bearer":
         raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth' is not a bearer token")
-    return ClientResponse(auth["token"], found["authzid"] or "", pairs)
+    return ClientResponse(auth["token"], match["authzid"] or "", pairs)
 
 
 class OAuthBearer:
@@ -60,7 +60,7 @@ class OAuthBearer:
         try:
             token = self._validator.validate(told.token, self._now_ms())
         except InvalidToken as error:
-            log.info("token refused", reason=str(error))
+            logger.info("token refused", reason=str(error))
             self._refusal = _refusal(error.scope)
             return self._refusal.encode()
         if told.authzid and told.authzid != token.principal_name:

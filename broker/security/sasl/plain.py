@@ -34,16 +34,16 @@ class Plain:
         tokens = response.decode(errors="replace").split("\0")
         if len(tokens) != _TOKENS:
             raise Rejected(f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(tokens), _TOKENS + 1)}")
-        wanted, user, password = tokens
+        authorization_id, user, password = tokens
         if not user:
             raise Rejected("Authentication failed: username not specified")
         if not password:
             raise Rejected("Authentication failed: password not specified")
         right = self._users.get(user)
-        given = password.encode()
-        if not hmac.compare_digest(right if right is not None else b"\xff" + given, given):
+        secret = password.encode()
+        if not hmac.compare_digest(right if right is not None else b"\xff" + secret, secret):
             raise Rejected("Authentication failed: Invalid username or password")
-        if wanted and wanted != user:
+        if authorization_id and authorization_id != user:
             raise Rejected(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )

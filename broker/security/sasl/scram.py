@@ -59,25 +59,25 @@ Lookup = Callable[[str, ScramMechanism, bool], Login]
 
 def client_first(message: bytes) -> ClientFirst:
     """Raises InvalidCredentials."""
-    found = _FIRST.fullmatch(_text(message))
-    if found is None:
+    match = _FIRST.fullmatch(_text(message))
+    if match is None:
         raise InvalidCredentials("the client's first message is malformed")
     token = False
-    for extension in filter(None, found["extensions"].split(",")):
+    for extension in filter(None, match["extensions"].split(",")):
         name, _, value = extension.partition("=")
         if name == "tokenauth":
             token = value.lower() == "true"
-    user = found["name"].replace("=2C", ",").replace("=3D", "=")
-    return ClientFirst(user, found["authzid"] or "", found["nonce"], token, found["bare"])
+    user = match["name"].replace("=2C", ",").replace("=3D", "=")
+    return ClientFirst(user, match["authzid"] or "", match["nonce"], token, match["bare"])
 
 
 def client_final(message: bytes) -> ClientFinal:
     """Raises InvalidCredentials."""
-    found = _FINAL.fullmatch(_text(message))
-    if found is None:
+    match = _FINAL.fullmatch(_text(message))
+    if match is None:
         raise InvalidCredentials("the client's final message is malformed")
     try:
-        return ClientFinal(found["nonce"], base64.b64decode(found["proof"]), found["bare"])
+        return ClientFinal(match["nonce"], base64.b64decode(match["proof"]), match["bare"])
     except binascii.Error as error:
         raise InvalidCredentials("the client's proof is not base 64") from error
 
@@ -150,7 +150,7 @@ def nobody(
     def mark(text: str) -> bytes:
         return hmac.digest(secret, f"{mechanism.title}:{user}:{text}".encode(errors="replace"), "sha512")
 
-    model = min(known, key=lambda one: mark(one[0]), default=None)
+    model = min(known, key=lambda item: mark(item[0]), default=None)
     length, iterations = (len(model[1].salt), model[1].iterations) if model is not None else (24, MIN_ITERATIONS)
     salt = b"".join(mark(f"salt {part}") for part in range(length // 64 + 1))[:length]
     size = hashlib.new(mechanism.digest).digest_size

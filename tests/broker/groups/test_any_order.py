@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import BrokerError
-from broker.groups import CommittedOffset, DescribedGroup, GroupState, Joined, Leaving, MemberIdAssigned, Synced
+from broker.coordinator.committed_offset import CommittedOffset
+from broker.groups import (
+    DescribedGroup,
+    GroupState,
+    Joined,
+    Leaving,
+    MemberIdAssigned,
+    Synced,
+)
 from tests.support.groups import Cluster
 
 PATIENCE_MS = 400_000

@@ -21,7 +21,13 @@ from broker.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from broker.groups import GroupConfig, GroupCoordinator, GroupState, GroupType, Leaving
+from broker.groups import (
+    GroupConfig,
+    GroupCoordinator,
+    GroupState,
+    Leaving,
+)
+from broker.coordinator.namespace import GroupType
 from tidegate.kit.config import parse
 from tests.support.groups import Cluster, failure, value
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
-from broker.groups import CommittedOffset
+from broker.coordinator.committed_offset import CommittedOffset
 from broker.groups.records import (
-    GroupKey,
-    OffsetKey,
-    StoredGroup,
-    StoredMember,
+    GroupMetadataKey,
+    OffsetCommitKey,
+    GroupMetadataValue,
+    MemberMetadata,
     decode_group,
     decode_key,
     decode_offset,
@@ -28,18 +28,24 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 int32s = st.integers(-(1 << 31), (1 << 31) - 1)
 int64s = st.integers(-(1 << 63), (1 << 63) - 1)
 members = st.builds(
-    StoredMember,
-    names,
-    st.none() | names,
-    names,
-    names,
-    st.integers(0, 1 << 30),
-    int32s,
-    st.binary(max_size=30),
-    st.binary(max_size=30),
+    MemberMetadata,
+    member_id=names,
+    group_instance_id=st.none() | names,
+    client_id=names,
+    client_host=names,
+    rebalance_timeout=st.integers(0, 1 << 30),
+    session_timeout=int32s,
+    subscription=st.binary(max_size=30),
+    assignment=st.binary(max_size=30),
 )
 groups = st.builds(
-    StoredGroup, names, int32s, st.none() | names, st.none() | names, int64s, st.lists(members, max_size=3).map(tuple)
+    GroupMetadataValue,
+    protocol_type=names,
+    generation=int32s,
+    protocol=st.none() | names,
+    leader=st.none() | names,
+    current_state_timestamp=int64s,
+    members=st.lists(members, max_size=3),
 )
 offsets = st.builds(
     CommittedOffset,
@@ -53,8 +59,10 @@ offsets = st.builds(
 
 @given(names, names, int32s)
 def test_keys_come_back(group: str, topic: str, partition: int) -> None:
-    assert decode_key(encode_offset_key(group, topic, partition)) == OffsetKey(group, topic, partition)
-    assert decode_key(encode_group_key(group)) == GroupKey(group)
+    assert decode_key(encode_offset_key(group, topic, partition)) == OffsetCommitKey(
+        group_id=group, topic=topic, partition=partition
+    )
+    assert decode_key(encode_group_key(group)) == GroupMetadataKey(group_id=group)
 
 
 @given(offsets)
@@ -63,7 +71,7 @@ def test_offsets_come_back(committed: CommittedOffset) -> None:
 
 
 @given(groups)
-def test_groups_come_back(group: StoredGroup) -> None:
+def test_groups_come_back(group: GroupMetadataValue) -> None:
     assert decode_group(encode_group(group)) == group
 
 
@@ -98,7 +106,26 @@ def test_every_version_of_a_committed_offset_is_read(data: str, expected: Commit
     assert decode_offset(bytes.fromhex(data)) == expected
 
 
-MEMBER = StoredMember("m", None, "c", "/h", 500, 500, b"s", b"a")
+MEMBER = MemberMetadata(
+    member_id="m",
+    client_id="c",
+    client_host="/h",
+    rebalance_timeout=500,
+    session_timeout=500,
+    subscription=b"s",
+    assignment=b"a",
+)
+
+
+def generation(protocol: str | None, leader: str | None, since_ms: int, *members: MemberMetadata) -> GroupMetadataValue:
+    return GroupMetadataValue(
+        protocol_type="p",
+        generation=2,
+        protocol=protocol,
+        leader=leader,
+        current_state_timestamp=since_ms,
+        members=members,
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,27 +133,27 @@ MEMBER = StoredMember("m", None, "c", "/h", 500, 500, b"s", b"a")
     [
         (
             "0000 0001 70 00000002 0001 72 0001 6d 000000010001 6d 0001 63 0002 2f68 000001f4 00000001 73 00000001 61",
-            StoredGroup("p", 2, "r", "m", -1, (MEMBER,)),
+            generation("r", "m", -1, MEMBER),
         ),
         (
             "0001 0001 70 00000002 0001 72 0001 6d 00000001"
             "0001 6d 0001 63 0002 2f68 000001f4 000001f4 00000001 73 00000001 61",
-            StoredGroup("p", 2, "r", "m", -1, (MEMBER,)),
+            generation("r", "m", -1, MEMBER),
         ),
-        ("0002 0001 70 00000002 ffff ffff 0000000000000009 00000000", StoredGroup("p", 2, None, None, 9, ())),
+        ("0002 0001 70 00000002 ffff ffff 0000000000000009 00000000", generation(None, None, 9)),
         (
             "0004 02 70 00000002 02 72 02 6d 0000000000000009 02"
             "02 6d 00 02 63 03 2f68 000001f4 000001f4 02 73 02 61 00 00",
-            StoredGroup("p", 2, "r", "m", 9, (MEMBER,)),
+            generation("r", "m", 9, MEMBER),
         ),
     ],
 )
-def test_every_version_of_a_group_is_read(data: str, expected: StoredGroup) -> None:
+def test_every_version_of_a_group_is_read(data: str, expected: GroupMetadataValue) -> None:
     assert decode_group(bytes.fromhex(data)) == expected
 
 
 def test_keys_of_other_kinds_are_passed_over() -> None:
-    assert decode_key(b"\0\0\0\1g\0\1t\0\0\0\3") == OffsetKey("g", "t", 3)
+    assert decode_key(b"\0\0\0\1g\0\1t\0\0\0\3") == OffsetCommitKey(group_id="g", topic="t", partition=3)
     assert decode_key(b"\0\3\0\1g") is None
 
 
@@ -147,7 +174,7 @@ def test_bytes_of_any_kind_are_read_or_refused(data: bytes, start: bytes) -> Non
 
 
 @given(groups, st.data())
-def test_a_cut_record_is_refused(group: StoredGroup, data: st.DataObject) -> None:
+def test_a_cut_record_is_refused(group: GroupMetadataValue, data: st.DataObject) -> None:
     whole = encode_group(group)
     with pytest.raises(CorruptMessage):
         decode_group(whole[: data.draw(st.integers(0, len(whole) - 1))])

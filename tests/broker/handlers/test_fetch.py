@@ -74,7 +74,7 @@ def test_a_partition_that_cannot_be_read_says_so_and_others_are_given(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(log, "read", broken)
-    monkeypatch.setattr(log, "search_time", broken)
+    monkeypatch.setattr(log.reader, "search_time", broken)
     assert [one["error_code"] for one in fetch(peer, "failing", 2)] == ["kafka_storage_error", "none"]
     wanted = [{"partition_index": 0, "timestamp": 1}]
     answer = peer.ask(2, 6, {"replica_id": -1, "topics": [{"name": "failing", "partitions": wanted}]})

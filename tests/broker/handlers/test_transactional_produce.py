@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups import OffsetsLog
+from broker.coordinator.state_log import StateLog
 from broker.protocol.records import Record, encode_batch
 from tests.conformance.differential.exchange import Peer
 from tests.support.broker import BrokerThread, settings
@@ -21,7 +21,7 @@ PRODUCE, CREATE_TOPICS, INIT, END = 0, 19, 22, 26
 class SlowLog:
     """The coordinator's log, durable a while after it is written."""
 
-    def __init__(self, log: OffsetsLog) -> None:
+    def __init__(self, log: StateLog) -> None:
         self._log = log
 
     @property

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.log import compaction
 from broker.log.config import LogConfig
 from broker.log.partition import PartitionLog
 from broker.log.recovery import open_partition
@@ -61,7 +62,7 @@ def fill(log: PartitionLog, todo: list[tuple[int, str]]) -> dict[int, bytes]:
 def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[dict[int, bytes], int]:
     """As a client reads: one slice, without the batches of aborted transactions; and where to go on."""
     found = log.read(offset, max_bytes, until=log.last_stable_offset)
-    aborted = sorted(log.aborted_within(offset, found), key=lambda one: one.first_offset)
+    aborted = sorted(log.reader.aborted_within(offset, found), key=lambda one: one.first_offset)
     view = memoryview(found.read())
     aborting: set[int] = set()
     values: dict[int, bytes] = {}
@@ -163,15 +164,15 @@ def test_compaction_changes_nothing_for_readers_of_committed_data(todo: list[tup
                 log.append(batch, now_ms=now)
                 pending.setdefault(producer, {})[key] = value
             elif step == "compact":
-                log.compact(now)
+                compaction.compact(log, now)
             else:
                 log.append_marker(producer, 0, commit=step == "commit", now_ms=now)
                 pending.pop(producer, None)
             if step in ("commit", "abort") and not pending:
                 expected = table(log)
-                log.roll(now)
-                log.compact(now)
-                log.compact(now + 1_000)
+                log.appender.roll(now)
+                compaction.compact(log, now)
+                compaction.compact(log, now + 1_000)
                 assert table(log) == expected
                 log.flush()
                 again = opened(directory)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import partition as partition_module
+from broker.log import flusher as flusher_module
 from broker.log import recovery as recovery_module
 from broker.log import segment as segment_module
 from broker.log.directory import LogDirectory
@@ -34,7 +34,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(module, name, sync)
 
     noting(segment_module, "sync_file")
-    noting(partition_module, "sync_directory")
+    noting(flusher_module, "sync_directory")
     noting(recovery_module, "sync_file")
     noting(recovery_module, "sync_directory")
     return names

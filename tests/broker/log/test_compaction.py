@@ -78,14 +78,14 @@ def test_only_the_last_record_of_each_key_stays_at_its_offset(started: Started, 
         put(log, (b"a", b"%d" % number), (b"b%d" % (number % 3), b"x" * 30), codec=codec)
     before, size = contents(log), log.size
     end, closed_end = log.log_end_offset, log.active.base_offset
-    assert log.compact(NOW)
+    assert compaction.compact(log, NOW)
     after = contents(log)
     closed = [entry for entry in before if entry[0] < closed_end]
     last = {key: offset for offset, key, _ in closed}
     assert after == [entry for entry in before if entry[0] >= closed_end or last[entry[1] or b""] == entry[0]]
     assert log.size < size
     assert log.log_end_offset == end
-    assert not log.compact(NOW)
+    assert not compaction.compact(log, NOW)
     assert contents(started.again().log) == after
 
 
@@ -93,7 +93,7 @@ def test_every_offset_stays_readable(started: Started) -> None:
     log = started.log
     for number in range(60):
         put(log, (b"k%d" % (number % 7), b"%d" % number))
-    log.compact(NOW)
+    compaction.compact(log, NOW)
     for offset in range(log.log_end_offset):
         data = log.read(offset, 1000).read()
         assert BatchHeader.parse(data).last_offset >= offset
@@ -105,16 +105,16 @@ def test_a_tombstone_stays_for_its_time_and_takes_the_key_with_it(started: Start
     put(log, (b"a", None))
     for number in range(20):
         put(log, (b"b", b"%d" % number * 20))
-    log.compact(NOW)
+    compaction.compact(log, NOW)
     assert (1, b"a", None) in contents(log)
     assert 0 not in [offset for offset, _, _ in contents(log)]
     for number in range(20):
         put(log, (b"b", b"%d" % number * 20))
-    log.compact(NOW + DAY - 1)
+    compaction.compact(log, NOW + DAY - 1)
     assert (1, b"a", None) in contents(log)
     for number in range(20):
         put(log, (b"b", b"%d" % number * 20))
-    log.compact(NOW + DAY)
+    compaction.compact(log, NOW + DAY)
     assert b"a" not in [key for _, key, _ in contents(log)]
 
 
@@ -123,12 +123,12 @@ def test_little_dirt_and_young_records_are_left_alone(started: Started) -> None:
     for number in range(20):
         put(log, (b"a", b"%d" % number * 30))
     log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=600, min_compaction_lag_ms=1000)
-    assert not log.compact(NOW + 999)
-    assert log.compact(NOW + 1000)
+    assert not compaction.compact(log, NOW + 999)
+    assert compaction.compact(log, NOW + 1000)
     put(log, *[(b"a", b"x" * 30)] * 5)
-    log.roll(NOW)
+    log.appender.roll(NOW)
     log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=600, min_cleanable_dirty_ratio=1.0)
-    assert not log.compact(NOW + 1000)
+    assert not compaction.compact(log, NOW + 1000)
 
 
 def test_aborted_records_go_and_open_transactions_are_not_touched(started: Started) -> None:
@@ -154,7 +154,7 @@ def test_aborted_records_go_and_open_transactions_are_not_touched(started: Start
     for number in range(10):
         put(log, (b"b", b"%d" % number * 50))
     stable = log.last_stable_offset
-    log.compact(NOW)
+    compaction.compact(log, NOW)
     assert [record.value for record in log.iter_records() if record.key == b"committed"] == [b"v" * 100]
     assert [record.offset for record in log.iter_records() if record.offset >= stable] == list(
         range(stable, log.log_end_offset)
@@ -167,13 +167,13 @@ def test_a_plan_can_be_run_in_another_process_and_is_dropped_when_the_log_went_o
     log = started.log
     for number in range(20):
         put(log, (b"a", b"%d" % number * 30))
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     done = pickle.loads(pickle.dumps(compaction.run(pickle.loads(pickle.dumps(work)))))
     assert (done.records_before, done.records_after) == (len(work.dirty) * 4, 1) or done.records_after == 1
     log.delete_records(log.segments[1].base_offset)
     log.enforce_retention(NOW)
-    assert not log.finish_compaction(done)
+    assert not compaction.finish_compaction(log, done)
     assert not list(log.directory.glob("*.cleaned"))
 
 
@@ -183,13 +183,13 @@ def test_more_keys_than_memory_allows_are_done_in_rounds(started: Started, monke
         put(log, (b"k%d" % (number % 50), b"%d" % number))
     before = table(log)
     rounds = 0
-    while (work := log.plan_compaction(NOW)) is not None:
+    while (work := compaction.plan_compaction(log, NOW)) is not None:
         done = compaction.run(
             compaction.CompactionPlan(
                 work.directory, work.clean, work.dirty, work.aborted, work.config, work.now_ms, max_keys=9
             )
         )
-        assert log.finish_compaction(done)
+        assert compaction.finish_compaction(log, done)
         rounds += 1
     assert rounds > 3
     assert table(log) == before
@@ -202,9 +202,9 @@ def test_a_batch_of_more_records_than_memory_is_for_stays_as_it_is(started: Star
     log.append(many_records(Codec.ZSTD, MOST_COMPACTED + 1), now_ms=NOW)  # all of them with the key k
     for number in range(10):
         put(log, (b"k", b"%d" % number))
-    log.roll()
+    log.appender.roll()
     put(log, (b"k", b"last"))
-    assert log.compact(NOW)
+    assert compaction.compact(log, NOW)
     headers = [BatchHeader.parse(one) for one in log.iter_batches()]
     assert [(one.base_offset, one.record_count) for one in headers] == [
         (1, MOST_COMPACTED + 1),
@@ -225,7 +225,7 @@ def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, monkeypatch: pytest
     log = started.log
     fill_groups(log)
     before, size = table(log), log.size
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     done = compaction.run(work)
     assert len(done.groups) > 1
@@ -246,7 +246,7 @@ def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, monkeypatch: pytest
     with monkeypatch.context() as patch:
         for name in ("rename", "replace", "unlink"):
             patch.setattr(Path, name, crashing(getattr(Path, name)))
-        assert log.finish_compaction(done)
+        assert compaction.finish_compaction(log, done)
     assert len(crashes) > 6 * len(done.groups)
     after = contents(log)
     for crashed in crashes:
@@ -265,12 +265,12 @@ def put_in_place(path: Path, first: int, count: int) -> bool:
         log = started.log
         fill_groups(log)
         before = table(log)
-        work = log.plan_compaction(NOW)
+        work = compaction.plan_compaction(log, NOW)
         assert work is not None
         done = compaction.run(work)
         disk.fail(first, count)
         with suppress(KafkaStorageError):
-            log.finish_compaction(done)
+            compaction.finish_compaction(log, done)
         taken = len(disk.mend())
         started.directory.repair()
         started.directory.reopen_damaged()
@@ -278,7 +278,7 @@ def put_in_place(path: Path, first: int, count: int) -> bool:
         assert table(log) == before
         put(log, (b"k1", b"more"))
         assert log.flush() == log.log_end_offset
-        log.compact(NOW)
+        compaction.compact(log, NOW)
         assert table(log) == before | {b"k1": b"more"}
         again = started.again()
         assert table(again.log) == before | {b"k1": b"more"}
@@ -297,7 +297,7 @@ def test_a_disk_that_fails_at_any_step_keeps_every_key(tmp_path: Path, count: in
 def test_between_the_steps_others_come_and_the_disk_knows_before_anything_goes(started: Started) -> None:
     log = started.log
     fill_groups(log)
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     bases = [segment.base_offset for segment in work.dirty]
     under_way = log.read(0, 10_000)
@@ -325,7 +325,7 @@ def test_a_log_that_changed_between_the_steps_stays_as_it_is(started: Started, w
     log = started.log
     fill_groups(log)
     log.flush()
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     before = contents(log)
     swap = Swap(log, compaction.run(work))
@@ -365,7 +365,7 @@ def test_whatever_was_written_the_table_stays_the_same(
         put(started.log, (b"key-%d" % key, None if value is None else b"%d" % value * 9), at=now)
         if compact:
             before = table(started.log)
-            started.log.compact(now)
+            compaction.compact(started.log, now)
             assert table(started.log) == before
             now += DAY
     assert table(started.again().log) == table(started.log)
@@ -375,8 +375,8 @@ def test_a_log_is_compacted_by_the_age_of_its_oldest_dirty_record(started: Start
     log = started.log
     log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=1 << 20)
     put(log, *((b"k%d" % number, b"x" * 50) for number in range(100)))
-    log.roll(NOW)
-    assert log.compact(NOW)
+    log.appender.roll(NOW)
+    assert compaction.compact(log, NOW)
     log.config = LogConfig(
         cleanup_policy=["compact"],
         segment_bytes=1 << 20,
@@ -389,8 +389,8 @@ def test_a_log_is_compacted_by_the_age_of_its_oldest_dirty_record(started: Start
     # What comes later than the lag ends the segment: only closed ones are compacted.
     put(log, (b"a", b"third"), at=NOW + 1001)
     assert len(log.segments) == 3
-    assert not log.compact(NOW + 1000)
-    assert log.compact(NOW + 1001)
+    assert not compaction.compact(log, NOW + 1000)
+    assert compaction.compact(log, NOW + 1001)
     assert [value for _, key, value in contents(log) if key == b"a"] == [b"second", b"third"]
 
 
@@ -398,7 +398,7 @@ def test_compaction_takes_its_time_where_it_is_told_to(started: Started, monkeyp
     log = started.log
     for number in range(40):
         put(log, (b"a", b"%d" % number * 30))
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     slept: list[float] = []
     monkeypatch.setattr(compaction_run, "sleep", slept.append)
@@ -406,14 +406,14 @@ def test_compaction_takes_its_time_where_it_is_told_to(started: Started, monkeyp
     done = compaction.run(dataclasses.replace(work, bytes_per_s=1000))
     size = sum(segment.size for segment in work.dirty)
     assert 2 * size / 1000 <= sum(slept) <= 3 * size / 1000  # read twice, and what stays is written
-    assert log.finish_compaction(done)
+    assert compaction.finish_compaction(log, done)
 
 
 def test_a_batch_that_is_not_whole_is_refused(started: Started) -> None:
     log = started.log
     for number in range(40):
         put(log, (b"a", b"%d" % number * 30))
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     path = log.directory / "00000000000000000000.log"
     whole = path.read_bytes()
@@ -422,14 +422,14 @@ def test_a_batch_that_is_not_whole_is_refused(started: Started) -> None:
         with pytest.raises(CorruptMessage, match="000.log: no whole batch at position"):
             compaction.run(work)
     path.write_bytes(whole)
-    assert log.finish_compaction(compaction.run(work))
+    assert compaction.finish_compaction(log, compaction.run(work))
 
 
 def test_a_record_that_is_not_as_its_batch_says_is_refused(started: Started) -> None:
     log = started.log
     for number in range(40):
         put(log, (b"a", b"%d" % number * 30))
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     path = log.directory / "00000000000000000000.log"
     whole = path.read_bytes()
@@ -445,7 +445,7 @@ def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started
     log = started.log
     for number in range(40):
         put(log, (b"a", b"%d" % number * 30), (b"b%d" % number, b"x" * 30), codec=codec)
-    work = log.plan_compaction(NOW)
+    work = compaction.plan_compaction(log, NOW)
     assert work is not None
     path = log.directory / "00000000000000000000.log"
     whole = path.read_bytes()
@@ -456,9 +456,9 @@ def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started
         compaction.run(work)
     assert not list(log.directory.glob("*.cleaned"))
     with pytest.raises(CorruptMessage):
-        log.compact(NOW)
+        compaction.compact(log, NOW)
     path.write_bytes(whole)
-    assert log.compact(NOW)
+    assert compaction.compact(log, NOW)
     # What was compacted before is opened, too, where it loses records.
     for number in range(40):
         put(log, (b"b%d" % number, b"y" * 30), codec=codec)
@@ -467,7 +467,7 @@ def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started
     end = len(whole)
     path.write_bytes(whole[: end - 2] + bytes([whole[end - 2] ^ 1]) + whole[end - 1 :])
     with pytest.raises(CorruptMessage, match=f"000.log: the batch at offset {last.base_offset} is damaged"):
-        log.compact(NOW)
+        compaction.compact(log, NOW)
 
 
 def batches_in(
@@ -541,12 +541,12 @@ def test_what_stays_is_what_the_definition_says(
             ]
             log.append(encode_batch(made, compression=codec), now_ms=now)
             now += wait
-            work = log.plan_compaction(now) if max_keys else None
+            work = compaction.plan_compaction(log, now) if max_keys else None
             if work is None:
                 continue
             done = compaction.run(dataclasses.replace(work, max_keys=max_keys))
             left = expected(log, work, done.clean_until)
-            assert log.finish_compaction(done)
+            assert compaction.finish_compaction(log, done)
             planned = [one for one in log.segments if one.base_offset < work.dirty[-1].next_offset]
             found = batches_in(
                 log,

@@ -86,7 +86,7 @@ def failed(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> PartitionLog:
             log.flush()
         with pytest.raises(KafkaStorageError, match="takes no records for now: cannot flush: Input/output error"):
             log.append(BATCH, now_ms=NOW)
-        assert not log.repair()
+        assert not log.flusher.repair()
     assert log.flushed_offset == 5
     assert len(list(log.iter_records())) == 10
     assert log.upkeep.failed == {log}
@@ -106,7 +106,7 @@ def test_a_log_that_could_not_be_flushed_is_written_again_when_the_disk_works(
     monkeypatch.setattr(os, "pwritev", noted)
     with pytest.raises(KafkaStorageError, match="cannot flush: Input/output error"):
         failed.flush()  # a disk that works again says nothing about the pages that failed
-    assert failed.repair()
+    assert failed.flusher.repair()
     assert written == [len(BATCH)], "what was on the disk before is left alone"
     assert failed.flushed_offset == 10
     assert failed.append(BATCH, now_ms=NOW).base_offset == 10
@@ -116,7 +116,7 @@ def test_what_the_disk_lost_is_cut_off_and_the_log_goes_on(failed: PartitionLog,
     with failed.active.path.open("r+b") as file:
         file.seek(len(BATCH) + 70)
         file.write(bytes(20))
-    assert not failed.repair()
+    assert not failed.flusher.repair()
     assert failed.is_damaged
     directory = LogDirectory(tmp_path)
     directory.disks[0].upkeep = failed.upkeep

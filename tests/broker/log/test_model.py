@@ -140,7 +140,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(save=st.booleans(), fault=SOMETIMES)
     def crash_and_start(self, save: bool, fault: Fault | None) -> None:
         if save:
-            self._done(self.log.save_indexes)
+            self._done(self.log.recovery_files.save_indexes)
         self.generation += 1
         copy = self.path / str(self.generation)
         self.disk.mend()  # for who copies

@@ -252,7 +252,7 @@ def test_the_indexes_of_a_segment_closed_where_the_flush_stands_are_flushed_with
     monkeypatch.setattr("broker.log.segment.sync_file", lambda path: synced.append(Path(path).name))
     append(log, batch())
     log.flush()
-    log.roll()
+    log.appender.roll()
     append(log, batch())
     log.flush()
     assert {"00000000000000000000.index", "00000000000000000000.timeindex"} <= set(synced)

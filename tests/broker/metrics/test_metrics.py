@@ -14,10 +14,10 @@ from kio.schema.errors import ErrorCode
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from broker.handlers.routes import Context
-from broker.metrics.families import error_name
+from broker.api.routes import Context
+from broker.metric_families import error_name
 from broker.metrics.requests import PERCENTILES, RequestMetrics, Times, error_codes, quantiles
-from broker.metrics.slow import SlowRequests
+from broker.network.slow_requests import SlowRequests
 from broker.metrics.text import Family, Sample, lines
 from broker.metrics.topics import TopicMetrics
 from broker.protocol.api import ApiKey

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.network.connection import Connection, ConnectionRefusal
+from broker.api.connection import ConnectionRefusal
+from broker.network.connection import Connection
 from broker.log.files import FileHandle
 from broker.log.partition import LogSlice
 

@@ -15,9 +15,9 @@ import pytest
 
 from broker.errors import GroupIdNotFound
 from broker.handlers import ROUTES
-from broker.handlers.routes import Context, Route, Routes
+from broker.api.routes import Context, Route, Routes
 from broker.protocol.api import ApiKey
-from broker.network.connection import Promise
+from broker.api.connection import Promise
 from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.protocol.records import Record, encode_batch
 from broker.security.principal import ANONYMOUS

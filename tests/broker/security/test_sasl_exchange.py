@@ -309,7 +309,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("broker.security.sasl.authenticator.time", made)
+    monkeypatch.setattr("broker.network.sasl_authenticator.time", made)
     return made
 
 

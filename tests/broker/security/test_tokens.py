@@ -20,7 +20,8 @@ from broker.security.config import SecurityConfig
 from broker.security.principal import Principal
 from broker.security.scram import ScramCredentials, ScramMechanism, changes
 from tidegate.kit.scram import make_credential
-from broker.security.tokens import DelegationTokens, TokenImage
+from broker.security.tokens import DelegationTokens
+from broker.security.token_image import TokenImage
 from tidegate.kit.config import parse
 
 ALICE, BOB, EVE = (Principal("User", name) for name in ("alice", "bob", "eve"))

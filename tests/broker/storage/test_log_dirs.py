@@ -249,7 +249,7 @@ def test_a_disk_that_fails_keeps_nothing_from_the_others(tmp_path: Path, monkeyp
     points = [tmp_path / name / "recovery-point-offset-checkpoint" for name in ("one", "two")]
     assert [path.exists() and " 1\n" in path.read_text() for path in points] == [False, True]
     on_one = next(one for one in metadata.logs("t") if directory.disk_of(one) is directory.disks[0])
-    monkeypatch.setattr(on_one, "save_snapshot", broken)
+    monkeypatch.setattr(on_one.recovery_files, "save_snapshot", broken)
     with pytest.raises(KafkaStorageError, match="the disk is gone"):
         directory.close()
     assert not (tmp_path / "one" / ".kafka_cleanshutdown").exists()

@@ -27,7 +27,7 @@ from broker.errors import (
     UnsupportedAssignor,
     UnsupportedVersion,
 )
-from broker.groups import CommittedOffset
+from broker.coordinator.committed_offset import CommittedOffset
 from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.consumer.values import ConsumerHeartbeat, HeartbeatAnswer
 from broker.groups.modern.member import Partitions

@@ -1,0 +1,140 @@
+"""The one namespace of group ids: classic, consumer, share and streams groups, of which an id names one at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+from uuid import UUID
+
+from broker.errors import BrokerError, GroupIdNotFound, InvalidGroupId
+
+if TYPE_CHECKING:
+    from broker.coordinator.committed_offset import CommittedOffset
+    from broker.coordinator.state_log import Entry
+
+__all__ = ["AnyGroup", "CommitCheck", "GroupNamespace", "GroupType"]
+
+
+class GroupType(Enum):
+    """Kafka's names of its rebalance protocols."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+CommitCheck = Callable[[str, UUID | None, int], BrokerError | None]
+"""Whether a member may commit an offset for a partition, given as topic name, topic id and number."""
+
+
+class AnyGroup(ABC):
+    """The side of a group that the coordinator sees, whatever the type."""
+
+    __slots__ = ()
+    group_id: str
+    group_type: ClassVar[GroupType]
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str:
+        """The state as clients are shown it."""
+
+    @property
+    @abstractmethod
+    def kind_of_members(self) -> str:
+        """The protocol type that ListGroups shows: consumer, connect, share and the like."""
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool: ...
+
+    @property
+    def expires(self) -> bool:
+        """Whether it goes once it is empty and has no offsets."""
+        return True
+
+    @abstractmethod
+    def subscribes_to(self, topic: str) -> bool: ...
+
+    @abstractmethod
+    def commit_check(
+        self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
+    ) -> CommitCheck | None:
+        """Raise what keeps this member from committing offsets; or give what is to be asked for each partition, if anything.
+
+        ``version`` is that of OffsetCommit.
+        """
+
+    @abstractmethod
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Raise what keeps this member from reading committed offsets; no member (None, or an epoch below 0) may always."""
+
+    @abstractmethod
+    def check_offset_delete(self) -> None:
+        """Raise what keeps an administrator from deleting offsets of topics that the group does not subscribe to."""
+
+    @abstractmethod
+    def check_delete(self) -> None:
+        """Raise what keeps an administrator from deleting the group (GroupNotEmpty)."""
+
+    @abstractmethod
+    def tombstones(self) -> list[Entry]:
+        """The records that delete it from the log, without its offsets."""
+
+    @abstractmethod
+    def offset_expiry(self) -> Callable[[CommittedOffset], int] | None:
+        """From when an offset's retention counts, in milliseconds since 1970; None while none expires."""
+
+
+G = TypeVar("G", bound=AnyGroup)
+
+
+class GroupNamespace:
+    """Every group by its id."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, AnyGroup] = {}
+
+    def get(self, group_id: str) -> AnyGroup | None:
+        return self._groups.get(group_id)
+
+    def find(self, group_id: str, kind: type[G]) -> G:
+        """The group of this id and class; raises GroupIdNotFound where there is none, or one of another type.
+
+        Raises InvalidGroupId for the empty id.
+        """
+        if not group_id:
+            raise InvalidGroupId("The group id is empty.")
+        group = self._groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        if not isinstance(group, kind):
+            raise GroupIdNotFound(
+                f"Group {group_id} is not a {kind.group_type.value} group: it is a {group.group_type.value} group."
+            )
+        return group
+
+    def of_type(self, kind: type[G]) -> list[G]:
+        return [group for group in self._groups.values() if isinstance(group, kind)]
+
+    def put(self, group: AnyGroup) -> None:
+        self._groups[group.group_id] = group
+
+    def remove(self, group_id: str) -> None:
+        self._groups.pop(group_id, None)
+
+    def clear(self) -> None:
+        self._groups.clear()
+
+    def __iter__(self) -> Iterator[AnyGroup]:
+        """All of them; what is done while iterating may change the namespace."""
+        return iter(list(self._groups.values()))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __contains__(self, group_id: str) -> bool:
+        return group_id in self._groups

@@ -1,0 +1,1 @@
+"""Classic groups: members agree on assignments through their leader."""

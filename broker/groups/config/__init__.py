@@ -1,0 +1,1 @@
+"""Configuration keys about groups, of the broker and of single groups."""
