@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import stat
 import sys
@@ -15,7 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from tidegate.components import COMPONENTS, Assembly
 from tidegate.kit import service
@@ -24,10 +25,12 @@ from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import write_whole
 from tidegate.kit.service import Service
-from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
+from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, ChildSpec, ChildState, Supervisor
 from tidegate.security import find_security
 
 __all__ = ["Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
+
+_SHORTEST_WATCHDOG_S: Final = 10
 
 
 def serve(
@@ -66,6 +69,7 @@ class Plan:
     data: Path
     properties: Mapping[str, Mapping[str, str]]
     bootstrap_servers: str
+    watchdog_s: float = DEFAULT_WATCHDOG_S
 
 
 @dataclass
@@ -132,7 +136,18 @@ def make_plan(
     }
     assembly = Assembly(data, listening, kafka, client, security)
     properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in wanted}
-    return Plan(data, properties, kafka)
+    return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
+
+
+def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
+    for name, text in table.items():
+        if name != "watchdog.sec":
+            raise UsageError(f"{path}: [supervisor] has no key {name}; it has watchdog.sec")
+        if not re.fullmatch(r"[0-9]{1,6}", text) or 0 < int(text) < _SHORTEST_WATCHDOG_S:
+            raise UsageError(
+                f"{path}: watchdog.sec is {text!r}; give seconds from {_SHORTEST_WATCHDOG_S} on, or 0 for no restart"
+            )
+    return float(table.get("watchdog.sec", DEFAULT_WATCHDOG_S))
 
 
 def _refuse_open(data: Path, listening: Mapping[str, str]) -> None:
@@ -154,7 +169,7 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
-    allowed = {*COMPONENTS, "kafka", "security"}
+    allowed = {*COMPONENTS, "kafka", "security", "supervisor"}
     for name, table in document.items():
         if name not in allowed or not isinstance(table, dict):
             raise UsageError(f"{path}: {name!r} is not a table of {', '.join(sorted(allowed))}")
@@ -252,10 +267,12 @@ async def _up(plan: Plan, run: Path, on_ready: Callable[[State], None]) -> int:
                 "ready": child.ready,
                 "restarts": child.restarts,
                 "addresses": child.addresses,
+                "silent_since": child.silent_since,
+                "watchdog_s": child.spec.watchdog_s,
             }
         _write_json(run / "platform.json", vars(state))
 
-    children = [_child(name, properties, run) for name, properties in plan.properties.items()]
+    children = [_child(name, properties, run, plan.watchdog_s) for name, properties in plan.properties.items()]
     supervisor = Supervisor(children, run_dir=run, log_dir=plan.data / "logs", on_change=note)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -278,14 +295,14 @@ async def _up(plan: Plan, run: Path, on_ready: Callable[[State], None]) -> int:
         await supervisor.stop()
 
 
-def _child(name: str, properties: Mapping[str, str], run: Path) -> ChildSpec:
+def _child(name: str, properties: Mapping[str, str], run: Path, watchdog_s: float) -> ChildSpec:
     import javaproperties
 
     path = run / f"{name}.properties"
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         javaproperties.dump(properties, file, timestamp=False)
     command = [sys.executable, "-m", "tidegate.cli", "serve", name, str(path), "--stop-with-stdin"]
-    return ChildSpec(name, command)
+    return ChildSpec(name, command, watchdog_s=watchdog_s)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -143,7 +143,7 @@ def status(data: Path, as_json: bool) -> None:
     rows = [
         [
             name,
-            "ready" if c["ready"] else "starting",
+            "late" if c.get("silent_since") else "ready" if c["ready"] else "starting",
             str(c["pid"] or "-"),
             c["restarts"],
             f"{c['memory_mb']:.0f} MB",
@@ -155,6 +155,14 @@ def status(data: Path, as_json: bool) -> None:
     print_table(["component", "state", "pid", "restarts", "memory", "addresses"], rows)
     total = sum(component["memory_mb"] for component in components.values())
     click.echo(f"\n{total:.0f} MB in all")
+    for name, component in components.items():
+        if (since := component.get("silent_since")) is not None:
+            click.echo(_late(name, time.time() - since, component["watchdog_s"], data))
+
+
+def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
+    then = f"after {watchdog_s:g} s it is restarted" if watchdog_s else "it is not restarted (watchdog.sec = 0)"
+    return f"{name} has given no sign of life for {silent_s:.0f} s; {then}. Its log is {data / 'logs' / name}.log"
 
 
 def _with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
