@@ -6,6 +6,7 @@ import os
 import signal
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +113,32 @@ def test_passwords_change_without_a_restart(platform: RunningPlatform) -> None:
     refused = answers(platform, addresses, OLD)
     assert {face: status for face, status in refused.items() if status == 200} == {}
     assert started(platform) == pids
+
+
+def test_a_context_brings_addresses_and_login(
+    platform: RunningPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a folder without a platform, as a user of another machine would."""
+    monkeypatch.setenv("TIDEGATE_CONTEXTS", str(tmp_path / "contexts.json"))
+    monkeypatch.chdir(tmp_path)
+    tidegate("users", "add", "alice", "--password", NEW, "--may", "admin", "--data", platform.data)
+    addresses = platform.addresses
+    where = [word for face in ("registry", "connect", "events", "pubsub") for word in (f"--{face}", addresses[face])]
+    login = ("--ca", ca(platform), "--user", "alice", "--password", NEW)
+    tidegate("use", "prod", "--broker", platform.bootstrap_servers, *where, *login)
+    tidegate("topics", "create", "from-afar")
+    assert "from-afar" in tidegate("topics", "list").stdout
+    assert tidegate("schemas", "list").returncode == 0
+    assert tidegate("connectors", "list", "--json").stdout.strip() == "{}"
+    assert tidegate("events", "list").returncode == 0
+    tidegate("use", "--none")
+    refused = tidegate("connectors", "list", check=False)
+    assert refused.returncode == 1 and "no Connect worker answers" in refused.stderr
+    assert "from-afar" in tidegate("--context", "prod", "topics", "list").stdout
+    # Of a folder on this machine nothing more has to be said.
+    tidegate("use", "local", "--data", platform.data)
+    assert "from-afar" in tidegate("topics", "list").stdout
+    assert "registry" in tidegate("--context", "local", "status").stdout
 
 
 def test_a_component_that_hangs_is_named(platform: RunningPlatform) -> None:

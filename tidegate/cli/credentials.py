@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate.cli.options import context_in_use
 from tidegate.kit.errors import UsageError
 from tidegate.security import INTERNAL_USER, find_security
 
@@ -66,13 +67,15 @@ class Credentials:
 
 
 def credentials_for(data: Path, address: Any = None) -> Credentials:
-    """Those of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) where it has any, else those of the platform on ``data``
-    unless another ``address`` is asked."""
+    """Those of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) where it has any, else those of the context in use, else
+    those of the platform on ``data``; neither of these where another ``address`` is asked."""
     named = {name: os.environ.get(name, "") for name in (_USER, _PASSWORD, _CA)}
     if any(named.values()):
         if bool(named[_USER]) != bool(named[_PASSWORD]):
             raise UsageError(f"give both of {_USER} and {_PASSWORD}, or none")
         return Credentials(named[_USER], named[_PASSWORD], named[_CA])
+    if (used := context_in_use()) is not None and address is None:
+        return Credentials(used[1].user, used[1].password.reveal(), used[1].ca)
     security = find_security(data) if address is None else None
     if security is None:
         return Credentials()

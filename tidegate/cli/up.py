@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from tidegate import platform
-from tidegate.cli.options import data_option, json_option, print_json, print_table, running_state
+from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
 from tidegate.platform import State, read_state
@@ -31,7 +31,7 @@ _LISTEN_OPTIONS: Final = {
 
 
 @click.command()
-@data_option
+@folder_option
 @click.option("--config", "config_file", type=click.Path(dir_okay=False, path_type=Path), help="A tidegate.toml.")
 @click.option("--detach", is_flag=True, help="Return once everything answers.")
 @click.option("--broker-listen", metavar="H:P", help="Where the broker listens.")
@@ -113,7 +113,7 @@ def _announce(state: State, data: Path) -> None:
 
 
 @click.command()
-@data_option
+@folder_option
 def down(data: Path) -> None:
     """Stop the platform in order; returns when it has ended."""
     state = read_state(data)
@@ -131,7 +131,7 @@ def down(data: Path) -> None:
 
 
 @click.command()
-@data_option
+@folder_option
 @json_option
 def status(data: Path, as_json: bool) -> None:
     """Show what runs, where, and how much memory it takes (PSS: shared pages counted in shares)."""
