@@ -24,9 +24,10 @@ from tidegate.kit.addresses import free_ports, host_port, is_loopback
 from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import write_whole
+from tidegate.kit.other_users import other_users
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, ChildSpec, ChildState, Supervisor
-from tidegate.security import find_security
+from tidegate.security import find_security, make_connect_token
 
 __all__ = ["Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
 
@@ -124,8 +125,8 @@ def make_plan(
         given = {face.name: "127.0.0.1:0" for name in wanted for face in COMPONENTS[name].faces} | given
     faces = [face for name in wanted for face in COMPONENTS[name].faces]
     listening = _settle({face.name: given.get(face.name, face.default) for face in faces})
-    security, insecure = find_security(data), tables.pop("security", {}).get("allow.insecure.listeners") == "true"
-    if security is None and not insecure:
+    security, settings = find_security(data), _security_settings(tables.pop("security", {}), config_file)
+    if security is None and settings["allow.insecure.listeners"] != "true":
         _refuse_open(data, listening)
     if security is not None:
         security.renew(host_port(address)[0] for address in listening.values())
@@ -134,7 +135,9 @@ def make_plan(
         **(security.kafka_client if security is not None and not bootstrap_servers else {}),
         **tables.get("kafka", {}),
     }
-    assembly = Assembly(data, listening, kafka, client, security)
+    asks = security is None and "connect" in wanted and _asks_for_token(settings["connect.token"])
+    connect_users = make_connect_token(data, wanted=asks)
+    assembly = Assembly(data, listening, kafka, client, security, connect_users)
     properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in wanted}
     return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
 
@@ -148,6 +151,29 @@ def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
                 f"{path}: watchdog.sec is {text!r}; give seconds from {_SHORTEST_WATCHDOG_S} on, or 0 for no restart"
             )
     return float(table.get("watchdog.sec", DEFAULT_WATCHDOG_S))
+
+
+_SECURITY: Final = {
+    "allow.insecure.listeners": ("false", "true"),
+    "connect.token": ("auto", "always", "never"),
+}
+"""The keys of the table ``[security]``, with their values; the first is the default."""
+
+
+def _security_settings(table: Mapping[str, str], path: Path | None) -> dict[str, str]:
+    for name, text in table.items():
+        if name not in _SECURITY:
+            raise UsageError(f"{path}: [security] has no key {name}; it has {', '.join(_SECURITY)}")
+        if text not in _SECURITY[name]:
+            raise UsageError(f"{path}: {name} is {text!r}; it may be {', '.join(_SECURITY[name])}")
+    return {name: table.get(name, values[0]) for name, values in _SECURITY.items()}
+
+
+def _asks_for_token(setting: str) -> bool:
+    """Whoever reaches Connect may run code as us, and on a loopback address that is whoever has an account here."""
+    if setting == "auto":
+        setting = os.environ.get("TIDEGATE_CONNECT_TOKEN") or setting
+    return setting == "always" or (setting == "auto" and bool(other_users()))
 
 
 def _refuse_open(data: Path, listening: Mapping[str, str]) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.options import context_in_use
 from tidegate.kit.errors import UsageError
-from tidegate.security import INTERNAL_USER, find_security
+from tidegate.security import INTERNAL_USER, connect_token, find_security
 
 if TYPE_CHECKING:
     import requests
 
-__all__ = ["Credentials", "credentials_for"]
+__all__ = ["Credentials", "connect_credentials", "credentials_for"]
 
 _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
 
@@ -80,3 +80,12 @@ def credentials_for(data: Path, address: Any = None) -> Credentials:
     if security is None:
         return Credentials()
     return Credentials(INTERNAL_USER, security.internal_password, str(security.ca))
+
+
+def connect_credentials(data: Path, address: Any = None) -> Credentials:
+    """Likewise for Connect, which may ask for a token even where nothing else asks for a login."""
+    known = credentials_for(data, address)
+    if known != Credentials() or address is not None or context_in_use() is not None:
+        return known
+    token = connect_token(data)
+    return known if token is None else Credentials(INTERNAL_USER, token)

@@ -18,6 +18,7 @@ from tidegate.cli.options import folder_option, json_option, print_json, print_t
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
 from tidegate.platform import State, read_state
+from tidegate.security import INTERNAL_USER, connect_token
 
 __all__ = ["down", "status", "up"]
 
@@ -109,6 +110,11 @@ def _announce(state: State, data: Path) -> None:
         click.echo("\nClients of the TLS faces trust it with:")
         for variable in ("REQUESTS_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NODE_EXTRA_CA_CERTS"):
             click.echo(f"  export {variable}={addresses['ca']}")
+    if connect_token(data) is not None:
+        click.echo("\nOther users may log in to this machine, so Connect asks for a login (secure.md, Other users):")
+        click.echo(
+            f"  curl -u {INTERNAL_USER}:$(cat {data.absolute()}/connect.token) {addresses.get('connect', '')}/connectors"
+        )
     click.echo(f"\nData and logs: {data.absolute()}. Stop with: tidegate down --data {data}")
 
 
