@@ -104,13 +104,13 @@ class Ground:
         return token[1]
 
     def contents(self) -> dict[str, set[str]]:
-        """What there is on the platform that is not the attacker's to make."""
+        """What there is on the platform that is not the attacker's to make; internal topics come when they are first asked for."""
         topics, subjects = self.admin.list_topics(timeout=60).topics, self.as_admin("registry", "/subjects")
         connectors = self.as_admin("connect", "/connectors")
         users = self.platform.data / "security" / "users.json"
         everything = {"topics": topics, "subjects": subjects, "connectors": connectors, "users": [users.read_text()]}
         return {
-            kind: {name for name in names if not name.lower().startswith(("mallory", "witness"))}
+            kind: {name for name in names if not name.lower().startswith(("mallory", "witness", "__"))}
             for kind, names in everything.items()
         }
 
