@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q --numprocesses=3 --dist=loadfile --no-loads
 # Keep bytecode even where the environment says not to: the processes that tests and demo start would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format proof proof-short bench servers docs wheel clean
+.PHONY: demo test check format proof proof-short bench servers docs wheel sbom clean
 
 demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark
 	$(BIN)/tidegate demo $(ARGS)
@@ -42,8 +42,11 @@ servers: $(VENV)/.dev        ## fetch the real servers that tests compare with
 docs: $(VENV)/.dev           ## write the reference pages anew
 	$(BIN)/python docs/generate.py
 
-wheel: $(VENV)/.dev          ## build the wheel, install it alone and try it, with the lowest allowed versions too
+wheel: $(VENV)/.dev          ## build the wheel, install it alone and try it, with the lowest allowed versions too; writes the SBOM
 	$(BIN)/python -m tests.wheel
+
+sbom: $(VENV)/.dev           ## write dist/tidegate-VERSION.cdx.json: what an install brings, as CycloneDX
+	$(BIN)/python -m tests.wheel --sbom
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Tidegate needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}: make PYTHON=...")'

@@ -26,7 +26,7 @@ from broker.unused_keys import UNUSED
 from tidegate.kit import logs
 from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.config import parse
-from tidegate.kit.tls import server_context
+from tidegate.kit.tls import follow_identity, server_context
 
 __all__ = ["BrokerServer", "serve"]
 
@@ -88,11 +88,15 @@ class BrokerServer:
             "broker": f"{_bracketed(broker.advertised[bound[0].name].host)}:{broker.advertised[bound[0].name].port}"
         }
         if self.config.metrics_listen:
+            context = server_context(self.config) if self.config.metrics_tls else None
+            if context is not None and self.config.ssl_keystore_location is not None:
+                following = follow_identity(context, self.config)
+                self._housekeeping.append(asyncio.create_task(following, name="broker metrics certificate"))
             self._metrics = MetricsServer(
                 self.config.metrics_listen,
                 self.render_metrics,
                 users=self.broker.users,
-                context=server_context(self.config) if self.config.metrics_tls else None,
+                context=context,
             )
             try:
                 addresses["broker-metrics"] = await self._metrics.start()

@@ -76,9 +76,11 @@ class Topics:
             return self.transactions_topic()
         if name == SHARE_STATE_TOPIC:
             return self.share_state_topic()
-        self._metadata.check_new_topic(name)
         if not (allowed and self._config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
+            # Without the judgement of a topic's settings: a request may name a hundred thousand.
+            self._metadata.check_name(name)
             raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
+        self._metadata.check_new_topic(name)
         return self.create(name)
 
     def offsets_topic(self) -> Topic:

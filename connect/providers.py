@@ -13,10 +13,14 @@ from typing import Final
 
 from tidegate.kit.errors import UsageError
 from tidegate.kit.properties import read_properties
+from tidegate.kit.scrubbing import noted
 
 __all__ = ["resolved"]
 
 _PLACEHOLDER: Final = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
+_SECRET_FROM: Final = 8
+"""A value of so many characters is a secret, whatever key it stands in: it was put where only the provider has it. A shorter one, such
+as a port, is where the key's name says so."""
 _Provider = Callable[[str, str, Mapping[str, str]], str | None]
 """path, key, the provider's parameters -> the value, None where there is none"""
 
@@ -37,6 +41,8 @@ def resolved(worker: Mapping[str, str], properties: Mapping[str, str]) -> dict[s
             return found[0]
         provide, parameters = providers[name]
         behind = provide(path or "", key, parameters)
+        if behind is not None and len(behind) >= _SECRET_FROM:
+            noted(behind)
         return found[0] if behind is None else behind
 
     return {name: _PLACEHOLDER.sub(value, text) for name, text in properties.items()}

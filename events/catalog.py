@@ -20,6 +20,8 @@ log = logger(__name__)
 
 T = TypeVar("T")
 _SUFFIX: Final = "__e-value"
+_MOST_FIELDS: Final = 800
+"""Salesforce's limit on the custom fields of an object."""
 _PATIENCE_S: Final = 0.5
 """Who wants what is known already, and may be stale, waits so long for what is new."""
 
@@ -206,9 +208,13 @@ class Catalog:
 
         ``retention_ms`` is for a new topic whose definition says none; one that it says, an old topic gets too.
         Defining the same again changes nothing; a changed definition becomes the next version if the registry's
-        compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, or DuplicateEvent for a name that is another
-        event's but for its case.
+        compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, InvalidDefinition for more fields than Salesforce
+        takes, or DuplicateEvent for a name that is another event's but for its case.
         """
+        if len(definition.fields) > _MOST_FIELDS:
+            raise InvalidDefinition(
+                f"Event {definition.name} has {len(definition.fields)} fields; it may have {_MOST_FIELDS}"
+            )
         for known in await self.names():
             if known != definition.name and known.lower() == definition.name.lower():
                 raise DuplicateEvent(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -156,7 +157,7 @@ class EventDefinition:
                 f"Event name {self.name!r} is not a platform event's: letters, digits and single underscores, then __e"
             )
         names = [field.name.lower() for field in self.fields]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise DuplicateField(f"There is already a field named {twice[0]} on {self.name}", fields=tuple(twice))
         if self.publish_behavior not in ("PublishImmediately", "PublishAfterCommit"):

@@ -150,7 +150,8 @@ def _is_name(found: Any) -> bool:
 
 def _depth(text: str) -> int:
     depth = deepest = 0
-    for mark in re.findall(r"'(?:[^'\\]|\\.)*'|[()]", text, re.DOTALL):
+    # A text that is not closed goes on to the end: looking for the end of each anew would take the square of the length.
+    for mark in re.findall(r"'(?:[^'\\]|\\.)*+'?|[()]", text, re.DOTALL):
         depth += {"(": 1, ")": -1}.get(mark, 0)
         deepest = max(deepest, depth)
     return deepest

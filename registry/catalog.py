@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from registry import compatibility, contracts
+from registry.comparisons import Comparisons
 from registry.compatibility import Level, Previous
 from registry.errors import (
     InvalidSchema,
     InvalidVersion,
+    RegistryError,
     SchemaNotFound,
     SubjectNotFound,
     VersionNotFound,
@@ -57,7 +61,9 @@ class Catalog:
     def __init__(self, state: State, default_level: Level) -> None:
         self.state = state
         self.settings = Settings(state, default_level)
-        self.schemas = Schemas(state)
+        # One thread: each takes its share of the interpreter from the event loop.
+        thread = ThreadPoolExecutor(1, thread_name_prefix="schemas")
+        self.schemas, self.comparisons = Schemas(state, thread), Comparisons(thread)
 
     # -- subjects and versions
 
@@ -202,11 +208,42 @@ class Catalog:
 
     # -- lookups
 
+    async def understand(
+        self, subject: str, definition: Definition, *, normalize: bool, strict: Sequence[bool | None], versions: bool
+    ) -> None:
+        """Have parsed in a thread what is long: then the question that follows takes no time, and nobody waits for it.
+
+        ``strict`` says how the question has it parsed (None: as the subject's settings say), ``versions`` whether it compares
+        it with the subject's. Raises nothing: the question tells what is wrong.
+        """
+        scoped, normalized = self.settings.scoped(subject), self._normalizes(subject, normalize)
+        if not definition.schema.strip() or self.schemas.too_large(subject, definition) is not None:
+            return
+        as_strict = {scoped.validate_new if asked is None else asked for asked in strict}
+        for each in as_strict:
+            await self.schemas.parse_aside(subject, definition, strict=each, normalized=normalized)
+        if not versions or scoped.level is Level.NONE:
+            return
+        live = self.state.versions(subject)
+        live = live if scoped.level.transitive else live[-1:]
+        for version in live:
+            await self.schemas.stored_aside(version)
+        with contextlib.suppress(RegistryError):
+            new = self.schemas.parse(subject, definition, strict=max(as_strict), normalized=normalized)
+            previous = [Previous(version.version, self.schemas.stored(version)) for version in live]
+            await self.comparisons.compare_aside(scoped.level, new, previous, lenient=scoped.lenient)
+
+    def _normalizes(self, subject: str, asked: bool) -> bool:
+        checked = not self.settings.mode_in_scope(subject).imports
+        return checked and (asked or self.settings.scoped(subject).normalize)
+
     def candidate(self, subject: str, definition: Definition, *, normalize: bool, strict: bool) -> Candidate:
         """Understand what a client sent for a subject; raises InvalidSchema."""
+        if (reason := self.schemas.too_large(subject, definition)) is not None:
+            raise InvalidSchema(reason)
         scoped = self.settings.scoped(subject)
         checked = not self.settings.mode_in_scope(subject).imports
-        normalize = checked and (normalize or scoped.normalize)
+        normalize = self._normalizes(subject, normalize)
         parsed = self.schemas.parse(subject, definition, strict=strict, normalized=normalize)
         if checked and scoped.validate_fields:
             parsed.check_fields()
@@ -314,6 +351,7 @@ class Catalog:
             lenient=scoped.lenient,
             validate_fields=scoped.validate_fields,
             reserved=reserved,
+            compare=lambda reader, writer, lenient: self.comparisons.problems(reader, writer, lenient=lenient),
         )
 
 

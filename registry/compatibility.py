@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from registry.formats.parsed import ParsedSchema
 
-__all__ = ["Level", "Previous", "check"]
+__all__ = ["Compare", "Level", "Previous", "check"]
+
+Compare = Callable[[ParsedSchema, ParsedSchema, bool], list[str]]
+"""Takes reader, writer and whether to be lenient; gives ``ParsedSchema.reading_problems``."""
 
 MAX_SCHEMA_IN_MESSAGE: Final = 10 * 1024
 
@@ -47,11 +50,16 @@ class Previous:
     schema: ParsedSchema
 
 
+def _compare(reader: ParsedSchema, writer: ParsedSchema, lenient: bool) -> list[str]:
+    return reader.reading_problems(writer, lenient=lenient)
+
+
 def check(
     level: Level,
     new: ParsedSchema,
     previous: Sequence[Previous],
     *,
+    compare: Compare = _compare,
     lenient: bool = False,
     validate_fields: bool = False,
     reserved: Sequence[str] = (),
@@ -64,7 +72,7 @@ def check(
     """
     messages = list(reserved)
     for old in reversed(previous):
-        found = _against(level, new, old, lenient)
+        found = _against(level, new, old, lenient, compare)
         messages += found
         if found or not level.transitive:
             break
@@ -73,7 +81,7 @@ def check(
     return messages
 
 
-def _against(level: Level, new: ParsedSchema, old: Previous, lenient: bool) -> list[str]:
+def _against(level: Level, new: ParsedSchema, old: Previous, lenient: bool, compare: Compare) -> list[str]:
     if level is Level.NONE:
         return []
     if new.schema_type != old.schema.schema_type:
@@ -81,9 +89,9 @@ def _against(level: Level, new: ParsedSchema, old: Previous, lenient: bool) -> l
     messages: list[str] = []
     backward: list[str] = []
     if level.forward:
-        messages += [_filled(message, "old", "new") for message in old.schema.reading_problems(new, lenient=lenient)]
+        messages += [_filled(message, "old", "new") for message in compare(old.schema, new, lenient)]
     if level.backward:
-        backward = [_filled(message, "new", "old") for message in new.reading_problems(old.schema, lenient=lenient)]
+        backward = [_filled(message, "new", "old") for message in compare(new, old.schema, lenient)]
     messages += backward
     # Under FULL, Confluent names the old schema only when the second direction, backward, found something.
     if backward or (messages and not level.backward):

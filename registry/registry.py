@@ -68,9 +68,12 @@ class Registry(Catalog):
         """
         if not is_valid(subject):
             raise InvalidSubject(subject)
+        await self.understand(subject, new.definition, normalize=normalize, strict=(False,), versions=False)
         known = self._registration.known(subject, new, normalize=normalize)
         if known is not None:
             return known
+        strict = False if new.id is not None else None
+        await self.understand(subject, new.definition, normalize=normalize, strict=(strict,), versions=not force)
         self._registration.prepare(subject, new, normalize=normalize)
         return await self._register(subject, new, normalize=normalize, force=force)
 

@@ -1,6 +1,7 @@
 """Fixtures that every test may ask for."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("long" if os.environ.get("TIDEGATE_PROOF") == "long" else "ci")
+
+# `tidegate secure init` makes contexts: not among those of who runs the tests.
+os.environ.setdefault("TIDEGATE_CONTEXTS", os.path.join(tempfile.mkdtemp(prefix="tidegate-contexts-"), "contexts.json"))
+
+# Many accounts may be on the machine that tests run on; only tests of the token ask for it.
+os.environ.setdefault("TIDEGATE_CONNECT_TOKEN", "never")
 
 _LONG = (
     "tests/proofs/",

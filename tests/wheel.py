@@ -2,10 +2,13 @@
 
 What only a checkout has (a file the wheel forgot, a dependency only the tests install) shows up here. So does a dependency that says
 it may be older than it may: all is done twice, with the versions of constraints.txt and with the lowest that pyproject.toml allows.
+
+It writes dist/tidegate-VERSION.cdx.json, a CycloneDX list of all that a small install brings (SBOM); ``--sbom`` does that alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -18,22 +21,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.wheel")
+    parser.add_argument("--sbom", action="store_true", help="write the list of what is installed, and try nothing")
+    only_sbom: bool = parser.parse_args().sbom
     with tempfile.TemporaryDirectory(prefix="tidegate-wheel-") as folder:
         scratch = Path(folder)
         subprocess.run(
             [sys.executable, "-m", "build", "--wheel", "--outdir", scratch, ROOT], check=True, stdout=subprocess.DEVNULL
         )
         (wheel,) = scratch.glob("*.whl")
+        if only_sbom:
+            install(wheel, ROOT / "constraints.txt", scratch / "constraints")
+            print(write_sbom(wheel, scratch))
+            return 0
         floors = scratch / "floors.txt"
         floors.write_text("\n".join(lowest_versions()) + "\n")
         for constraints in (ROOT / "constraints.txt", floors):
             try_wheel(wheel, constraints, scratch / constraints.stem)
             print(f"{wheel.name}: installed alone with {constraints.name}, ran, moved lines")
+        print(write_sbom(wheel, scratch))
     return 0
 
 
@@ -47,11 +59,46 @@ def lowest_versions() -> Iterator[str]:
 
 
 def try_wheel(wheel: Path, constraints: Path, scratch: Path) -> None:
+    move_lines(install(wheel, constraints, scratch) / "bin" / "tidegate", scratch / "work")
+
+
+def install(what: Path | str, constraints: Path, scratch: Path) -> Path:
+    """A new environment with this and what it needs."""
     environment = scratch / "venv"
     venv.create(environment, with_pip=True)
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints, wheel]
-    subprocess.run([environment / "bin" / "python", *install], check=True)
-    move_lines(environment / "bin" / "tidegate", scratch / "work")
+    options = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints, what]
+    subprocess.run([environment / "bin" / "python", *options], check=True)
+    return environment
+
+
+def write_sbom(wheel: Path, scratch: Path) -> Path:
+    """What the environment of the wheel with constraints.txt holds, as CycloneDX; the tool is not among it."""
+    (tool,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["sbom"]
+    tools = install(tool, ROOT / "constraints.txt", scratch / "tools")
+    installed = scratch / "constraints" / "venv"
+    # pip is in it because every environment has it; we do not bring it.
+    pip = [installed / "bin" / "python", "-m", "pip", "uninstall", "--quiet", "--yes", "pip", "setuptools"]
+    subprocess.run(pip, check=True, stderr=subprocess.DEVNULL)
+    name, version = wheel.name.split("-")[:2]
+    target = ROOT / "dist" / f"{name}-{version}.cdx.json"
+    target.parent.mkdir(exist_ok=True)
+    command = [tools / "bin" / "cyclonedx-py", "environment", "--pyproject", ROOT / "pyproject.toml"]
+    options = ["--mc-type", "application", "--output-reproducible", "--output-file", target]
+    subprocess.run([*command, *options, installed / "bin" / "python"], check=True)
+    check_sbom(target)
+    return target
+
+
+def check_sbom(path: Path) -> None:
+    """It has us, and each of our dependencies with its version."""
+    document = json.loads(path.read_text())
+    listed = {canonicalize_name(part["name"]) for part in document["components"] if part.get("version")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    missing = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]} - listed
+    if missing or document["metadata"]["component"]["name"] != "tidegate":
+        raise SystemExit(f"{path} lacks {', '.join(sorted(missing)) or 'tidegate itself'}")
+    if "pip" in listed:
+        raise SystemExit(f"{path} lists pip, which is not ours")
 
 
 def move_lines(tidegate: Path, work: Path) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import stat
 import sys
@@ -15,7 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from tidegate.components import COMPONENTS, Assembly
 from tidegate.kit import service
@@ -23,11 +24,14 @@ from tidegate.kit.addresses import free_ports, host_port, is_loopback
 from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import write_whole
+from tidegate.kit.other_users import other_users
 from tidegate.kit.service import Service
-from tidegate.kit.supervisor import ChildSpec, ChildState, Supervisor
-from tidegate.security import find_security
+from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, ChildSpec, ChildState, Supervisor
+from tidegate.security import find_security, make_connect_token
 
 __all__ = ["Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
+
+_SHORTEST_WATCHDOG_S: Final = 10
 
 
 def serve(
@@ -66,6 +70,7 @@ class Plan:
     data: Path
     properties: Mapping[str, Mapping[str, str]]
     bootstrap_servers: str
+    watchdog_s: float = DEFAULT_WATCHDOG_S
 
 
 @dataclass
@@ -120,8 +125,8 @@ def make_plan(
         given = {face.name: "127.0.0.1:0" for name in wanted for face in COMPONENTS[name].faces} | given
     faces = [face for name in wanted for face in COMPONENTS[name].faces]
     listening = _settle({face.name: given.get(face.name, face.default) for face in faces})
-    security, insecure = find_security(data), tables.pop("security", {}).get("allow.insecure.listeners") == "true"
-    if security is None and not insecure:
+    security, settings = find_security(data), _security_settings(tables.pop("security", {}), config_file)
+    if security is None and settings["allow.insecure.listeners"] != "true":
         _refuse_open(data, listening)
     if security is not None:
         security.renew(host_port(address)[0] for address in listening.values())
@@ -130,9 +135,45 @@ def make_plan(
         **(security.kafka_client if security is not None and not bootstrap_servers else {}),
         **tables.get("kafka", {}),
     }
-    assembly = Assembly(data, listening, kafka, client, security)
+    asks = security is None and "connect" in wanted and _asks_for_token(settings["connect.token"])
+    connect_users = make_connect_token(data, wanted=asks)
+    assembly = Assembly(data, listening, kafka, client, security, connect_users)
     properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in wanted}
-    return Plan(data, properties, kafka)
+    return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
+
+
+def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
+    for name, text in table.items():
+        if name != "watchdog.sec":
+            raise UsageError(f"{path}: [supervisor] has no key {name}; it has watchdog.sec")
+        if not re.fullmatch(r"[0-9]{1,6}", text) or 0 < int(text) < _SHORTEST_WATCHDOG_S:
+            raise UsageError(
+                f"{path}: watchdog.sec is {text!r}; give seconds from {_SHORTEST_WATCHDOG_S} on, or 0 for no restart"
+            )
+    return float(table.get("watchdog.sec", DEFAULT_WATCHDOG_S))
+
+
+_SECURITY: Final = {
+    "allow.insecure.listeners": ("false", "true"),
+    "connect.token": ("auto", "always", "never"),
+}
+"""The keys of the table ``[security]``, with their values; the first is the default."""
+
+
+def _security_settings(table: Mapping[str, str], path: Path | None) -> dict[str, str]:
+    for name, text in table.items():
+        if name not in _SECURITY:
+            raise UsageError(f"{path}: [security] has no key {name}; it has {', '.join(_SECURITY)}")
+        if text not in _SECURITY[name]:
+            raise UsageError(f"{path}: {name} is {text!r}; it may be {', '.join(_SECURITY[name])}")
+    return {name: table.get(name, values[0]) for name, values in _SECURITY.items()}
+
+
+def _asks_for_token(setting: str) -> bool:
+    """Whoever reaches Connect may run code as us, and on a loopback address that is whoever has an account here."""
+    if setting == "auto":
+        setting = os.environ.get("TIDEGATE_CONNECT_TOKEN") or setting
+    return setting == "always" or (setting == "auto" and bool(other_users()))
 
 
 def _refuse_open(data: Path, listening: Mapping[str, str]) -> None:
@@ -154,7 +195,7 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
-    allowed = {*COMPONENTS, "kafka", "security"}
+    allowed = {*COMPONENTS, "kafka", "security", "supervisor"}
     for name, table in document.items():
         if name not in allowed or not isinstance(table, dict):
             raise UsageError(f"{path}: {name!r} is not a table of {', '.join(sorted(allowed))}")
@@ -252,10 +293,12 @@ async def _up(plan: Plan, run: Path, on_ready: Callable[[State], None]) -> int:
                 "ready": child.ready,
                 "restarts": child.restarts,
                 "addresses": child.addresses,
+                "silent_since": child.silent_since,
+                "watchdog_s": child.spec.watchdog_s,
             }
         _write_json(run / "platform.json", vars(state))
 
-    children = [_child(name, properties, run) for name, properties in plan.properties.items()]
+    children = [_child(name, properties, run, plan.watchdog_s) for name, properties in plan.properties.items()]
     supervisor = Supervisor(children, run_dir=run, log_dir=plan.data / "logs", on_change=note)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -278,14 +321,14 @@ async def _up(plan: Plan, run: Path, on_ready: Callable[[State], None]) -> int:
         await supervisor.stop()
 
 
-def _child(name: str, properties: Mapping[str, str], run: Path) -> ChildSpec:
+def _child(name: str, properties: Mapping[str, str], run: Path, watchdog_s: float) -> ChildSpec:
     import javaproperties
 
     path = run / f"{name}.properties"
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         javaproperties.dump(properties, file, timestamp=False)
     command = [sys.executable, "-m", "tidegate.cli", "serve", name, str(path), "--stop-with-stdin"]
-    return ChildSpec(name, command)
+    return ChildSpec(name, command, watchdog_s=watchdog_s)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -19,12 +19,21 @@ from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 from tidegate.kit.users import ADMIN, PlatformUser, Right, Users, read_users, with_password, write_users
 
-__all__ = ["INTERNAL_USER", "Security", "find_security", "init_security"]
+__all__ = [
+    "INTERNAL_USER",
+    "Security",
+    "connect_token",
+    "find_security",
+    "init_security",
+    "make_connect_token",
+]
 
 INTERNAL_USER: Final = "tidegate"
 """The user as whom the components, and the command line of the folder's owner, reach each other."""
 
 _FOLDER: Final = "security"
+_CONNECT_TOKEN: Final = "connect.token"
+_CONNECT_USERS: Final = "connect.users.json"
 _SETTINGS: Final = "settings.json"
 _PASSWORD: Final = "internal.password"
 _PRIVATE: Final = 0o600
@@ -184,6 +193,36 @@ def init_security(data: Path, *, hosts: Iterable[str], admin: str, password: str
     write_whole(made.folder / _SETTINGS, json.dumps({"hosts": sorted(set(hosts))}) + "\n", mode=_PRIVATE)
     made.renew()
     return made
+
+
+def connect_token(data: Path) -> str | None:
+    """What Connect asks for on a data folder without users, where it does: the password of the internal user."""
+    try:
+        return (data / _CONNECT_TOKEN).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def make_connect_token(data: Path, *, wanted: bool) -> Path | None:
+    """The file of users for a Connect that asks for the token, which is made where there is none; without ``wanted`` it is removed.
+
+    Raises UsageError where the folder cannot be written.
+    """
+    token, users = data / _CONNECT_TOKEN, data / _CONNECT_USERS
+    try:
+        if not wanted:
+            token.unlink(missing_ok=True)
+            users.unlink(missing_ok=True)
+            return None
+        if not (token.exists() and users.exists()):
+            data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            secret = secrets.token_urlsafe(32)
+            user = with_password(PlatformUser(INTERNAL_USER, rights=(ADMIN,)), secret, now_ms=_now_ms())
+            write_users(users, Users([user]))
+            write_whole(token, secret + "\n", mode=_PRIVATE)
+    except OSError as error:
+        raise UsageError(f"cannot write {token}: {error.strerror}") from error
+    return users
 
 
 def _rights(texts: Iterable[str]) -> tuple[Right, ...]:

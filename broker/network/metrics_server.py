@@ -14,6 +14,9 @@ from tidegate.kit.users import UsersFile
 __all__ = ["MetricsServer"]
 
 _TIMEOUT_S: Final = 10
+"""For a TLS handshake, for a request with its answer, and for the goodbye of TLS."""
+_MOST_CONNECTIONS: Final = 100
+"""At the same time. They take files of the broker's, which clients of the log need."""
 _TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -35,11 +38,13 @@ class MetricsServer:
         self._host, self._port = host.strip("[]"), int(port)
         self._render, self._users, self._context = render, users, context
         self._server: asyncio.Server | None = None
+        self._connections = 0
 
     async def start(self) -> str:
         """Listen; the URL to scrape. Raises OSError."""
+        times = {"ssl_handshake_timeout": _TIMEOUT_S, "ssl_shutdown_timeout": _TIMEOUT_S} if self._context else {}
         self._server = await asyncio.start_server(
-            self._serve, self._host or None, self._port, limit=16 * 1024, ssl=self._context
+            self._serve, self._host or None, self._port, limit=16 * 1024, ssl=self._context, **times
         )
         port = self._server.sockets[0].getsockname()[1]
         host = f"[{self._host}]" if ":" in self._host else self._host or "127.0.0.1"
@@ -51,6 +56,10 @@ class MetricsServer:
             await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= _MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._connections += 1
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -60,8 +69,9 @@ class MetricsServer:
             pass
         finally:
             writer.close()
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(OSError):  # one of TLS too: the client goes on to send
                 await writer.wait_closed()
+            self._connections -= 1
 
     async def _may(self, head: bytes, users: UsersFile) -> bool:
         authorization = next(

@@ -53,6 +53,8 @@ class User:
     active: bool = True
     sessions_from_ms: int = 0
     """When it changed last, sessions and tokens ended."""
+    define: tuple[str, ...] = ()
+    """Events and channels that the user may define without the permission CustomizeApplication, which is for all."""
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,11 @@ class User:
 
     def may_see(self, name: str) -> bool:
         """Whether an event is described to the user."""
-        return self.may_read(name) or self.may_create(name) or self.may(Permission.CUSTOMIZE)
+        return self.may_read(name) or self.may_create(name) or self.may_define(name)
+
+    def may_define(self, name: str) -> bool:
+        """Whether the user may define or change an event, a channel or a managed subscription."""
+        return self.may(Permission.CUSTOMIZE) or _fits(name, self.define)
 
     def may(self, permission: Permission) -> bool:
         return permission in self.permissions or Permission.CUSTOMIZE in self.permissions
@@ -82,6 +88,16 @@ class User:
         """Raises CannotRead."""
         if not self.may_read(name):
             raise CannotRead(name)
+
+    def require_define(self, name: str) -> None:
+        """Raises InsufficientAccess."""
+        if not self.may_define(name):
+            raise InsufficientAccess(f"{Permission.CUSTOMIZE.value}, or the right to define {name[:100]}")
+
+    def require_define_some(self) -> None:
+        """Before it is known what is to be defined. Raises InsufficientAccess."""
+        if not self.define:
+            self.require(Permission.CUSTOMIZE)
 
     def require(self, permission: Permission) -> None:
         """Raises InsufficientAccess."""

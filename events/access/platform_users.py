@@ -17,7 +17,7 @@ def user_of_platform(user: PlatformUser) -> User:
         return tuple(right.name for right in user.rights if right.kind == "event" and right.verb in (verb, "manage"))
 
     permissions = set()
-    if user.may_some("manage", "event"):
+    if user.may("manage", "event", "*"):
         permissions.add(Permission.CUSTOMIZE)
     if user.may_some("read", "platform"):
         permissions.add(Permission.VIEW_SETUP)
@@ -26,6 +26,7 @@ def user_of_platform(user: PlatformUser) -> User:
         user.password,
         create=names("write"),
         read=names("read"),
+        define=names("manage"),
         permissions=frozenset(permissions),
         active=user.active,
         sessions_from_ms=user.sessions_from_ms,

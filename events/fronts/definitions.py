@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from events.access import Access, Permission
+from events.access import Access, User
 from events.catalog import Catalog
 from events.definitions import EventDefinition, from_avro, to_avro
 from events.errors import InvalidDefinition, MalformedBody, UnknownEvent, WrongMediaType
@@ -39,8 +39,8 @@ class DefinitionsFront:
     async def list_or_define(self, request: Request) -> Response:
         user = session_of(request, self._access).user
         if request.method == "POST":
-            user.require(Permission.CUSTOMIZE)
-            return await self._define(request)
+            user.require_define_some()
+            return await self._define(request, user)
         return json_response([_shown(schema) for schema in await self._catalog.all() if user.may_see(schema.name)])
 
     async def describe(self, request: Request) -> Response:
@@ -53,20 +53,22 @@ class DefinitionsFront:
             return Response(object_xml(found.definition), media_type="application/xml")
         return json_response(await self._detailed(found))
 
-    async def _define(self, request: Request) -> Response:
+    async def _define(self, request: Request, user: User) -> Response:
         """Define from an Avro record (JSON), from metadata XML, whose event ``?name=`` names, or from a zip of metadata."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await request.body()
         if kind.endswith("zip"):
             definitions = await asyncio.to_thread(read_zip, body)
         elif kind.endswith("xml"):
-            definitions = [read_object(request.query_params.get("name", ""), body)]
+            definitions = [await asyncio.to_thread(read_object, request.query_params.get("name", ""), body)]
         elif kind.endswith("json"):
-            definitions = [_from_json(body)]
+            definitions = [await asyncio.to_thread(_from_json, body)]
         else:
             raise WrongMediaType(
                 f"Content type {kind[:100]!r} is not read here; send application/json, application/xml or application/zip"
             )
+        for definition in definitions:
+            user.require_define(definition.name)
         retention_ms = _retention(request)
         made = []
         for definition in definitions:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
 from events.access.errors import AccessError
@@ -35,9 +36,11 @@ from events.limits.errors import DeliveryLimitExceeded, TooManyClients
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 
-__all__ = ["NOT_AUTHENTICATED", "CallRefused", "Context", "replay_id_refused", "stream", "unary"]
+__all__ = ["NOT_AUTHENTICATED", "CallRefused", "Context", "reading", "replay_id_refused", "stream", "unary"]
 
 log = logger(__name__)
+
+M = TypeVar("M", bound=Message)
 
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 
@@ -122,9 +125,37 @@ async def _abort(context: Context, error: Exception) -> NoReturn:
     raise AssertionError("abort does not return")
 
 
+class Malformed:
+    """A message that is none of its type."""
+
+
+def reading(kind: type[M]) -> Callable[[bytes], M | Malformed]:
+    """Reads a request; gRPC itself would write a trace into the log for each one that cannot be read."""
+
+    def read(data: bytes) -> M | Malformed:
+        try:
+            return kind.FromString(data)
+        except DecodeError:
+            return Malformed()
+
+    return read
+
+
+def _require_readable(request: Any) -> None:
+    if isinstance(request, Malformed):
+        raise CallRefused("request.invalid", "The request is not a message of its type.")
+
+
+async def _readable(requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    async for request in requests:
+        _require_readable(request)
+        yield request
+
+
 def unary(method: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
     async def call(request: Any, context: Context) -> Any:
         try:
+            _require_readable(request)
             return await method(request, context)
         except Exception as error:  # noqa: BLE001 - the edge of the service: everything becomes a status
             await _abort(context, error)
@@ -137,7 +168,7 @@ def stream(
 ) -> Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any, None]]:
     async def call(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any, None]:
         try:
-            async with contextlib.aclosing(method(requests, context)) as responses:
+            async with contextlib.aclosing(method(_readable(requests), context)) as responses:
                 async for response in responses:
                     yield response
         except Exception as error:  # noqa: BLE001 - the edge of the service: everything becomes a status

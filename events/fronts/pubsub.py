@@ -21,7 +21,7 @@ from events.catalog import Catalog
 from events.channels import Channels, Subscribable
 from events.errors import InvalidReplayId, UnknownEvent, UnknownSchema
 from events.fronts.delivery import Flow, add_events, decode_replay_id, deliver, encode_replay_id, requested
-from events.fronts.grpc_errors import NOT_AUTHENTICATED, CallRefused, Context, stream, unary
+from events.fronts.grpc_errors import NOT_AUTHENTICATED, CallRefused, Context, reading, stream, unary
 from events.fronts.managed import ManagedStream
 from events.fronts.requests import instant_ms
 from events.limits.limits import Limits
@@ -70,23 +70,23 @@ class PubSubFront:
         """What a gRPC server registers."""
         table = {
             "GetTopic": grpc.unary_unary_rpc_method_handler(
-                unary(self.get_topic), pb.TopicRequest.FromString, pb.TopicInfo.SerializeToString
+                unary(self.get_topic), reading(pb.TopicRequest), pb.TopicInfo.SerializeToString
             ),
             "GetSchema": grpc.unary_unary_rpc_method_handler(
-                unary(self.get_schema), pb.SchemaRequest.FromString, pb.SchemaInfo.SerializeToString
+                unary(self.get_schema), reading(pb.SchemaRequest), pb.SchemaInfo.SerializeToString
             ),
             "Publish": grpc.unary_unary_rpc_method_handler(
-                unary(self.publish), pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
+                unary(self.publish), reading(pb.PublishRequest), pb.PublishResponse.SerializeToString
             ),
             "PublishStream": grpc.stream_stream_rpc_method_handler(
-                stream(self.publish_stream), pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
+                stream(self.publish_stream), reading(pb.PublishRequest), pb.PublishResponse.SerializeToString
             ),
             "Subscribe": grpc.stream_stream_rpc_method_handler(
-                stream(self.subscribe), pb.FetchRequest.FromString, pb.FetchResponse.SerializeToString
+                stream(self.subscribe), reading(pb.FetchRequest), pb.FetchResponse.SerializeToString
             ),
             "ManagedSubscribe": grpc.stream_stream_rpc_method_handler(
                 stream(self.managed_subscribe),
-                pb.ManagedFetchRequest.FromString,
+                reading(pb.ManagedFetchRequest),
                 pb.ManagedFetchResponse.SerializeToString,
             ),
         }

@@ -33,6 +33,10 @@ class ToolingRecords(Protocol):
         """Those that the user may see: of events and channels that are described to the user."""
         ...
 
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        """Raises AccessError unless the user may make, change or delete such a record."""
+        ...
+
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
         """The id of the new record; raises InvalidMetadata, also where there is one of this name."""
         ...
@@ -71,24 +75,29 @@ class ToolingFront:
         return json_response(answer | {"entityTypeName": name, "records": shown if asked.fields else []})
 
     async def create(self, request: Request) -> Response:
-        self._enter(request).user.require(Permission.CUSTOMIZE)
+        user = self._enter(request).user
+        user.require_define_some()
         _, records = self._of_type(request.path_params["type"])
         body = await json_object(request)
         full_name = body.get("FullName", body.get("DeveloperName"))
         if not isinstance(full_name, str):
             raise InvalidMetadata("Required fields are missing: [FullName]", fields=("FullName",))
-        made = await records.create(full_name, _metadata(body))
+        metadata = _metadata(body)
+        records.require(user, full_name, metadata)
+        made = await records.create(full_name, metadata)
         return json_response({"id": made, "success": True, "errors": [], "warnings": [], "infos": []}, 201)
 
     async def record(self, request: Request) -> Response:
         user = self._enter(request).user
         if request.method != "GET":
-            user.require(Permission.CUSTOMIZE)
+            user.require_define_some()
         name, records = self._of_type(request.path_params["type"])
         wanted = request.path_params["id"]
         held = next((one for one in await records.all(user) if wanted in (one["Id"], one["Id"][:15])), None)
         if held is None:
             raise ResourceNotFound
+        if request.method != "GET":
+            records.require(user, held["FullName"], held["Metadata"])
         if request.method == "DELETE":
             await records.delete(held["FullName"])
             return Response(status_code=204)
@@ -115,6 +124,9 @@ class ManagedSubscriptionRecords:
     def __init__(self, subscriptions: ManagedSubscriptions) -> None:
         self._subscriptions = subscriptions
 
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        user.require_define(full_name)
+
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         every = await self._subscriptions.all()
         return [_managed_record(one) for one in every if user.may_see(one.topic)]
@@ -136,6 +148,9 @@ class ChannelRecords:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
+
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        user.require_define(full_name)
 
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         return [
@@ -168,6 +183,13 @@ class ChannelMemberRecords:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
+
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        """The channel has to be the user's to define, and its reader is shown the event."""
+        user.require_define(str(metadata.get("eventChannel", "")))
+        event = str(metadata.get("selectedEntity", ""))
+        if not user.may(Permission.CUSTOMIZE):
+            user.require_read(event)
 
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         """A filter tells of the event's fields, so both its channel and its event have to be described to the user."""

@@ -14,20 +14,21 @@ from registry.routes.query import NORMALIZE, VERBOSE
 __all__ = ["ENDPOINTS"]
 
 
-def test_version_compatibility(call: Call) -> Any:
+async def test_version_compatibility(call: Call) -> Any:
     """Hold a schema against one version of the subject, by the level in force; reasons only when ``verbose``."""
-    return _check(call, call.version)
+    return await _check(call, call.version)
 
 
-def test_subject_compatibility(call: Call) -> Any:
+async def test_subject_compatibility(call: Call) -> Any:
     """Hold a schema against the versions that a registration would, by the level in force."""
-    return _check(call, None)
+    return await _check(call, None)
 
 
-def _check(call: Call, number: int | None) -> Any:
-    wanted, verbose = definition(call.json()), call.flag(VERBOSE)
+async def _check(call: Call, number: int | None) -> Any:
+    sent, verbose, normalize = definition(call.json()), call.flag(VERBOSE), call.flag(NORMALIZE)
+    await call.registry.understand(call.subject, sent, normalize=normalize, strict=(None,), versions=True)
     try:
-        problems = call.registry.check(call.subject, wanted, number, normalize=call.flag(NORMALIZE))
+        problems = call.registry.check(call.subject, sent, number, normalize=normalize)
     except InvalidSchema as error:
         if not verbose:
             raise

@@ -40,10 +40,11 @@ def list_subjects(call: Call) -> Any:
     return call.page(call.shown(call.registry.subjects(prefix, deleted=call.flag(DELETED), deleted_only=only)))
 
 
-def look_up_schema_under_subject(call: Call) -> Any:
+async def look_up_schema_under_subject(call: Call) -> Any:
     """Where a schema is registered under the subject."""
-    wanted = definition(call.json())
-    found = call.registry.lookup(call.subject, wanted, normalize=call.flag(NORMALIZE), deleted=call.flag(DELETED))
+    sent, normalize = definition(call.json()), call.flag(NORMALIZE)
+    await call.registry.understand(call.subject, sent, normalize=normalize, strict=(False,), versions=False)
+    found = call.registry.lookup(call.subject, sent, normalize=normalize, deleted=call.flag(DELETED))
     call.permitted(found)
     return answers.version(found, text=_formatted(call, found), history=False)
 

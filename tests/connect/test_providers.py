@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.providers import resolved
+from tidegate.kit.scrubbing import Secrets, knowing
 from tidegate.kit.errors import UsageError
 
 APACHE = "org.apache.kafka.common.config.provider"
@@ -59,3 +60,15 @@ def test_without_providers_nothing_is_touched():
 def test_any_text_is_resolved_or_stays(text):
     worker = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
     assert isinstance(resolved(worker, {"x": text})["x"], str)
+
+
+def test_what_a_provider_had_is_kept_out_of_texts(monkeypatch):
+    """Also where the key that it stands in is none for a secret."""
+    monkeypatch.setenv("TOY_WORD", "hunter22hunter22")
+    monkeypatch.setenv("TOY_PORT", "5432")
+    worker = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
+    secrets = Secrets()
+    with knowing(secrets):
+        given = resolved(worker, {"connection.url": "jdbc:x://h:${env:TOY_PORT}/${env:TOY_WORD}"})
+    assert given == {"connection.url": "jdbc:x://h:5432/hunter22hunter22"}
+    assert secrets.scrub(f"cannot open {given['connection.url']}") == "cannot open jdbc:x://h:5432/[hidden]"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from events.filters import Filter, InvalidFilter
 from tests.proofs import effort
 from tests.support.events import ORDER_SHIPPED
+from tests.support.processor_time import processor_time
 
 DAY = 86_400_000
 ROWS: list[dict[str, Any]] = [
@@ -207,3 +208,8 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
     except InvalidFilter:
         return
     assert len(made.mask(rows())) == len(ROWS)
+
+
+def test_texts_that_are_not_closed_are_found_in_one_pass() -> None:
+    with processor_time(1, "a filter of quotes"), pytest.raises(InvalidFilter):
+        Filter("\\'" * 32_000, ORDER_SHIPPED)

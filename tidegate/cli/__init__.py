@@ -30,6 +30,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
     "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),
+    "use": ("tidegate.cli.use:use", "Choose which platform commands talk to, from any folder."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
 }
 
@@ -53,9 +54,18 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--context",
+    envvar="TIDEGATE_CONTEXT",
+    show_envvar=True,
+    metavar="NAME",
+    help="Talk to the platform of this context (tidegate use).",
+)
 @click.version_option(package_name="tidegate")
-def tidegate() -> None:
+@click.pass_context
+def tidegate(ctx: click.Context, context: str | None) -> None:
     """Tidegate: connectors, a partitioned log, an Avro schema registry, platform events and Spark bulk loads."""
+    ctx.meta["tidegate.context"] = context
 
 
 def main() -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate.cli.options import context_in_use
 from tidegate.kit.errors import UsageError
-from tidegate.security import INTERNAL_USER, find_security
+from tidegate.security import INTERNAL_USER, connect_token, find_security
 
 if TYPE_CHECKING:
     import requests
 
-__all__ = ["Credentials", "credentials_for"]
+__all__ = ["Credentials", "connect_credentials", "credentials_for"]
 
 _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
 
@@ -66,14 +67,25 @@ class Credentials:
 
 
 def credentials_for(data: Path, address: Any = None) -> Credentials:
-    """Those of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) where it has any, else those of the platform on ``data``
-    unless another ``address`` is asked."""
+    """Those of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) where it has any, else those of the context in use, else
+    those of the platform on ``data``; neither of these where another ``address`` is asked."""
     named = {name: os.environ.get(name, "") for name in (_USER, _PASSWORD, _CA)}
     if any(named.values()):
         if bool(named[_USER]) != bool(named[_PASSWORD]):
             raise UsageError(f"give both of {_USER} and {_PASSWORD}, or none")
         return Credentials(named[_USER], named[_PASSWORD], named[_CA])
+    if (used := context_in_use()) is not None and address is None:
+        return Credentials(used[1].user, used[1].password.reveal(), used[1].ca)
     security = find_security(data) if address is None else None
     if security is None:
         return Credentials()
     return Credentials(INTERNAL_USER, security.internal_password, str(security.ca))
+
+
+def connect_credentials(data: Path, address: Any = None) -> Credentials:
+    """Likewise for Connect, which may ask for a token even where nothing else asks for a login."""
+    known = credentials_for(data, address)
+    if known != Credentials() or address is not None or context_in_use() is not None:
+        return known
+    token = connect_token(data)
+    return known if token is None else Credentials(INTERNAL_USER, token)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.options import data_option, json_option, print_json, print_table
+from tidegate.cli.options import folder_option, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from events.access.editing import AccountsFile
@@ -26,7 +26,7 @@ def _file_options(function: F) -> F:
         type=click.Path(dir_okay=False, path_type=Path),
         help="The accounts file, where events.accounts.file names one.  [default: DATA/events/accounts.json]",
     )(function)
-    return data_option(function)
+    return folder_option(function)
 
 
 def _rights_options(function: F) -> F:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tidegate.components import FACES
 from tidegate.kit.errors import UsageError
@@ -15,16 +16,76 @@ from tidegate.platform import State, read_state
 
 if TYPE_CHECKING:
     from registry.client import RegistryClient
+    from tidegate.cli.contexts import Context
 
-__all__ = ["address_of", "as_json", "data_option", "json_option", "print_json", "print_table", "registry_client"]
+__all__ = [
+    "address_of",
+    "as_json",
+    "context_in_use",
+    "data_option",
+    "folder_option",
+    "json_option",
+    "print_json",
+    "print_table",
+    "registry_client",
+    "running_state",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_DATA = "tidegate-data"
+CONTEXT = "tidegate.context"
+"""Where ``--context`` is kept in click's context."""
+_USED = "tidegate.context.used"
 
 
 def data_option(function: F) -> F:
-    """``--data DIR``: the folder of the platform."""
+    """``--data DIR``: the folder of the platform; where it is not said, the context in use counts."""
+    return _folder(function, _by_context)
+
+
+def folder_option(function: F) -> F:
+    """``--data DIR`` of commands that start, stop or secure a platform: a context counts only where the command line names it."""
+    return _folder(function, _by_named_context)
+
+
+def _by_context(ctx: click.Context, parameter: click.Parameter, value: Path) -> Path:
+    from tidegate.cli.contexts import read_contexts
+
+    said = ctx.meta.get(CONTEXT)
+    if ctx.get_parameter_source(parameter.name or "") not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP):
+        if said:
+            raise click.UsageError("give --context or --data (TIDEGATE_DATA), not both")
+        return value
+    known = read_contexts()
+    name = said or known.current
+    if not name:
+        return value
+    context = known.named(name)
+    if context.data:
+        return Path(context.data)
+    ctx.meta[_USED] = (name, context)
+    return value
+
+
+def _by_named_context(ctx: click.Context, parameter: click.Parameter, value: Path) -> Path:
+    if not ctx.meta.get(CONTEXT):
+        return value
+    folder = _by_context(ctx, parameter, value)
+    if context_in_use() is not None:
+        raise click.UsageError(
+            f"the context {ctx.meta[CONTEXT]} is of a platform elsewhere: this command needs its folder"
+        )
+    return folder
+
+
+def context_in_use() -> tuple[str, Context] | None:
+    """The context, with its name, that says where the platform is; None where a folder does."""
+    ctx = click.get_current_context(silent=True)
+    return None if ctx is None else ctx.meta.get(_USED)
+
+
+def _folder(function: F, callback: Callable[[click.Context, click.Parameter, Path], Path]) -> F:
     return click.option(
         "--data",
         type=click.Path(file_okay=False, path_type=Path),
@@ -32,6 +93,7 @@ def data_option(function: F) -> F:
         envvar="TIDEGATE_DATA",
         show_default=True,
         show_envvar=True,
+        callback=callback,
         help="The folder of the platform's data.",
     )(function)
 
@@ -42,12 +104,20 @@ def json_option(function: F) -> F:
 
 
 def address_of(face: str, data: Path, given: str | None = None) -> str:
-    """The address of a face: as given, else of the platform running on ``data``, else the default one.
+    """The address of a face: as given, else that of the context in use, else of the platform running on ``data``, else the default one.
 
     HTTP faces come as ``http://host:port``.
     """
     if given:
         return given
+    if (used := context_in_use()) is not None:
+        name, context = used
+        kind = "pubsub" if face == "pubsub-plain" else face
+        if kind not in context.addresses:
+            raise UsageError(
+                f"the context {name} has no address of {kind}: `tidegate use {name} --{kind} ...` gives it one"
+            )
+        return context.addresses[kind]
     state = read_state(data)
     if state is not None and state.running:
         if face == "broker":

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from tidegate.cli.options import data_option, json_option, print_json, print_table
+from tidegate.cli.contexts import Context, read_contexts
+from tidegate.cli.options import folder_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 from tidegate.kit.users import KINDS
 from tidegate.security import INTERNAL_USER, Security, find_security, init_security
@@ -61,8 +62,11 @@ def secure() -> None:
     show_envvar=True,
     help="Asked for, or made and printed where nobody can be asked.",
 )
-@data_option
-def init(hosts: tuple[str, ...], admin: str, password: str | None, data: Path) -> None:
+@click.option(
+    "--context", "name", default="local", show_default=True, help="The name of the context that is made for the folder."
+)
+@folder_option
+def init(hosts: tuple[str, ...], admin: str, password: str | None, name: str, data: Path) -> None:
     """Make a certificate authority, a certificate and the first user. The next `tidegate up` on the folder uses them."""
     made = None
     if not password:
@@ -74,6 +78,18 @@ def init(hosts: tuple[str, ...], admin: str, password: str | None, data: Path) -
     click.echo(f"{security.folder} has the authority, the certificate and the users; the next `tidegate up` uses them")
     click.echo(f"clients trust {security.ca}")
     click.echo(f"{admin} may do everything" + (f"; the password is {made}" if made else ""))
+    _make_context(name, str(data.absolute()))
+
+
+def _make_context(wish: str, data: str) -> None:
+    try:
+        known = read_contexts()
+        name = known.free_name(wish, data)
+        known.having(name, Context(data=data)).write()
+    except UsageError as error:  # what was asked for is done
+        click.echo(f"there is no context for it: {error}")
+        return
+    click.echo(f"`tidegate use {name}` has commands go to it from any folder")
 
 
 @secure.command()
@@ -84,7 +100,7 @@ def init(hosts: tuple[str, ...], admin: str, password: str | None, data: Path) -
     metavar="NAME",
     help="A further name or address for the certificate; may be repeated.",
 )
-@data_option
+@folder_option
 def renew(hosts: tuple[str, ...], data: Path) -> None:
     """Make the certificate anew where it runs out within a month or has to name more hosts. Running faces notice within a second."""
     changed = _security(data).renew(hosts)
@@ -92,7 +108,7 @@ def renew(hosts: tuple[str, ...], data: Path) -> None:
 
 
 @secure.command()
-@data_option
+@folder_option
 @json_option
 def show(data: Path, as_json: bool) -> None:
     """Show what clients need: the authority, the user names, the hosts of the certificate."""
@@ -114,7 +130,7 @@ def users() -> None:
 
 
 @users.command("list")
-@data_option
+@folder_option
 @json_option
 def list_users(data: Path, as_json: bool) -> None:
     """List the users with their rights."""
@@ -135,7 +151,7 @@ def list_users(data: Path, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--may", "rights", multiple=True, metavar="RIGHT", help=_RIGHTS)
 @_password_option
-@data_option
+@folder_option
 def add(name: str, rights: tuple[str, ...], password: str | None, data: Path) -> None:
     """Add a user, who may do nothing but what is said here."""
     _security(data).add_user(name, _password(password), rights)
@@ -145,7 +161,7 @@ def add(name: str, rights: tuple[str, ...], password: str | None, data: Path) ->
 @users.command()
 @click.argument("name")
 @click.option("--may", "rights", multiple=True, metavar="RIGHT", help=f"All rights that the user is to have. {_RIGHTS}")
-@data_option
+@folder_option
 def rights(name: str, rights: tuple[str, ...], data: Path) -> None:
     """Set a user's rights anew."""
     _security(data).set_rights(name, rights)
@@ -155,7 +171,7 @@ def rights(name: str, rights: tuple[str, ...], data: Path) -> None:
 @users.command()
 @click.argument("name")
 @_password_option
-@data_option
+@folder_option
 def password(name: str, password: str | None, data: Path) -> None:
     """Give a user another password. Sessions with the old one end."""
     _security(data).set_password(name, _password(password))
@@ -164,7 +180,7 @@ def password(name: str, password: str | None, data: Path) -> None:
 
 @users.command()
 @click.argument("name")
-@data_option
+@folder_option
 def freeze(name: str, data: Path) -> None:
     """Keep a user out, rights and password kept."""
     _security(data).set_active(name, False)
@@ -173,7 +189,7 @@ def freeze(name: str, data: Path) -> None:
 
 @users.command()
 @click.argument("name")
-@data_option
+@folder_option
 def thaw(name: str, data: Path) -> None:
     """Let a frozen user in again."""
     _security(data).set_active(name, True)
@@ -182,7 +198,7 @@ def thaw(name: str, data: Path) -> None:
 
 @users.command()
 @click.argument("name")
-@data_option
+@folder_option
 def remove(name: str, data: Path) -> None:
     """Remove a user; sessions end."""
     _security(data).remove_user(name)

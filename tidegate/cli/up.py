@@ -14,10 +14,11 @@ from typing import Any, Final
 import click
 
 from tidegate import platform
-from tidegate.cli.options import data_option, json_option, print_json, print_table, running_state
+from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
 from tidegate.platform import State, read_state
+from tidegate.security import INTERNAL_USER, connect_token
 
 __all__ = ["down", "status", "up"]
 
@@ -31,7 +32,7 @@ _LISTEN_OPTIONS: Final = {
 
 
 @click.command()
-@data_option
+@folder_option
 @click.option("--config", "config_file", type=click.Path(dir_okay=False, path_type=Path), help="A tidegate.toml.")
 @click.option("--detach", is_flag=True, help="Return once everything answers.")
 @click.option("--broker-listen", metavar="H:P", help="Where the broker listens.")
@@ -109,11 +110,16 @@ def _announce(state: State, data: Path) -> None:
         click.echo("\nClients of the TLS faces trust it with:")
         for variable in ("REQUESTS_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NODE_EXTRA_CA_CERTS"):
             click.echo(f"  export {variable}={addresses['ca']}")
+    if connect_token(data) is not None:
+        click.echo("\nOther users may log in to this machine, so Connect asks for a login (secure.md, Other users):")
+        click.echo(
+            f"  curl -u {INTERNAL_USER}:$(cat {data.absolute()}/connect.token) {addresses.get('connect', '')}/connectors"
+        )
     click.echo(f"\nData and logs: {data.absolute()}. Stop with: tidegate down --data {data}")
 
 
 @click.command()
-@data_option
+@folder_option
 def down(data: Path) -> None:
     """Stop the platform in order; returns when it has ended."""
     state = read_state(data)
@@ -131,7 +137,7 @@ def down(data: Path) -> None:
 
 
 @click.command()
-@data_option
+@folder_option
 @json_option
 def status(data: Path, as_json: bool) -> None:
     """Show what runs, where, and how much memory it takes (PSS: shared pages counted in shares)."""
@@ -143,7 +149,7 @@ def status(data: Path, as_json: bool) -> None:
     rows = [
         [
             name,
-            "ready" if c["ready"] else "starting",
+            "late" if c.get("silent_since") else "ready" if c["ready"] else "starting",
             str(c["pid"] or "-"),
             c["restarts"],
             f"{c['memory_mb']:.0f} MB",
@@ -155,6 +161,14 @@ def status(data: Path, as_json: bool) -> None:
     print_table(["component", "state", "pid", "restarts", "memory", "addresses"], rows)
     total = sum(component["memory_mb"] for component in components.values())
     click.echo(f"\n{total:.0f} MB in all")
+    for name, component in components.items():
+        if (since := component.get("silent_since")) is not None:
+            click.echo(_late(name, time.time() - since, component["watchdog_s"], data))
+
+
+def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
+    then = f"after {watchdog_s:g} s it is restarted" if watchdog_s else "it is not restarted (watchdog.sec = 0)"
+    return f"{name} has given no sign of life for {silent_s:.0f} s; {then}. Its log is {data / 'logs' / name}.log"
 
 
 def _with_memory(component: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class Assembly:
     """Further settings of every Kafka client: those of the platform's security, and table ``[kafka]`` of the configuration file."""
     security: Security | None = None
     """TLS and users of every face; None where everybody may come in, on loopback addresses."""
+    connect_users: Path | None = None
+    """Without it, who may use Connect all the same, where others may log in to this machine."""
 
     @property
     def has_broker(self) -> bool:

@@ -36,6 +36,8 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         }
         made |= {f"listeners.https.{key}": value for key, value in tls.items()}
         made |= {"ssl.keystore.reload": "true", "users.file": str(assembly.security.users_file)}
+    elif assembly.connect_users is not None:
+        made |= {"users.file": str(assembly.connect_users)}
     if assembly.has_broker:
         made |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
     return {**made, **assembly.kafka_client}

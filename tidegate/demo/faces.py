@@ -13,6 +13,7 @@ from typing import Any
 import requests
 
 from tidegate.kit.errors import TidegateError
+from tidegate.security import INTERNAL_USER
 
 __all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "records_held", "until"]
 
@@ -49,8 +50,10 @@ def until(
 class Connect:
     """Kafka Connect's REST API, as far as the demo calls it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
         self._url, self._session = url, requests.Session()
+        if token is not None:
+            self._session.auth = (INTERNAL_USER, token)
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         answer = self._session.request(method, self._url + path, json=body, timeout=30)

@@ -24,6 +24,7 @@ from tidegate.demo.faces import Connect, DemoFailed, Publisher, connector_json, 
 from tidegate.demo.report import Ledger, show_airlines, show_routes
 from tidegate.kit.errors import UsageError
 from tidegate.platform import State, read_state
+from tidegate.security import connect_token
 
 __all__ = ["Demo", "run"]
 
@@ -45,7 +46,7 @@ class Demo:
 
     @property
     def connect(self) -> Connect:
-        return Connect(self.state.addresses["connect"])
+        return Connect(self.state.addresses["connect"], connect_token(self.folder / "platform"))
 
     @property
     def kafka(self) -> str:

@@ -27,7 +27,7 @@ from enum import Enum
 from typing import Any, Final, Literal, Self, TypeVar, dataclass_transform
 
 from tidegate.kit.errors import ConfigError, Problem
-from tidegate.kit.scrubbing import HIDDEN, noted
+from tidegate.kit.scrubbing import HIDDEN, masked, noted
 
 __all__ = [
     "HIDDEN",
@@ -253,10 +253,29 @@ def config(cls: type[C]) -> type[C]:
         elif isinstance(declared, _DeclaredFamily):
             families[attribute] = _Family(declared.prefix, declared.doc, attribute)
             setattr(cls, attribute, dataclasses.field(default_factory=dict))
-    made_class = dataclass(frozen=True, kw_only=True)(cls)
+    if "__repr__" not in cls.__dict__:
+        cls.__repr__ = _shown  # type: ignore[method-assign]
+    made_class = dataclass(frozen=True, kw_only=True, repr=False)(cls)
     made_class.__config_keys__ = keys  # type: ignore[attr-defined]
     made_class.__config_families__ = families  # type: ignore[attr-defined]
     return made_class
+
+
+def _shown(built: Any) -> str:
+    """A configuration as ``repr`` shows it: a log line or a trace that has one tells no secret, whichever key it is of."""
+    parts = []
+    for declared in dataclasses.fields(built):
+        value = getattr(built, declared.name)
+        name = built.__config_keys__[declared.name].name if declared.name in built.__config_keys__ else declared.name
+        match value:
+            case str():
+                value = masked(name, value)
+            case list():
+                value = [masked(name, item) if isinstance(item, str) else item for item in value]
+            case dict():
+                value = {inner: masked(inner, item) if isinstance(item, str) else item for inner, item in value.items()}
+        parts.append(f"{declared.name}={value!r}")
+    return f"{type(built).__qualname__}({', '.join(parts)})"
 
 
 def _make_key(attribute: str, annotation: Any, arguments: Mapping[str, Any]) -> Key:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["PatternError", "compiled"]
+
+
+_MOST_CHARACTERS: Final = 32_767
+"""Of a pattern: RE2 takes up to 20 us for each to compile it, or to find out that it is too large."""
 
 
 class PatternError(ValueError):
@@ -14,6 +18,8 @@ class PatternError(ValueError):
 def compiled(pattern: str | bytes, *, max_bytes: int | None = None) -> Any:
     """RE2's object for a pattern in RE2's syntax, which writes nothing on stderr; it takes ``max_bytes`` of memory at most (RE2's
     own bound by default). Raises PatternError."""
+    if len(pattern) > _MOST_CHARACTERS:
+        raise PatternError(f"the pattern has {len(pattern)} characters; it may have {_MOST_CHARACTERS}")
     import re2  # slow to import, and few need it
 
     options = re2.Options()

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
-__all__ = ["HIDDEN", "Secrets", "knowing", "noted", "noted_config", "scrubbed", "scrubbed_event"]
+__all__ = ["HIDDEN", "Secrets", "knowing", "masked", "noted", "noted_config", "scrubbed", "scrubbed_event"]
 
 HIDDEN: Final = "[hidden]"
 _LONG: Final = 8
@@ -114,6 +114,22 @@ def noted_config(properties: Mapping[str, Any]) -> None:
     secrets = _current.get()
     if secrets is not None:
         secrets.add_config(properties)
+
+
+def masked(name: str, value: str) -> str:
+    """The value of a setting for people: hidden where its name tells of a secret, without the passwords that a URL or a JAAS line has,
+    and without the secrets that are known here."""
+    if type(value) is not str:
+        return value  # a Password hides itself
+    if _TELLING.search(name):
+        return HIDDEN
+    return scrubbed(_INNER.sub(_without_inner, value))
+
+
+def _without_inner(found: re.Match[str]) -> str:
+    group = 1 if found[1] is not None else 2
+    start, end = found.start(group) - found.start(), found.end(group) - found.start()
+    return found[0][:start] + HIDDEN + found[0][end:]
 
 
 def scrubbed(text: str) -> str:

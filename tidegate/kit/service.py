@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -16,6 +17,7 @@ from typing import Protocol
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.files import write_whole
 from tidegate.kit.logs import logger
+from tidegate.kit.watchdog import Notifier
 
 __all__ = ["Service", "fast_event_loop", "run", "write_ready"]
 
@@ -49,10 +51,13 @@ def run(
 ) -> int:
     """Run a service in this process until SIGTERM or SIGINT; returns the exit status.
 
-    With ``stop_with_stdin`` the end of standard input stops it too, so that a child never outlives a supervisor that
+    It gives signs of life to who started it (``kit.watchdog``); SIGABRT, which ends a process that gives none, has it write where
+    each thread is. With ``stop_with_stdin`` the end of standard input stops it too, so that a child never outlives a supervisor that
     was killed. ``many_connections`` is for a service with thousands of them through asyncio's transports: an event loop
     that costs less by the connection, and no full garbage collection but rarely.
     """
+    with contextlib.suppress(OSError, ValueError):  # standard error is no file, as under pytest
+        faulthandler.enable()
     try:
         with asyncio.Runner(loop_factory=fast_event_loop if many_connections else None) as runner:
             return runner.run(_run(service, ready_file, stop_with_stdin, collect_rarely=many_connections))
@@ -77,6 +82,7 @@ async def _run(service: Service, ready_file: Path | None, stop_with_stdin: bool,
         loop.add_signal_handler(number, stopping.set)
     if stop_with_stdin:
         await _watch_stdin(loop, stopping)
+    notifier, living = Notifier(), None
     try:
         starting = asyncio.ensure_future(service.start())
         waiting = asyncio.create_task(stopping.wait())
@@ -91,13 +97,18 @@ async def _run(service: Service, ready_file: Path | None, stop_with_stdin: bool,
             if ready_file is not None:
                 write_ready(ready_file, addresses)
             log.info("ready", **addresses)
+            notifier.say("READY=1")
+            living = asyncio.create_task(notifier.keep_saying())
             await waiting
         else:
             starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await starting
     finally:
+        notifier.say("STOPPING=1")
         await service.stop()
+        if living is not None:
+            living.cancel()
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
     return 0

@@ -1,4 +1,5 @@
-"""A supervisor of processes: starts them together, waits until each says it is ready, restarts what dies, stops in order."""
+"""A supervisor of processes: starts them together, waits until each says it is ready, restarts what dies or gives no sign of life,
+stops in order."""
 
 from __future__ import annotations
 
@@ -15,13 +16,20 @@ from typing import Final
 
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
+from tidegate.kit.watchdog import Listener
 
-__all__ = ["ChildFailed", "ChildSpec", "ChildState", "Supervisor"]
+__all__ = ["DEFAULT_WATCHDOG_S", "ChildFailed", "ChildSpec", "ChildState", "Supervisor"]
 
 log = logger(__name__)
 
 _FIRST_BACKOFF_S: Final = 0.2
 _LAST_BACKOFF_S: Final = 10.0
+DEFAULT_WATCHDOG_S: Final = 60.0
+_LATE_S: Final = 5.0
+"""A child that says each second that it lives is late after so long."""
+_LOOK_S: Final = 1.0
+_DUMP_S: Final = 10.0
+"""How long a child has to write where its threads are, before it is killed."""
 _STABLE_S: Final = 30.0
 """A child that ran this long counts as healthy: its next restart waits the first backoff again."""
 
@@ -33,11 +41,13 @@ class ChildFailed(TidegateError):
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """A process to keep running. It is given ``--ready-file PATH`` and must write it when ready (``kit.service.run``),
-    and it must stop when its standard input ends."""
+    it must stop when its standard input ends, and may give signs of life (``kit.watchdog``): one that did and has been silent for
+    ``watchdog_s`` is ended by SIGABRT and started again. 0: it is only told of."""
 
     name: str
     command: Sequence[str]
     stop_timeout_s: float = 30.0
+    watchdog_s: float = DEFAULT_WATCHDOG_S
 
 
 @dataclass(slots=True)
@@ -49,6 +59,8 @@ class ChildState:
     ready: bool = False
     restarts: int = 0
     addresses: dict[str, str] = field(default_factory=dict)
+    silent_since: float | None = None
+    """When (``time.time``) a child that is late gave its last sign of life."""
 
 
 class Supervisor:
@@ -100,10 +112,16 @@ class Supervisor:
 
     async def _keep(self, state: ChildState, first: asyncio.Future[None]) -> None:
         backoff = _FIRST_BACKOFF_S
+        with contextlib.closing(Listener()) as listener:
+            await self._keep_hearing(state, first, listener, backoff)
+
+    async def _keep_hearing(
+        self, state: ChildState, first: asyncio.Future[None], listener: Listener, backoff: float
+    ) -> None:
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
-                how = _ending(await self._run_once(state, first))
+                how = _ending(await self._run_once(state, first, listener))
             except OSError as error:  # no process, no file
                 how = f"could not be started ({error})"
             if self._stopping.is_set():
@@ -118,7 +136,7 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), backoff)
 
-    async def _run_once(self, state: ChildState, first: asyncio.Future[None]) -> int:
+    async def _run_once(self, state: ChildState, first: asyncio.Future[None], listener: Listener) -> int:
         ready_file = self._run_dir / f"{state.spec.name}.ready"
         ready_file.unlink(missing_ok=True)
         with (self._log_dir / f"{state.spec.name}.log").open("ab") as output:
@@ -130,6 +148,7 @@ class Supervisor:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                env={**os.environ, **listener.environment(state.spec.watchdog_s)},
             )
         state.pid = process.pid
         if self._stopping.is_set():  # the word came while the process was made
@@ -139,10 +158,35 @@ class Supervisor:
             while not ended.done() and not state.ready:
                 self._note_ready(state, ready_file, first)
                 await asyncio.wait({ended}, timeout=0.02)
+            while not ended.done():
+                await asyncio.wait({ended}, timeout=_LOOK_S)
+                if not ended.done():
+                    await self._look(state, listener, process, ended)
             return await ended
         finally:
-            state.pid, state.ready = None, False
+            state.pid, state.ready, state.silent_since = None, False, None
             self._on_change(self.states)
+
+    async def _look(
+        self, state: ChildState, listener: Listener, process: asyncio.subprocess.Process, ended: asyncio.Task[int]
+    ) -> None:
+        """Tell of a child that is late, and end one that has been silent for too long."""
+        silent_s = listener.silent_s()
+        late = silent_s > _LATE_S
+        if late and state.silent_since is None:
+            log.warning("a child gives no sign of life", child=state.spec.name, silent_s=round(silent_s, 1))
+        if late is (state.silent_since is None):
+            state.silent_since = time.time() - silent_s if late else None
+            self._on_change(self.states)
+        # A supervisor that stops gives its children their time to end.
+        if state.spec.watchdog_s and silent_s > state.spec.watchdog_s and not self._stopping.is_set():
+            log.error("a child that gives no sign of life is ended", child=state.spec.name, silent_s=round(silent_s, 1))
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGABRT)
+            await asyncio.wait({ended}, timeout=_DUMP_S)
+            if not ended.done():
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
 
     def _note_ready(self, state: ChildState, ready_file: Path, first: asyncio.Future[None]) -> None:
         try:

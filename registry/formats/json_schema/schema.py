@@ -62,7 +62,11 @@ class JsonSchema:
 
     @cached_property
     def canonical(self) -> str:
-        return write_json(self.value)
+        """Raises InvalidSchema where the schema can be read and is too deep to be written."""
+        try:
+            return write_json(self.value)
+        except RecursionError:
+            raise InvalidSchema(f"{_PREFIX}nested too deep") from None
 
     @property
     def resolved(self) -> str:
@@ -83,7 +87,10 @@ class JsonSchema:
         return self.canonical
 
     def normalized(self) -> JsonSchema:
-        return JsonSchema(_sorted(self.value), self.references)
+        try:
+            return JsonSchema(_sorted(self.value), self.references)
+        except RecursionError:
+            raise InvalidSchema(f"{_PREFIX}nested too deep") from None
 
     def check_fields(self) -> None:
         for name in sorted(self.top_level_fields):

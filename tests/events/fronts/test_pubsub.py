@@ -466,3 +466,49 @@ def test_the_generated_messages_are_fresh(tmp_path: Path) -> None:
 
 def _before(replay_id: bytes) -> bytes:
     return (int.from_bytes(replay_id[:8]) - 1).to_bytes(8, signed=True)
+
+
+def test_bytes_that_are_no_request_are_refused_without_a_trace(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Anybody may send them, before a login too."""
+    unary_call = client.channel.unary_unary("/eventbus.v1.PubSub/GetTopic")
+    stream_call = client.channel.stream_stream("/eventbus.v1.PubSub/Subscribe")
+    for metadata in ((), client.metadata):
+        for call in (
+            lambda metadata=metadata: unary_call(b"\xff" * 5, metadata=metadata, timeout=60),
+            lambda metadata=metadata: list(stream_call(iter([b"\xff" * 5]), metadata=metadata, timeout=60)),
+        ):
+            with pytest.raises(grpc.RpcError) as caught:
+                call()
+            assert caught.value.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED)
+    assert [record.getMessage() for record in caplog.records if "DecodeError" in record.getMessage()] == []
+
+
+def test_no_client_is_refused_for_calls_that_another_begins_and_gives_up(client: Client, service: EventsThread) -> None:
+    """CVE-2023-44487: gRPC refuses some of everybody's calls while many wait for their turn."""
+    from tests.hostile.pubsub_attacks import many_streams, rapid_resets
+    from tests.hostile.siege import Target
+
+    address, ca = service.addresses["pubsub"], service.addresses["ca"]
+    target = Target(address, ca, "", "", "", service.token())
+    over, refusals = threading.Event(), []
+
+    def ask() -> None:
+        while not over.is_set():
+            try:
+                client.stub.GetTopic(client.pb.TopicRequest(topic_name=TOPIC), metadata=client.metadata, timeout=60)
+            except grpc.RpcError as error:
+                refusals.append(error.code())
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for _ in range(3):
+            rapid_resets(target)
+            many_streams(target)
+    finally:
+        over.set()
+        asking.join()
+        target.close()
+    assert refusals == []

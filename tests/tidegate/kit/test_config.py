@@ -142,3 +142,31 @@ def test_the_first_check_that_finds_fault_says_what_is_wrong(value: str, wrong: 
 
     (judged,) = validate(Lists, {"names": value})
     assert not judged.errors if wrong is None else wrong in judged.errors[0]
+
+
+@config
+class Client:
+    url: str = key("connection.url", default="", doc="Where.")
+    urls: list[str] = key("urls", default=[], doc="Where else.")
+    token: str = key("api.token", default="", doc="A secret that was declared as text.")
+    password: Password | None = key("password", default=None, doc="Password.")
+    overrides: dict[str, str] = family("override.", doc="Settings.")
+
+
+def test_a_configuration_that_is_printed_tells_no_secret():
+    secret = "hunter22"
+    given = {
+        "connection.url": f"jdbc:postgresql://h/d?user=a&password={secret}",
+        "urls": f"https://bob:{secret}@h/,https://h/",
+        "api.token": secret,
+        "password": secret,
+        "override.sasl.jaas.config": f'x required username="a" password="{secret}";',
+        "override.url": f"https://bob:{secret}@h/",
+        "override.linger.ms": "5",
+    }
+    settings = parse(Client, given)
+    for text in (repr(settings), str(settings), f"{settings}", "%s" % (settings,)):
+        assert secret not in text
+        assert "jdbc:postgresql://h/d?user=a&password=[hidden]" in text and "'linger.ms': '5'" in text
+    assert settings.token == settings.password.reveal() == secret
+    assert settings.overrides["url"] == "https://bob:hunter22@h/"

@@ -23,3 +23,9 @@ def test_memory_is_bounded():
     assert compiled("(x{100}){9}y").search("z") is None
     with pytest.raises(PatternError, match="too large"):
         compiled("(x{100}){9}y", max_bytes=1 << 12)
+
+
+def test_a_pattern_is_bounded_in_length():
+    assert compiled("a" * 32_767).fullmatch("a" * 32_767)
+    with pytest.raises(PatternError, match="32768 characters; it may have 32767"):
+        compiled("a" * 32_768)

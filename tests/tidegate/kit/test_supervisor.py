@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tidegate.kit import supervisor as module
 from tidegate.kit.supervisor import ChildFailed, ChildSpec, Supervisor
 
 CHILD = """
@@ -137,3 +138,82 @@ asyncio.run(run())
 
     with contextlib.suppress(ProcessLookupError):
         asyncio.run(run())
+
+
+HANGING = CHILD.replace(
+    'return {"toy": "127.0.0.1:1"}',
+    """if not Path(sys.argv[1]).with_suffix(".hung").exists():
+            asyncio.get_running_loop().call_later(0.1, self.hang)
+        return {"toy": "127.0.0.1:1"}
+    def hang(self):
+        Path(sys.argv[1]).with_suffix(".hung").touch()
+        import time
+        time.sleep(600)""",
+)
+
+
+def test_a_child_that_hangs_is_late_and_then_started_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LATE_S", 0.2)
+    monkeypatch.setattr(module, "_LOOK_S", 0.05)
+
+    async def run():
+        spec = child(tmp_path, code=HANGING)
+        seen = []
+        supervisor = Supervisor(
+            [ChildSpec(spec.name, spec.command, watchdog_s=2)],
+            run_dir=tmp_path / "run",
+            log_dir=tmp_path / "logs",
+            on_change=lambda states: seen.append((states[0].pid, states[0].silent_since is not None)),
+        )
+        await supervisor.start()
+        (state,) = supervisor.states
+        first = state.pid
+        await until(lambda: state.restarts == 1 and state.ready)
+        assert (first, True) in seen, "it was late before it was ended"
+        await until(lambda: state.silent_since is None)
+        await supervisor.stop()
+        # SIGABRT has it say where it hung.
+        assert "in hang" in (tmp_path / "logs" / "toy.log").read_text()
+        assert (tmp_path / "toy.ended").read_text() == "stopped in order"
+
+    asyncio.run(run())
+
+
+def test_a_child_that_hangs_is_only_told_of_where_it_is_not_to_be_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LATE_S", 0.2)
+    monkeypatch.setattr(module, "_LOOK_S", 0.05)
+
+    async def run():
+        spec = child(tmp_path)
+        supervisor = Supervisor(
+            [ChildSpec(spec.name, spec.command, watchdog_s=0)], run_dir=tmp_path / "run", log_dir=tmp_path / "logs"
+        )
+        await supervisor.start()
+        (state,) = supervisor.states
+        os.kill(state.pid, signal.SIGSTOP)
+        await until(lambda: state.silent_since is not None)
+        os.kill(state.pid, signal.SIGCONT)
+        await until(lambda: state.silent_since is None)
+        assert state.restarts == 0
+        await supervisor.stop()
+
+    asyncio.run(run())
+
+
+def test_a_child_that_never_gave_a_sign_of_life_is_left_alone(tmp_path, monkeypatch):
+    """A component may be another program's process, which knows nothing of it."""
+    monkeypatch.setattr(module, "_LATE_S", 0.1)
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    looked = []
+    silent = module.Listener.silent_s
+    monkeypatch.setattr(module.Listener, "silent_s", lambda self: looked.append(silent(self)) or looked[-1])
+
+    async def run():
+        code = CHILD.replace("import asyncio, sys", "import asyncio, os, sys; os.environ.pop('NOTIFY_SOCKET')")
+        supervisor = supervised(tmp_path, child(tmp_path, code=code))
+        await supervisor.start()
+        await until(lambda: len(looked) > 50)
+        assert set(looked) == {0.0} and supervisor.states[0].silent_since is None
+        await supervisor.stop()
+
+    asyncio.run(run())

@@ -11,7 +11,7 @@ import click
 
 from tidegate.cli.connectors.files import read_connector
 from tidegate.cli.connectors.group import connectors
-from tidegate.cli.credentials import credentials_for
+from tidegate.cli.credentials import connect_credentials
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.cli.rest import Rest
 from tidegate.kit.errors import TidegateError, UsageError
@@ -27,7 +27,7 @@ def connect_options(function: F) -> F:
 
 
 def _rest(data: Path, connect: str | None) -> Rest:
-    return Rest(address_of("connect", data, connect), "Connect worker", credentials_for(data, connect))
+    return Rest(address_of("connect", data, connect), "Connect worker", connect_credentials(data, connect))
 
 
 def _path(name: str, rest: str = "") -> str:

@@ -226,3 +226,15 @@ def test_any_text_is_a_schema_or_a_clear_error(text: str) -> None:
         JsonSchema.parse(text)
     except InvalidSchema:
         pass
+
+
+@pytest.mark.parametrize("depth", range(50, 500, 25))
+def test_a_schema_of_any_depth_is_written_or_refused(depth: int) -> None:
+    """What can be read may be too deep to be written: it takes less of the stack to read it."""
+    text = '{"allOf":[' * depth + "{}" + "]}" * depth
+    for use in (lambda schema: schema.canonical, lambda schema: schema.normalized().canonical):
+        try:
+            assert use(JsonSchema.parse(text, strict=False)) == text
+        except InvalidSchema as error:
+            assert "nested too deep" in str(error)
+            assert depth > 100

@@ -1,0 +1,74 @@
+"""The broker's metrics over raw connections: what clients do to it that go on to send, or that send nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.network import metrics_server
+from broker.network.metrics_server import MetricsServer
+from tests.support.certificates import write_certificate
+
+
+async def render() -> bytes:
+    return b"up 1\n"
+
+
+@asynccontextmanager
+async def running(context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    server = MetricsServer("127.0.0.1:0", render, context=context)
+    url = await server.start()
+    try:
+        yield int(url.rpartition(":")[2].removesuffix("/metrics"))
+    finally:
+        await server.stop()
+
+
+@pytest.mark.anyio
+async def test_a_client_that_sends_after_its_answer_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pem = write_certificate(tmp_path / "server.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    trusting = ssl.create_default_context(cafile=str(pem))
+    with caplog.at_level(logging.ERROR, "asyncio"):
+        async with running(context) as port:
+            for _ in range(5):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+                writer.write(b"GET /metrics HTTP/1.1\r\n\r\n" + b"GET /metrics HTTP/1.1\r\n\r\n" * 20_000)
+                assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+                writer.transport.abort()
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+@pytest.mark.anyio
+async def test_silent_connections_take_a_bounded_number_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server, "_MOST_CONNECTIONS", 3)
+    async with running() as port:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with pytest.raises(ConnectionError):
+            assert await reader.read() == b""
+            raise ConnectionResetError
+        writer.close()
+        for _, other in silent:
+            other.transport.abort()
+        # Their rooms are free again once the server has seen them go.
+        answer = b""
+        while not answer:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            try:
+                answer = await reader.read()
+            except ConnectionError:
+                continue
+            finally:
+                writer.close()
+        assert answer.endswith(b"\r\n\r\nup 1\n")

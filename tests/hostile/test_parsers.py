@@ -1,0 +1,210 @@
+"""Each parser of bytes that strangers send, on inputs that repeat: what it makes of them is its own tests' matter, here it has to be
+done with them. One input may take a second of processor time (a machine that is busy changes nothing); a parser that is linear takes
+hundredths, one that is quadratic or tries alternatives again and again takes minutes.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+import re2
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker.groups.consumer.regex import check as check_regex
+from broker.handlers import ROUTES
+from broker.protocol.codec import reader
+from broker.protocol.compression import Codec
+from broker.protocol.records import batches, decode_batch
+from broker.security.sasl.jwt import InvalidToken, read_jwt
+from broker.security.sasl.mechanism import InvalidCredentials
+from broker.security.sasl.scram import client_final, client_first
+from broker.telemetry.otlp import points
+from broker.work import OFF_THE_LOOP, Allowance
+from connect.distributed.protocol import decode_assignment, decode_state
+from connect.standalone.java_map import load_map
+from connectors.sql.urls import parse_jdbc_url
+from events import xml
+from events.filters import Filter
+from events.fronts.bayeux import messages_of
+from events.fronts.json_places import place_of
+from events.fronts.references import References
+from events.fronts.soql import parse_select
+from events.metadata_tree import read_zip
+from events.metadata_xml import read_object
+from registry.formats.avro.schema import AvroSchema
+from registry.formats.json_schema.schema import JsonSchema
+from registry.formats.protobuf.schema import ProtobufSchema
+from tests.support.events import ORDER_SHIPPED
+from tests.support.hostile import batch_of
+from tests.support.processor_time import TookTooLong, processor_time
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.http_security import basic_credentials
+from tidegate.kit.jaas import login_module
+from tidegate.kit.java_regex import JavaRegex
+from tidegate.kit.linear_regex import compiled
+from tidegate.kit.scrubbing import Secrets
+
+LIMIT_S: Final = 1.0
+MOST_BYTES: Final = 64 * 1024
+
+EXPECTED: Final = (TidegateError, ValueError, InvalidToken, struct.error, EOFError, re2.error, InvalidCredentials)
+"""How parsers refuse; that each refuses rightly is their own tests' matter."""
+
+
+def schema(kind: Any) -> Callable[[str], None]:
+    def read(text: str) -> None:
+        parsed = kind.parse(text)
+        parsed.normalized().canonical  # noqa: B018
+        parsed.reading_problems(parsed)
+
+    return read
+
+
+def requests(data: bytes) -> None:
+    for key in (1, 3, 8, 9, 11, 18, 19, 36, 68, 76):
+        route = ROUTES[key]
+        version = route.versions[-1]
+        try:
+            if key == 1:
+                route.request.read(memoryview(data), version, 0)  # type: ignore[attr-defined]
+            else:
+                flexible = version >= route.request.FLEXIBLE_SINCE
+                reader(route.request, version, flexible)(memoryview(data), 0)
+        except (*EXPECTED, IndexError):  # whoever calls them makes MalformedMessage of it
+            pass
+
+
+def record_batches(data: bytes) -> None:
+    for codec in (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD):
+        for count in (1, 1_000, 2**31 - 1):
+            try:
+                decode_batch(batch_of(data, count, codec))
+            except EXPECTED:
+                pass
+    list(batches(memoryview(data)))
+
+
+def zips(data: bytes) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("objects/A__e.object", data)
+        for number in range(200):
+            archive.writestr(f"objects/B{number}__e.object", data[:200])
+    read_zip(out.getvalue())
+
+
+def references(text: str) -> None:
+    known = References()
+    known.add("all", {"a": [text] * 10})
+    known.add("a", {"b": text})
+    known.resolved({"x": [text, "@{all}", "@{a.b}"]})
+
+
+def secrets(text: str) -> None:
+    made = Secrets()
+    made.add_config({"connection.url": text, "a.password": text[:50]})
+    made.scrub(text)
+
+
+def java_regex(text: str) -> None:
+    """Compiled in a task host, in time that grows with the length: 25 us for a group, 400 us for one with a counted repetition."""
+    JavaRegex(text[:4_096])
+
+
+def text_of(function: Callable[[str], Any]) -> Callable[[bytes], Any]:
+    return lambda data: function(data.decode("utf-8", "replace"))
+
+
+JSON: Final = ("[", "]", "{", "}", '"a":', ",", "1", '{"a":', "[[", "null", '"', "\\u0041", "-", "1e9")
+PARSERS: Final[dict[str, tuple[Callable[[Any], Any], tuple[str | bytes, ...]]]] = {
+    "requests of the Kafka protocol": (requests, (b"\0", b"\xff", b"\1", b"\x7f", b"\0\1a", b"\0\0\0\1", b"\2", b"\x80")),
+    "record batches": (record_batches, (b"\0", b"\x0e\0\0\0\1\2v\0", b"\xff", b"\1", b"\2", b"\x80\1")),
+    "telemetry": (lambda data: list(points(data, Allowance(OFF_THE_LOOP))), (b"\n\2", b"\n", b"\x12\0", b"\0", b"\x80", b"\xff", b"\x1a\1")),
+    "SCRAM, first message": (client_first, (b"n,,", b"n=a", b",", b"r=", b"=2C", b"=", b"a=b,")),
+    "SCRAM, last message": (client_final, (b"c=biws,", b"r=", b"p=", b",", b"=", b"a=b,")),
+    "JWT": (text_of(read_jwt), (".", "eyJhbGciOiJub25lIn0", "e30", "=", "a", "W1tb")),
+    "regular expressions of consumer groups": (text_of(check_regex), ("(a+)+", "a{1000}", "(", ")", "|", "[a", "\\p{L}", "(?i)", "x*")),
+    "regular expressions of JSON Schema": (text_of(compiled), ("(a+)+", "a{1000}", "(", ")", "|", "[a", "x*")),
+    "regular expressions of Java": (text_of(java_regex), ("(a+)+", "a{1000}", "(", ")", "|", "[a&&", "\\p{L}", "(?<n>", "(?=", "\\Q", "x*")),
+    "JAAS lines": (text_of(login_module), ("a.B required ", 'a="b" ', "'", '"', ";", "\\", "/*", "//")),
+    "Basic credentials": (text_of(basic_credentials), ("Basic ", "YTpi", "=", ",", " ", "a")),
+    "Avro schemas": (text_of(schema(AvroSchema)), (*JSON, '{"type":"array","items":', '"int",', '{"type":"record","name":"R","fields":[')),
+    "JSON schemas": (text_of(schema(JsonSchema)), (*JSON, '{"anyOf":[', '{"not":', "{},", '{"$ref":"#"},', '{"properties":{"a":')),
+    "Protobuf schemas": (text_of(schema(ProtobufSchema)), ('syntax = "proto3";', "message A {", "}", "string a = 1;", "oneof o {", "option (a).b = {", "/*", "//", '"', "enum E { A = 0; }", "reserved 1;", "map<string,")),
+    "XML": (xml.parse, (b"<a>", b"</a>", b"<a b='c'/>", b"&lt;", b"<!--", b"-->", b"<![CDATA[", b"x", b"<?a?>", b'<!ENTITY a "b">')),
+    "metadata of events": (lambda data: read_object("A__e", data), (b"<CustomObject>", b"</CustomObject>", b"<fields>", b"<fullName>A__c</fullName>", b"</fields>", b"<type>Text</type>")),
+    "zips of metadata": (zips, (b"<CustomObject>", b"<fields>", b"</fields>", b"x", b"\0")),
+    "CometD": (messages_of, tuple(piece.encode() for piece in (*JSON, '{"channel":"/meta/handshake"},', "message=", "%5B", "&"))),
+    "places in JSON": (text_of(lambda text: place_of(text, "a")), JSON),
+    "SOQL": (text_of(lambda text: parse_select(text).of([{"a": 1}])), ("SELECT a FROM b WHERE ", "(", ")", "NOT ", "a = 1 ", "AND ", "OR ", "'", "a IN (1,", "LIKE '%a' ", "ORDER BY a,", "\\")),
+    "filters of channels": (text_of(lambda text: Filter(text, ORDER_SHIPPED)), ("Amount__c > 0 ", "(", ")", "AND ", "OR ", "NOT ", "'", "Order_Number__c LIKE '%a' ", "IN ('a',", "\\'")),
+    "references of composites": (text_of(references), ("@{a.b}", "@{", "}", "all", ".", "@{all}", "@{a.b[0]}")),
+    "JDBC URLs": (text_of(parse_jdbc_url), ("jdbc:postgresql://", "jdbc:mysql://", "h:1,", "/", "?", "a=b&", "%41", "@", "[::1]", ";")),
+    "secrets in texts": (text_of(secrets), ("password=a", "//a:b@", "//", ":", "@", "password = ", '"', " ")),
+    "states of workers": (lambda data: (decode_state(data), decode_assignment(data)), (b"\0\1", b"\0\2", b"\0", b"\xff", b"\0\0\0\1")),
+    "files of offsets": (load_map, (b"\xac\xed\0\5sr", b"t\0\1a", b"\0", b"\xff", b"x", b"q\0~\0\1")),
+}  # fmt: skip
+
+
+@st.composite
+def repeating(draw: st.DrawFn, pieces: tuple[str | bytes, ...]) -> bytes:
+    """A head, a few pieces again and again, what closes them, and a tail: 64 KiB at most."""
+    whole = [piece.encode() if isinstance(piece, str) else piece for piece in pieces]
+    part = st.lists(st.sampled_from(whole), max_size=3).map(b"".join)
+    head, middle, tail = (
+        draw(part),
+        b"".join(draw(st.lists(st.sampled_from(whole), min_size=1, max_size=3))),
+        draw(part),
+    )
+    closing = draw(st.sampled_from([b"", *whole]))
+    count = draw(st.sampled_from([50, 1_000, 10**9]))
+    room = MOST_BYTES - len(head) - len(tail)
+    count = max(1, min(count, room // (len(middle) + len(closing))))
+    return head + middle * count + closing * count + tail
+
+
+def deal_with(name: str, data: st.DataObject) -> None:
+    parse, pieces = PARSERS[name]
+    content = data.draw(repeating(pieces))
+    with processor_time(LIMIT_S, f"{name}: {len(content)} bytes, {content[:60]!r}..."):
+        try:
+            parse(content)
+        except EXPECTED:
+            pass
+
+
+slowly = {"deadline": None, "suppress_health_check": [HealthCheck.data_too_large, HealthCheck.too_slow]}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@settings(max_examples=12, **slowly)
+@given(data=st.data())
+def test_every_input_is_soon_dealt_with(name: str, data: st.DataObject) -> None:
+    deal_with(name, data)
+
+
+@pytest.mark.proof
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", PARSERS)
+@settings(max_examples=1_500, **slowly)
+@given(data=st.data())
+def test_any_of_many_inputs_is_soon_dealt_with(name: str, data: st.DataObject) -> None:
+    deal_with(name, data)
+
+
+def quadratic(size: int) -> int:
+    return sum(1 for _ in range(size) for _ in range(size))
+
+
+def test_what_takes_too_long_is_found_and_ended() -> None:
+    with processor_time(5, "little"):
+        quadratic(10)
+    with pytest.raises(TookTooLong, match="more than 0.2 s of processor time for much"), processor_time(0.2, "much"):
+        quadratic(10**6)
