@@ -9,8 +9,8 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from events.access import long_id
+from events.bus.publishing import JsonEvent, Published
 from events.errors import BadRequest, EventsError, MalformedBody, TooManyRecords, UnknownEvent, WrongType
-from events.publishing import JsonEvent, Published
 from tidegate.kit.errors import TidegateError
 
 __all__ = [

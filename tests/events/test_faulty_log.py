@@ -14,15 +14,15 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.bus import EventBus
-from events.catalog import Catalog
-from events.definitions import to_avro_text
+from events.bus.bus import EventBus
+from events.store.catalog import Catalog
+from events.model.definitions import to_avro_text
 from events.errors import BusUnavailable
 from events.limits.limits import Limits
-from events.log import LogBounds, LogSlice
+from events.store.log import LogBounds, LogSlice
 from events.metrics import EventMetrics
-from events.published_ids import PublishedIds
-from events.publishing import JsonEvent, Published, Publisher
+from events.bus.published_ids import PublishedIds
+from events.bus.publishing import JsonEvent, Published, Publisher
 from tests.support.faults import CallFaults
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas, events_config
 from tests.support.events import USER as USER_NAME
